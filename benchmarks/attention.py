@@ -49,7 +49,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Case:
-    """What is computed."""
+    """A model of attention, with its inputs and weights."""
 
     model: ModelProto
     inputs: Mapping[str, Array]
@@ -303,7 +303,7 @@ def attention(
 
 
 def openers(name: str, threads: int) -> Mapping[str, Opener]:
-    """What opens each contender on a case, ours first."""
+    """The opener of each contender on a case, ours first."""
     return {
         contender: partial(opener, name, threads)
         for contender, opener in OPENERS.items()

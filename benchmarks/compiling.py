@@ -1,4 +1,4 @@
-"""How long compiling takes, pass by pass, on generated jobs."""
+"""The time of compiling, pass by pass, on generated jobs."""
 
 from __future__ import annotations
 

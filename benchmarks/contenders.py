@@ -1,4 +1,6 @@
-"""Who runs the workloads: Penstock and its peers, each by its usual interface."""
+"""
+The contenders of the workloads: Penstock and its peers, each by its usual interface.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ CONTENDERS: Mapping[str, Callable[[str, int], Run]] = {
 
 
 def openers(workload: str, threads: int) -> dict[str, Opener]:
-    """What opens each contender on a workload."""
+    """The opener of each contender on a workload."""
     return {
         name: partial(opener, workload, threads) for name, opener in CONTENDERS.items()
     }

@@ -88,7 +88,7 @@ def compiled(
 
 
 def figures(sources: Mapping[str, str], architecture: str) -> dict[str, int | float]:
-    """What the kernels of a model take."""
+    """The times and sizes of compiling the kernels of a model."""
     phases, cold = compiled(sources, architecture)
     _, warm = compiled(sources, architecture)
     return {

@@ -221,7 +221,7 @@ def kernel_run(op: TensorOp, arrays: Mapping[str, Array], shape: Sequence[int]) 
 
 
 class _Tensor(Protocol):
-    """What is used of PyTorch's tensors."""
+    """The part of PyTorch's tensors that is used here."""
 
     def numpy(self) -> Array:
         """The same elements as an array."""

@@ -1,7 +1,8 @@
 """
-What the executor costs: an act, the launch of a run, and what a second thread brings.
+The overhead of the executor: the time of an act, of the launch of a run, and the gain
+of a second thread.
 
-The programs take turns, so that what else the machine does hits them alike.
+The programs take turns, so that other load of the machine hits them alike.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def independent(length: int, workers: int) -> Tables:
 
 
 def programs() -> dict[str, Tables]:
-    """What is timed, by the names of the report."""
+    """The timed programs, by the names of the report."""
     return {
         "chain of 1000, 1 worker": chain([0] * 1000),
         "chain of 1000, 2 workers, halves": chain([0] * 500 + [1] * 500),
@@ -209,7 +210,7 @@ def launch_times() -> dict[str, list[float]]:
 
 
 def floor(inputs: Mapping[str, Array], lock: Lock) -> dict[str, Array]:
-    """What `ONE_FLOAT` is in NumPy, checked and locked as a run is."""
+    """`ONE_FLOAT` in NumPy, checked and locked as a run is."""
     x = inputs["x"]
     if type(x) is not np.ndarray or x.shape != () or x.dtype != np.float32:
         raise ValueError(f"expected one float, got {x}")

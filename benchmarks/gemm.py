@@ -329,7 +329,7 @@ def gemm(
 
 
 def openers(name: str, threads: int) -> Mapping[str, Opener]:
-    """What opens each contender on a case, ours first."""
+    """The opener of each contender on a case, ours first."""
     return {
         contender: partial(opener, name, threads)
         for contender, opener in OPENERS.items()

@@ -69,7 +69,7 @@ class Part:
 
 @dataclass
 class Outcome:
-    """What a section found out."""
+    """The outcome of a section: its rows and problems."""
 
     title: str
     rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -214,7 +214,7 @@ TEST = re.compile(r"\b(PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b")
 
 
 def test_rows(text: str) -> list[dict[str, Any]]:
-    """How many tests ended how, and which failed, from what pytest printed."""
+    """The number of tests by result, and the failed ones, from the output of pytest."""
     results: dict[str, str] = {}
     for line in text.splitlines():
         # `name PASSED [ 10%]`, or from several processes `[gw0] [ 10%] PASSED name`.

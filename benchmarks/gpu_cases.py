@@ -1,4 +1,6 @@
-"""What the benchmarks of a GPU compute: jobs, what NumPy makes of them, and PyTorch."""
+"""
+The workloads of the benchmarks of a GPU: jobs, their results by NumPy, and PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class Case:
         return made
 
     def figure(self, seconds: float) -> str:
-        """What a time means: bytes or operations a second."""
+        """The rate of a time: bytes or operations a second."""
         if self.flops:
             return f"{self.flops / seconds / 1e12:.1f} TFLOP/s"
         return f"{self.bytes / seconds / 1e9:.0f} GB/s"
@@ -296,7 +298,7 @@ def checked_cases() -> list[Case]:
 
 
 def row_cases(*, small: bool) -> list[Case]:
-    """What is bound by memory."""
+    """The cases that are bound by memory."""
     if small:
         return [elementwise(4, 64), softmax(3, 100), layer_norm(3, 64)]
     return [
@@ -308,7 +310,7 @@ def row_cases(*, small: bool) -> list[Case]:
 
 
 def product_cases(*, small: bool) -> list[Case]:
-    """What is bound by arithmetic."""
+    """The cases that are bound by arithmetic."""
     if small:
         return [product(32, 32, 16), product(32, 32, 32, "bf16"), convolution(4, 8, 8)]
     return [

@@ -1,10 +1,10 @@
 """
-What a program asks a CUDA device for in a run, asked for again without the host.
+The CUDA launches of a run, made again without the host.
 
-A driver is watched while a session runs once. What it was asked to launch, kernels and
-graphs, can then be launched again in the same order on one stream, as often as wanted:
-so the time of the device is measured without copies from and to the host, and without
-the executor.
+A driver is watched while a session runs once. The kernels and graphs that it launched
+can then be launched again in the same order on one stream, as often as wanted: so the
+time of the device is measured without copies from and to the host, and without the
+executor.
 """
 
 from __future__ import annotations

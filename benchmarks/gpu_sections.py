@@ -1,5 +1,5 @@
 """
-What the benchmarks of a GPU measure, each section by itself.
+The sections of the benchmarks of a GPU, each by itself.
 
 A section yields rows as it finds them. All of it runs on any driver and any device of
 PyTorch, so that it can be tried without a GPU.
@@ -110,14 +110,14 @@ def probe(setup: Setup) -> Iterator[Row]:
 
 
 def attribute(setup: Setup, what: str, names: Sequence[str]) -> Iterator[Row]:
-    """What the device says of itself, if its driver knows that."""
+    """The attributes of the device of these names, if its driver knows them."""
     ask: Callable[[str], int] | None = getattr(setup.driver, "attribute", None)
     if ask is not None:
         yield Row(what, ".".join(str(ask(name)) for name in names))
 
 
 def gpu_name() -> str:
-    """What `nvidia-smi` calls the GPU and its driver, if it is there."""
+    """The name of the GPU and its driver by `nvidia-smi`, if it is there."""
     query = ["--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     try:
         done = subprocess.run(
@@ -261,7 +261,7 @@ class Peers:
         return tensor.detach().float().cpu().numpy()
 
     def runner(self, name: str, function: Callable[[], Any]) -> TorchRunner:
-        """What runs a function without gradients, in one of the ways."""
+        """The runner of a function without gradients, in one of the ways."""
         torch = self.torch
 
         def run() -> Any:
@@ -275,7 +275,7 @@ class Peers:
         return TorchRunner(name, run, self.wait)
 
     def of_case(self, case: Case, inputs: Mapping[str, Array]) -> Iterator[TorchRunner]:
-        """What computes a case."""
+        """The runners of a case."""
         given = {name: self.tensor(array) for name, array in inputs.items()}
         word = case.name.replace(",", " ").split()[0]
         for name in self.names:
@@ -523,7 +523,7 @@ def chain(length: int) -> str:
 
 
 def launches(setup: Setup) -> Iterator[Row]:
-    """What launches, graphs and iterations of a program cost the host."""
+    """The time that launches, graphs and iterations of a program cost the host."""
     inputs = {"x": np.eye(16, dtype=np.float32)}
     yield from guarded("launch", partial(launch_rows, setup, inputs))
     yield from guarded("iteration", partial(iteration_rows, setup, inputs))

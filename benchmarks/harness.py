@@ -50,8 +50,8 @@ TURN_SECONDS = 0.1
 
 def processor_ticks(path: Path = Path("/proc/stat")) -> tuple[int, int] | None:
     """
-    How long all processors were busy and how long they existed, in ticks; None where
-    the system does not say.
+    The time that all CPUs were busy and the time that they existed, in ticks; None
+    where the system does not say.
     """
     try:
         line = path.read_text(encoding="utf-8").partition("\n")[0]
@@ -229,7 +229,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Result:
-    """What a contender took in each round, in seconds a run, or why it did not run."""
+    """
+    The times of a contender in each round, in seconds a run, or the reason why it did
+    not run.
+    """
 
     name: str
     seconds: tuple[float, ...] = ()
@@ -293,7 +296,7 @@ def race(
 
 
 class Runner(Protocol):
-    """What takes turns."""
+    """A contender that takes turns."""
 
     name: str
 
@@ -328,7 +331,7 @@ def timed(
 
 
 def calls_in(turn_seconds: float, runner: Runner) -> int:
-    """How many runs fill a turn; finding out warms the contender up."""
+    """The number of runs that fill a turn; finding it warms the contender up."""
     calls = 1
     while (spent := runner.turn(calls) * calls) < turn_seconds / 4:
         calls *= 2

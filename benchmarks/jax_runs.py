@@ -1,8 +1,8 @@
 """
-What JAX runs: the nodes of ONNX of a workload as one compiled function.
+The workloads in JAX: the nodes of ONNX of a workload as one compiled function.
 
 JAX has no setting for the number of threads of XLA: its pools are as large as there are
-processors that the process may use, so these are what is limited, before JAX starts.
+CPUs that the process may use, so these are limited before JAX starts.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def value_of(
     jax: ModuleType, node: NodeProto, values: Mapping[str, Array], axis: int
 ) -> Array:
     """
-    What a node computes, along an axis where it names none. Raises
+    The result of a node, along an axis where it names none. Raises
     `NotImplementedError` for one of another kind.
     """
     from onnx import helper

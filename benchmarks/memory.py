@@ -1,4 +1,4 @@
-"""How much memory programs take, against the least that their order of tasks allows."""
+"""The memory that programs take, against the least that their order of tasks allows."""
 
 from __future__ import annotations
 

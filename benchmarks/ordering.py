@@ -1,6 +1,6 @@
 """
-What the order of tasks can save: the live bytes of the source order, of the order that
-`plan-order-tasks` finds, and a limit that no order is below.
+The bytes that an order of tasks can save: the live bytes of the source order, of the
+order that `plan-order-tasks` finds, and a limit that no order is below.
 
     python benchmarks/run.py --only ordering
 """
@@ -58,7 +58,7 @@ class JobBuilder:
 
 
 class Layer(NamedTuple):
-    """What the backward pass needs of a layer: values and widths."""
+    """The values and widths of a layer that its backward pass needs."""
 
     value: int
     sum: int
@@ -164,7 +164,7 @@ def plan_problem(module: ModuleOp) -> Problem:
 
 
 def figures(problem: Problem) -> dict[str, int | float]:
-    """What orders of a problem need, in bytes, and how long it took to find them."""
+    """The bytes that orders of a problem need, and the time it took to find them."""
     source, early = (
         peak_of(problem, o) for o in (problem.source, early_order(problem))
     )

@@ -1,4 +1,4 @@
-"""Who packs buffers: our algorithms one by one, and a peer if it is installed."""
+"""The packers of buffers: our algorithms one by one, and a peer if it is installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PEER = "omnimalloc"
 
 @dataclass(frozen=True)
 class Result:
-    """How high a layout is, and the seconds it took."""
+    """The height of a layout, and the seconds it took."""
 
     peak: int
     seconds: float
@@ -76,12 +76,14 @@ def timed(problem: Problem, run: Callable[[], Sequence[int]]) -> Result:
 
 
 def packed(problem: Problem, name: str, budget: Budget | None = None) -> Result:
-    """What one algorithm makes of a problem, within a budget or the default one."""
+    """The result of one algorithm on a problem, within a budget or the default one."""
     return timed(problem, lambda: pack(problem, name, budget))
 
 
 def others(problem: Problem, seconds: float) -> dict[str, Result]:
-    """What each single algorithm makes of a problem, and a peer in so many seconds."""
+    """
+    The result of each single algorithm on a problem, and of a peer in so many seconds.
+    """
     found = {column: packed(problem, name) for column, name in RULES.items()}
     local = Budget(seconds=min(seconds, LOCAL_SECONDS))
     found["local"] = packed(problem, "local-search", local)

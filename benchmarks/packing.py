@@ -1,5 +1,5 @@
 """
-How low packing gets, and how long it takes: on problems from files, and on models.
+The heights and times of packing: on problems from files, and on models.
 
     python benchmarks/run.py --only packing [--data FOLDER] [--seconds 10]
 """
@@ -65,7 +65,7 @@ NO_FUSION = NO_ORDER | {
 
 @dataclass
 class Found:
-    """What is put together for the section."""
+    """The parts of the section that are put together."""
 
     tables: list[Table] = field(default_factory=list[Table])
     notes: list[str] = field(default_factory=list[str])
@@ -145,7 +145,9 @@ def add_training(found: Found, paths: Sequence[Path], seconds: float) -> None:
 
 
 def searched(problem: Problem) -> tuple[dict[str, Result], float]:
-    """What `best` finds by default and in the seconds that a graph has; and these."""
+    """
+    The results of `best` by default and in the seconds that a graph has; and these.
+    """
     limit = SHORT if len(problem.sizes) <= MANY else LONG
     return {
         "default": packed(problem, "best"),
@@ -229,7 +231,7 @@ def peak_by_size(module: ModuleOp, left_out: Collection[str]) -> int:
 
 
 def problem_of(module: ModuleOp) -> Problem:
-    """What was packed for a plan on one processor."""
+    """The packing problem of a plan on one CPU."""
     (report,) = reports_of(module)
     (zone,) = report.zones
     registers = (r for c in zone.chunks for b in c.blocks for r in b.registers)

@@ -1,4 +1,4 @@
-"""What benchmarks found, as Markdown for people and JSON for programs."""
+"""The results of benchmarks, as Markdown for people and JSON for programs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Section:
 
 
 def processor_name(path: Path = Path("/proc/cpuinfo")) -> str:
-    """What the processor calls itself."""
+    """The name of the CPU by itself."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -25,7 +25,7 @@ from benchmarks.report import Section, as_json, environment, environment_text
 
 @dataclass(frozen=True)
 class Options:
-    """What benchmarks are told."""
+    """The options of benchmarks."""
 
     threads: Sequence[int]
     rounds: int

@@ -1,6 +1,6 @@
 """
-What passes on plans and memory take of jobs of 1,000 to 10,000 ops, and whether what
-they write depends on the order of hashes.
+The times of passes on plans and memory for jobs of 1,000 to 10,000 ops, and whether
+their output depends on the order of hashes.
 
     python benchmarks/run.py --only scaling
 """

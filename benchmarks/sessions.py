@@ -39,7 +39,10 @@ def penstock_run(
 
 
 class RuntimeSession(Protocol):
-    """What is used of ONNX Runtime's sessions, whose stubs leave most types open."""
+    """
+    The part of ONNX Runtime's sessions that is used here, as its stubs leave most types
+    open.
+    """
 
     run: Callable[[None, Mapping[str, Array]], Sequence[Array]]
     io_binding: Callable[[], RuntimeBinding]
@@ -47,7 +50,7 @@ class RuntimeSession(Protocol):
 
 
 class RuntimeBinding(Protocol):
-    """What is used of the places where a session reads and writes."""
+    """The part of ONNX Runtime's I/O bindings that is used here."""
 
     bind_cpu_input: Callable[[str, Array], None]
     bind_output: Callable[[str, str, int, object, Sequence[int], int], None]

@@ -1,4 +1,4 @@
-"""How long a run takes: Penstock and its peers in turns, and where our time goes."""
+"""The time of a run: Penstock and its peers in turns, and the parts of our time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def race_section(
     flops: Mapping[str, int],
     rounds: int,
 ) -> Section:
-    """What races say, by the names of what was run and the numbers of threads."""
+    """
+    The section of races, by the names of the workloads and the numbers of threads.
+    """
     disturbed = sum(result.disturbed for result in races.values())
     if disturbed:
         text += (

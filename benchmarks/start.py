@@ -1,8 +1,8 @@
 """
-How long it takes from nothing to a first result, in processes of their own.
+The time from nothing to a first result, in processes of their own.
 
 Run as a module, it is such a process: `python -m benchmarks.start CONTENDER WORKLOAD`
-prints what it found as JSON.
+prints its times as JSON.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def known_start(workload: str) -> Start:
 def first_result(
     begin: float, open: Callable[[Path], Session | OnnxSession], path: Path
 ) -> Start:
-    """What importing, opening a file and a run of it took."""
+    """The times of importing, opening a file and a run of it."""
     import numpy as np
 
     imported = time.perf_counter()

@@ -1,9 +1,9 @@
 """
-What tuning gains: kernels as the rules make them, and as was measured to be fastest.
+The gain of tuning: kernels as the rules make them, and the fastest ones by measurement.
 
-The candidates of each kernel are measured as `penstock-run --tune` does; then what was
-chosen is measured once more beside the rules, on other data, as the least of many times
-is less than what one can count on.
+The candidates of each kernel are measured as `penstock-run --tune` does; then the
+chosen ones are measured once more beside the rules, on other data, as the least of many
+times is less than the usual one.
 """
 
 from __future__ import annotations

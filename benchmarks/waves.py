@@ -1,9 +1,9 @@
 """
-What a wave of small ops brings: 64 that need nothing of each other, as one kernel.
+The gain of a wave of small ops: 64 that need nothing of each other, as one kernel.
 
 All compute 2 x + 1 on their own elements: as one kernel whose members threads share
 out, as 64 kernels that the executor calls one by one, and as 64 calls of a function
-compiled by Numba, from Python, which is what they are without a compiler.
+compiled by Numba, from Python, as they are without a compiler.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def rows_of(array: Array) -> list[int]:
 
 @dataclass(frozen=True)
 class Arrays:
-    """What ops read and write."""
+    """The operands and results of ops."""
 
     x: Array
     y: Array
@@ -115,7 +115,7 @@ class Arrays:
 def core_of(
     arrays: Arrays, elements: int, threads: int, is_wave: bool
 ) -> Generator[Callable[[int], None]]:
-    """What makes so many runs of the wave, or of the kernels one by one."""
+    """A function that makes so many runs of the wave, or of the kernels one by one."""
     from penstock.runtime.core.core import Core
     from penstock.runtime.program.tables import Actor, Call, Fixed, Tables
 
@@ -135,7 +135,7 @@ def core_of(
 
 
 def jitted_calls(arrays: Arrays) -> Callable[[int], None]:
-    """What makes so many rounds of calls from Python."""
+    """A function that makes so many rounds of calls from Python."""
     from numba import njit
 
     def op(x: Array, y: Array) -> None:

@@ -113,7 +113,7 @@ def open_torch(case: Case, threads: int, compiled: bool = False) -> Run:
 
 
 def openers(case: Case, threads: int) -> Mapping[str, Opener]:
-    """What opens each contender on a model, ours first."""
+    """The opener of each contender on a model, ours first."""
     found: dict[str, Opener] = {"Penstock": partial(open_penstock, case, threads)}
     if case.name in ("resnet", "light resnet50", "light vgg19"):
         found[WINOGRAD] = partial(open_penstock, case, threads, winograd=True)
@@ -183,8 +183,8 @@ def case_names() -> Sequence[str]:
 
 def grown_bytes(path: Path = Path("/proc/self")) -> Callable[[], int] | None:
     """
-    What tells by how much the peak of this process is above what it takes now; None
-    where the system does not say.
+    A function that gives the growth of this process's peak memory above its memory now;
+    None where the system does not say.
     """
 
     def status(key: str) -> int:

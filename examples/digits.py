@@ -19,7 +19,7 @@ WEIGHTS = np.load(EXAMPLES / "digits-weights.npz")
 
 @penstock.job
 def probabilities(images: Annotated[Tensor, ("images", 64), "f32"]) -> Tensor:
-    """How likely each image is each digit."""
+    """The probability of each digit, for each image."""
     hidden = np.maximum(images @ weights("w1") + weights("b1"), 0)
     return penstock.ops.softmax(hidden @ weights("w2") + weights("b2"))
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Size:
-    """How large a transformer is."""
+    """The size of a transformer."""
 
     layers: int
     width: int

@@ -11,7 +11,7 @@ Row = tuple[int, int, int]
 
 @dataclass
 class Occupancy:
-    """How full memory is over time, if each buffer took bytes of its own."""
+    """The bytes in use over time, if each buffer took bytes of its own."""
 
     rows: Sequence[Row]
     live: dict[int, int] = field(init=False)

@@ -1,12 +1,13 @@
 """
-Which accesses of a kernel lie inside of their memrefs, whatever is in these.
+The accesses of a kernel that are proven to lie inside of their memrefs, for all
+contents.
 
-An access is proven if each of its indices is one of the dimension's by what is known
-where it stands: constants, the bounds of loops around it, and the conditions of
+An access is proven if each of its indices is one of the dimension's by the facts that
+hold where it stands: constants, the bounds of loops around it, and the conditions of
 `scf.if` and `cf.assert` before it in the same blocks
 (`penstock.lowering.analysis.index_values` has the rules). A `linalg` op is, if the map
 of each operand stays inside for all turns of its loops. Views have as many elements as
-what they are views of. Whatever else is given a memref is not proven.
+their sources. Other ops on memrefs are not proven.
 """
 
 from __future__ import annotations

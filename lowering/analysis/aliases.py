@@ -1,5 +1,5 @@
 """
-What aliases mean: which ops have nothing to do, and what their readers hold.
+The meaning of aliases: ops that have nothing to do, and registers that readers hold.
 
 Places are relative to the register that a chain of aliases ends at, so that nothing
 here needs memory to be planned.
@@ -129,9 +129,9 @@ def share_bytes(a: SSAValue, b: SSAValue) -> bool:
 
 class Holds:
     """
-    What the readers of each register hold besides it: of all that its bytes come from
-    over the same bytes, what was written first. Its writer waits until they are done,
-    and all that is written there later waits for that writer.
+    The registers that the readers of each register hold besides it: of all sources of
+    its bytes, over the same bytes, the first one written. The writer of that waits
+    until they are done, and all later writes there wait for that writer.
     """
 
     def __init__(self, plan: PlanOp) -> None:
@@ -147,7 +147,9 @@ class Holds:
                     self._sources[register] = list(dict.fromkeys(near))
 
     def of(self, register: SSAValue) -> tuple[SSAValue, ...]:
-        """What a reader of a register holds besides it, in a fixed order."""
+        """
+        The registers that a reader of a register holds besides it, in a fixed order.
+        """
         pending = [register]
         while pending:
             top = pending[-1]

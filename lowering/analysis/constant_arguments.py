@@ -59,7 +59,10 @@ def constant_arguments(program: ProgramOp) -> dict[Place, list[VariableOp]]:
 
 
 def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
-    """What each step uses by name, and as which argument of a kernel, if it is one."""
+    """
+    The names that each step uses, each with its place as an argument of a kernel, or
+    None.
+    """
     for actor in program.actors:
         for step in actor.body.block.ops:
             match step:

@@ -1,12 +1,12 @@
 """
-What hints in the text of a job or plan (`dialects/op/in_place.py`) ask of passes.
+The effect of hints in the text of a job or plan (`dialects/op/in_place.py`) on passes.
 
-Passes that compute ops together keep what hints are about. An op with a `must` keeps
-its result and the operand it names: it is the last one of its group, and what makes the
-operand is not in it; neither are ops that read the operand before it moved behind it.
-What `may` and `never` say goes on to the group where the result and the operand are
-still there; bytes that are not there lie over nothing, so that what is said of them
-goes.
+Passes that compute ops together keep the values that hints are about. An op with a
+`must` keeps its result and the operand it names: it is the last one of its group, and
+the op that makes the operand is not in it; nor do ops that read the operand before it
+move behind it. Hints `may` and `never` go on to the group where the result and the
+operand are still there. Bytes that are not there lie over nothing, so that hints about
+them go.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def wanted_pairs(
     """
     The in-place pairs of an op that its hints leave, of all or of those `known`: where
     a result must lie over an operand, this one only; where it may lie over some, only
-    these; none that it is never to lie over. What the op itself says it must is always
-    there.
+    these; none that it is never to lie over. Pairs that the op itself must have are
+    always there.
     """
     if not isinstance(op, TensorOp):
         return ()

@@ -96,7 +96,7 @@ class Pairs:
         return [pair for pair in self.known if not pair.view]
 
     def rejected_hints(self) -> Iterator[tuple[InPlacePair, Refusal]]:
-        """What hints ask for that the kernel cannot do, and pairs that they forbid."""
+        """The hints that the kernel cannot follow, and the pairs that hints forbid."""
         used = {(pair.operand, pair.result) for pair in self._used}
         for hint in self.hints:
             over, result = hint.over, hint.result.data
@@ -150,7 +150,10 @@ def is_given(task: TaskOp, pair: InPlacePair) -> bool:
 
 
 class Groups:
-    """What shows bytes of each other, and who reads these, by their places."""
+    """
+    The groups of values that view each other's bytes, and the readers of each group, by
+    their places.
+    """
 
     def __init__(self, tasks: Sequence[TaskOp], pairs: Mapping[TaskOp, Pairs]) -> None:
         self._leader: dict[SSAValue, SSAValue] = {}

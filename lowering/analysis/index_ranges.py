@@ -1,7 +1,7 @@
 """
-What is known of integers in a kernel: linear forms and the intervals they lie in.
+Facts about integers in a kernel: linear forms and the intervals they lie in.
 
-An integer is a sum of multiples of *atoms*, which are loop variables, what is loaded,
+An integer is a sum of multiples of *atoms*, which are loop variables, loaded values,
 and results of ops that are not linear. Each atom has an interval, and may have bounds
 that are linear in older atoms: a loop variable is less than its upper bound. The
 largest value of a form is the least that follows when atoms, the newest first, are
@@ -76,7 +76,7 @@ class Bound(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What bounds an atom from above and from below, in older atoms."""
+    """The bounds of an atom from above and from below, in older atoms."""
 
     above: tuple[Bound, ...] = ()
     below: tuple[Bound, ...] = ()
@@ -121,11 +121,11 @@ class Ranges:
         return Interval(self.low(form), self.high(form))
 
     def low(self, form: Linear) -> int:
-        """What a form is at least."""
+        """The lower bound of a form."""
         return -self.high(form.times(-1))
 
     def high(self, form: Linear) -> int:
-        """What a form is at most."""
+        """The upper bound of a form."""
         return self._high(form, [MAX_STEPS])
 
     def _high(self, form: Linear, steps: list[int]) -> int:

@@ -1,10 +1,10 @@
 """
-How the jobs of one plan hand tensors on to each other over interfaces.
+Interfaces: tensors that the jobs of one plan pass to each other.
 
-What one job makes as an output of some name, others take as an input of that name: it
-lies there already, so that nobody feeds it, and the caller does not fetch it either
-(a job that takes it out does). An input that no other job makes is fed, an output that
-no other job takes is fetched.
+An output of one job is the input of that name of others. It lies there already, so that
+no feed writes it, and the caller does not fetch it either (a job that takes it out
+does). An input that no other job makes is fed, an output that no other job takes is
+fetched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.dialects.regst import RegisterOp
 
 
 class Interfaces:
-    """Which inputs and outputs of a plan are handed on between its jobs."""
+    """The inputs and outputs of a plan that are passed on between its jobs."""
 
     def __init__(self, plan: PlanOp) -> None:
         self._makers: dict[str, set[str]] = defaultdict(set)

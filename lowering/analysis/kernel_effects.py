@@ -1,14 +1,14 @@
 """
-What the body of a kernel does to its arguments: which ones it writes, and of these, of
-which it needs what they hold before.
+The effects of the body of a kernel on its arguments: those that it writes, and those
+whose earlier contents it needs.
 
 A body needs an argument if one of its ops, in the order of the text, reads it before
-all of it has been written. `linalg.fill` and `memref.copy` write all elements of what
-they are given, `linalg.generic` one for each combination of the loops that its output
-is indexed by; what a loop stores counts as everything, be it under a condition or not.
+all of it has been written. `linalg.fill` and `memref.copy` write all elements of their
+target, `linalg.generic` one for each combination of the loops that its output is
+indexed by. A store in a loop counts as one of all elements, under a condition or not.
 So a kernel that is not said to need an argument may still read elements of it that only
 a part of its stores would have written; those of ops do not. Any other op counts as one
-that reads and writes all memrefs it is given.
+that reads and writes all memrefs among its operands.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from penstock.dialects.launch import KernelOp
 
 
 class How(Enum):
-    """What an op does with a memref."""
+    """The kind of access of an op to a memref."""
 
     READ = "read"
     WRITE = "write"
@@ -39,8 +39,8 @@ class How(Enum):
 
 class Effect(NamedTuple):
     """
-    What an op does with one of its operands, and, if it writes it, how many of its
-    elements; `None` stands for all.
+    The access of an op to one of its operands, and the number of elements that it
+    writes; `None` stands for all.
     """
 
     value: SSAValue
@@ -50,7 +50,7 @@ class Effect(NamedTuple):
 
 @dataclass
 class KernelEffects:
-    """Which of its arguments, by number, the body of a kernel writes and needs."""
+    """The arguments, by number, that the body of a kernel writes and needs."""
 
     kernel: KernelOp
     written: set[int] = field(default_factory=set[int])
@@ -79,7 +79,7 @@ class KernelEffects:
 
 
 def effects_of(op: Operation) -> Iterator[Effect]:
-    """What an op does with memrefs, reads first."""
+    """The accesses of an op to memrefs, reads first."""
     match op:
         case memref.LoadOp():
             yield Effect(op.memref, How.READ)
@@ -106,7 +106,7 @@ def effects_of(op: Operation) -> Iterator[Effect]:
 
 
 def effects_of_generic(op: GenericOp) -> Iterator[Effect]:
-    """What `linalg.generic` reads, if its body uses it, and then what it writes."""
+    """The reads of `linalg.generic` that its body uses, and then its writes."""
     scalars = op.body.block.args
     for value, scalar in zip(op.operands, scalars, strict=True):
         if is_memref(value) and scalar.uses:
@@ -119,7 +119,9 @@ def effects_of_generic(op: GenericOp) -> Iterator[Effect]:
 
 
 def loop_extents(op: GenericOp) -> dict[int, int]:
-    """How often each loop of `linalg.generic` runs that alone indexes a dimension."""
+    """
+    The trip count of each loop of `linalg.generic` that alone indexes a dimension.
+    """
     extents: dict[int, int] = {}
     for value, map in zip(op.operands, op.get_indexing_maps(), strict=True):
         if not isa(type := value.type, MemRefType):

@@ -91,7 +91,7 @@ class JobMaxima:
             )
 
     def attributes_of(self, op: Operation) -> dict[str, Attribute]:
-        """What the task of an op says of the largest shapes of its results."""
+        """The attributes of an op's task about the largest shapes of its results."""
         shapes = [self.shapes[value] for value in op.results if value in self.shapes]
         if not shapes:
             return {}
@@ -107,7 +107,9 @@ def member_of(op: Operation, among: Collection[Operation]) -> Operation:
 
 
 def declared_complaints(job: JobOp) -> Iterator[Finding]:
-    """What is wrong with what ops of a job say themselves, or leave unsaid."""
+    """
+    The findings about the largest shapes that ops of a job declare, or fail to declare.
+    """
     devices = JobDevices(job)
     for op in job.body.block.ops:
         is_input = isinstance(op, InputOp | ForeignInputOp)
@@ -133,7 +135,7 @@ def begins(op: Operation) -> bool:
 
 
 def input_complaints(op: InputOp | ForeignInputOp) -> Iterator[Finding]:
-    """What is wrong with what an input says of its largest shape."""
+    """The findings about the largest shape of an input."""
     type = tensor_type(op.result)
     if (given := op.attributes.get(MAX_SHAPE)) is None:
         yield (
@@ -151,7 +153,7 @@ def input_complaints(op: InputOp | ForeignInputOp) -> Iterator[Finding]:
 
 
 def name_in_job(op: Operation) -> str:
-    """How messages call an op, such as `input 'x'`."""
+    """The name of an op in messages, such as `input 'x'`."""
     match op:
         case InputOp() | VariableOp():
             return f"{op.name.removeprefix('job.')} '{op.port.data}'"
@@ -199,7 +201,10 @@ def more_of_less(op: Operation, largest: Operation) -> TensorType | None:
 def smaller_extents(
     open_types: Sequence[TensorType], types: Sequence[TensorType]
 ) -> list[int]:
-    """What unknown extents may be at most, for operands smaller than the largest."""
+    """
+    Candidates for unknown extents of operands smaller than the largest, in ascending
+    order.
+    """
     pairs = chain.from_iterable(
         zip(a.get_shape(), b.get_shape(), strict=True)
         for a, b in zip(open_types, types, strict=True)

@@ -21,7 +21,7 @@ class Level(IntEnum):
 
     @property
     def text(self) -> str:
-        """What a module of the level has, and the ops that it is known by."""
+        """The level in words, with the ops that it is known by."""
         return _TEXTS[self]
 
 

@@ -72,7 +72,7 @@ def roots_of(registers: Iterable[SSAValue]) -> dict[SSAValue, None]:
 
 
 def registers_by_block(plan: PlanOp) -> dict[BlockOp, list[RegisterOp]]:
-    """What lies in each block of a plan, as they are listed."""
+    """The registers in each block of a plan, as they are listed."""
     held = {
         x: list[RegisterOp]() for x in plan.body.block.ops if isinstance(x, BlockOp)
     }

@@ -1,4 +1,4 @@
-"""How ops of a job say that their operands and results lie on several devices."""
+"""The layouts of operands and results on several devices that ops of a job declare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def sbps_in(
     op: Operation, key: str, placement: PlacementAttr
 ) -> tuple[SbpAttr, ...] | None:
     """
-    What one of the attributes of an op says of each result or operand, if it is there.
+    The SBP of each result or operand in one of the attributes of an op, None without
+    it.
 
     Raises `VerifyException` if there is not one SBP for each, or if one of them has not
     an entry for each dimension of the placement's hierarchy.
@@ -51,7 +52,9 @@ def as_attribute(sbps: tuple[SbpAttr, ...]) -> Attribute:
 
 
 def target_of(boxing: BoxingOp, placement: PlacementAttr) -> Layout:
-    """How the result of a boxing lies, on this placement as `JobDevices` has it."""
+    """
+    The layout of the result of a boxing, on this placement as `JobDevices` has it.
+    """
     return normal(Layout(placement, boxing.target_sbp))
 
 

@@ -1,11 +1,11 @@
 """
-What `job.after` makes of tasks: control edges to those that read its result.
+Control edges of `job.after`: to the tasks that read its result.
 
 Each task that reads the result, a copy or a part of an op as well, waits for each task
-that makes one of the others, but for variables, which are there all the time. What
-values and other control edges order already takes no edge of its own. Nobody can wait
-for tasks of another rank: there a *token* is made after them and copied over, and what
-waits waits for the copy. Those that wait for the same tasks share it.
+that makes one of the others, but for variables, which are there all the time. Tasks
+that values and other control edges order already take no edge of their own. No task can
+wait for tasks of another rank: there a *token* is made after them and copied over, and
+tasks wait for the copy. Those that wait for the same tasks share it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JobWaits:
     _known: dict[SSAValue, Waits] = field(default_factory=dict[SSAValue, Waits])
 
     def of(self, values: Iterable[SSAValue]) -> Waits:
-        """What the readers of values wait for, each task once."""
+        """The tasks that the readers of values wait for, each once."""
         found = (self._known.get(value, ()) for value in values)
         return tuple(dict.fromkeys(task for waits in found for task in waits))
 
@@ -74,7 +74,9 @@ def needed_orders(
 def needed_waits(
     tasks: Sequence[TaskOp], waits: Mapping[TaskOp, Waits]
 ) -> dict[TaskOp, list[TaskOp]]:
-    """What tasks have to wait for that values do not imply, all in the list's order."""
+    """
+    The tasks that tasks have to wait for beyond their values, all in the list's order.
+    """
     number = {task: i for i, task in enumerate(tasks)}
     makers = ((value.owner, task) for task in tasks for value in task.ins)
     values = [(number[x], number[y]) for x, y in makers if isinstance(x, TaskOp)]
@@ -90,7 +92,7 @@ def needed_waits(
 
 
 class Tokens:
-    """What tasks of one rank send to others to say that they are over."""
+    """The tokens that tasks of one rank send to others when they are over."""
 
     def __init__(self, builder: TaskBuilder) -> None:
         self._builder = builder

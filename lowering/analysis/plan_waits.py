@@ -36,7 +36,7 @@ class PlanWaits:
 
     @classmethod
     def of(cls, plan: PlanOp) -> PlanWaits:
-        """What the tasks of a plan wait for at the start."""
+        """The waits of the tasks of a plan at the start."""
         tasks = [task for task in plan.tasks if task.kind != "variable"]
         writers: dict[SSAValue, int] = {}
         readers: dict[SSAValue, list[int]] = {}
@@ -73,8 +73,8 @@ def deadlocks_in(
     plan: PlanOp, found: PlanWaits, budget: int = BUDGET
 ) -> Iterator[tuple[Operation, str]]:
     """
-    The cycles of tasks that wait for each other, and what breaks them. What is `found`
-    is changed if no slots break some of them.
+    The cycles of tasks that wait for each other, each with the slots that break it.
+    `found` is changed if no slots break some of them.
     """
     rates = rates_of(plan)
     if rates.is_rated:
@@ -133,7 +133,7 @@ def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
 
 
 def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
-    """Which tasks must be over before others within one act, by all other registers."""
+    """The orders of pairs of tasks within one act, by all other registers."""
     return list(
         dict.fromkeys(
             Order(first, second)

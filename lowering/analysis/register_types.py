@@ -48,7 +48,7 @@ def complaints_about_registers(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
 
 
 def requested_slots(task: TaskOp) -> int | None:
-    """What the attribute `slots` of a task says, if it says something sound."""
+    """The attribute `slots` of a task, None without a sound one."""
     if (slots := task.attributes.get("slots")) is None:
         return None
     return count_of(slots)
@@ -56,8 +56,9 @@ def requested_slots(task: TaskOp) -> int | None:
 
 def data_types_of(task: TaskOp) -> list[DataType]:
     """
-    What the registers of a task's results hold, in order. Raises `VerifyException` if a
-    result is too large, or is dynamic and has no maximum that suits it.
+    The types of the data in the registers of a task's results, in order. Raises
+    `VerifyException` if a result is too large, or is dynamic and has no maximum that
+    suits it.
     """
     types = [tensor_type(result) for result in task.results_]
     open_types = [type for type in types if not type.has_static_shape()]
@@ -70,8 +71,9 @@ def data_types_of(task: TaskOp) -> list[DataType]:
 
 def max_shapes_of(task: TaskOp, count: int) -> Sequence[Sequence[int] | None]:
     """
-    What the attribute `max_shape` of a task says for each of its dynamic results, of
-    which there are so many. Raises `VerifyException` if it says something else.
+    The largest shape of each of a task's dynamic results, of which there are so many,
+    by its attribute `max_shape`. Raises `VerifyException` if the attribute does not
+    suit them.
     """
     given = task.attributes.get(MAX_SHAPE)
     if given is None or not task.results_:

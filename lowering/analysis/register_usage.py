@@ -1,5 +1,5 @@
 """
-Who uses the registers of a plan, and in which order as far as the plan says it.
+The users of the registers of a plan, and their order as far as the plan says it.
 
 The order comes from registers, full and free slots alike, and from a `Guard`: streams
 whose tasks act in order, and each again only after all of them have. In a plan with
@@ -41,7 +41,9 @@ from penstock.lowering.analysis.repetitions import rates_of
 
 
 class Access(NamedTuple):
-    """What a task reads and waits for, and what it writes and signals."""
+    """
+    The registers that a task reads and waits for, and those that it writes and signals.
+    """
 
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
@@ -162,7 +164,10 @@ class Usage:
         return writers
 
     def spans_of(self, register: RegisterOp) -> list[Span]:
-        """What a register that is no alias needs its bytes for, each piece in turn."""
+        """
+        The users and first writers of the bytes of a register that is no alias, each
+        piece in turn.
+        """
         users = [self.number[task] for task in self.users[register.register]]
         writers = [self.number[task] for task in self.first_writers[register.register]]
         if (acts := self.acts) is None:
@@ -223,8 +228,8 @@ class Usage:
 
     def order(self, guard: Guard) -> PartialOrder:
         """
-        What registers and a guard say, of tasks or of all acts of a launch. Raises
-        `CycleError` if these wait for each other without a token.
+        The order that registers and a guard set, of tasks or of all acts of a launch.
+        Raises `CycleError` if these wait for each other without a token.
         """
         if (acts := self.acts) is not None:
             guards = [acts.queue_of(control) for control in self._controls(guard)]
@@ -252,7 +257,7 @@ class Usage:
 
     @cached_property
     def _register_edges(self) -> list[Edge]:
-        """What full and free slots of all registers mean."""
+        """The edges that full and free slots of all registers stand for."""
         edges: dict[Edge, None] = {}
         for register, first, second in self._flows():
             full, free = self.rates.tokens(register, *tokens_of(register))
@@ -262,7 +267,7 @@ class Usage:
 
     @cached_property
     def _queues(self) -> list[Queue]:
-        """What goes from task to task, how often in a launch."""
+        """The queues of pieces between tasks, with their number in a launch."""
         return [
             Queue(first, second, pieces, *tokens_of(register))
             for register, first, second in self._flows()
@@ -271,7 +276,9 @@ class Usage:
         ]
 
     def _flows(self) -> Iterator[tuple[SSAValue, int, int]]:
-        """What tasks wait for and hold, who writes it, and who does so."""
+        """
+        The registers that tasks wait for and hold, each with its writer and this user.
+        """
         holds = Holds(self.plan)
         for task, (inputs, _) in self.access.items():
             for register in inputs:

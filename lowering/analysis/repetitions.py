@@ -1,9 +1,10 @@
 """
-How often the ops of a job, and the tasks of a plan, act in one launch.
+The repetition vector: the number of acts of each op of a job, and of each task of a
+plan, in one launch.
 
-All act once, but for what `op.acc`, `op.repeat`, `op.pack` and `op.unpack` change. What
-acts at different rates has no common acts to compare, so no order and no sharing of
-bytes follows from what goes from the one to the other.
+All act once, but for what `op.acc`, `op.repeat`, `op.pack` and `op.unpack` change. Ops
+at different rates have no common acts to compare, so no order and no sharing of bytes
+follows from the values that go from the one to the other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 class Link(NamedTuple):
-    """What goes from a node to another, by numbers, and how many wait at first."""
+    """
+    A value that goes from a node to another, by numbers, and the pieces of it that wait
+    at first.
+    """
 
     value: SSAValue
     flow: Flow
@@ -52,8 +56,8 @@ def is_rated(ops: Iterable[Operation]) -> bool:
 
 def job_turns(job: JobOp) -> dict[Operation, int]:
     """
-    How often each op of a job acts. Raises `VerifyException` if two do at rates that do
-    not suit each other.
+    The number of acts of each op of a job. Raises `VerifyException` if the rates of two
+    do not suit each other.
     """
     ops = [op for op in job.body.block.ops if not is_variable(op)]
     if not is_rated(ops):
@@ -96,7 +100,7 @@ def balanced(
     made: Callable[[Node], int],
     taken: Callable[[Node], int],
 ) -> dict[Node, int]:
-    """How often each node acts. Raises `VerifyException`."""
+    """The number of acts of each node. Raises `VerifyException`."""
     try:
         found = turns(
             [link.flow for link in links], [made(x) * taken(x) for x in nodes]
@@ -118,8 +122,8 @@ def balanced(
 
 class PlanRates:
     """
-    How often the tasks of a plan act, and what goes from one to the other. Raises
-    `VerifyException` if two tasks act at rates that do not suit each other.
+    The numbers of acts of the tasks of a plan, and the values between tasks. Raises
+    `VerifyException` if the rates of two tasks do not suit each other.
     """
 
     def __init__(self, plan: PlanOp) -> None:
@@ -163,7 +167,10 @@ class PlanRates:
         self.links = [*data, *waits, *self._held(number)]
 
     def _held(self, number: dict[TaskOp, int]) -> Iterator[Link]:
-        """What tasks hold besides what they read: what views show the bytes of."""
+        """
+        The registers that tasks hold besides those that they read: the sources of
+        views.
+        """
         holds = Holds(self._plan)
         for task in number:
             held = dict.fromkeys(x for value in task.ins for x in holds.of(value))
@@ -200,7 +207,7 @@ class PlanRates:
 
     @cached_property
     def phases(self) -> dict[TaskOp, int]:
-        """How often at most what a task reads has changed how often it comes."""
+        """The largest number of changes of rate on the way to each task."""
         missing = [0] * len(self.tasks)
         after: list[list[Flow]] = [[] for _ in self.tasks]
         for flow in self._flows:
@@ -218,7 +225,9 @@ class PlanRates:
         return dict(zip(self.tasks, phases, strict=True))
 
     def every(self, task: TaskOp) -> dict[SSAValue, int]:
-        """How many acts of a task a piece lasts for, where that is not one."""
+        """
+        The number of acts of a task that a piece lasts for, where that is not one.
+        """
         return self._every.get(task, {})
 
     @cached_property
@@ -236,15 +245,15 @@ class PlanRates:
 
     def tokens(self, value: SSAValue, full: int, free: int) -> tuple[int, int]:
         """
-        What full and free slots at the start mean between all acts of the writer in a
-        launch and all of a reader: with p pieces in a launch, the last of one launch
-        comes before the first of so many launches later.
+        The tokens that full and free slots at the start are between all acts of the
+        writer in a launch and all of a reader: with p pieces in a launch, the last of
+        one launch comes before the first of so many launches later.
         """
         pieces = self.pieces(value)
         return -(-(pieces - 1 + full) // pieces), -(-(pieces - 1 + free) // pieces)
 
     def pieces(self, value: SSAValue) -> int:
-        """How many pieces of a value there are in a launch."""
+        """The number of pieces of a value in a launch."""
         if not self.is_rated or (writer := self._writer.get(value)) is None:
             return 1
         if value in writer.outs:
@@ -365,7 +374,7 @@ def grouped(
 
 
 def rates_of(plan: PlanOp) -> PlanRates:
-    """How often the tasks of a plan act. Raises `LocatedPassFailure`."""
+    """The numbers of acts of the tasks of a plan. Raises `LocatedPassFailure`."""
     try:
         return PlanRates(plan)
     except VerifyException as error:

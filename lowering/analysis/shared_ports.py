@@ -2,7 +2,7 @@
 The names that jobs share: variables, inputs and outputs of one name in several jobs, or
 in several plans.
 
-What has one name in several jobs is one thing, so that all of them must define it alike
+One name in several jobs means one thing, so that all of them must define it alike
 (OF-8, OF-9): a variable by type, first values and devices, an input or output by type,
 device, and largest shape where its extents are open. A name that several jobs share is
 that of variables, or of inputs and outputs, which may be fed from one another; in one
@@ -42,7 +42,7 @@ def jobs_in(module: ModuleOp) -> list[JobOp]:
 
 
 class Port(NamedTuple):
-    """What is known by name outside of its job, and the value that it is about."""
+    """A port: an op that is known by name outside of its job, and its value."""
 
     job: str
     where: Operation
@@ -65,7 +65,7 @@ class Port(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is, with an article."""
+        """The kind of port, with an article."""
         match self.op:
             case InputOp():
                 return "an input"
@@ -85,7 +85,7 @@ class Port(NamedTuple):
 
     @property
     def definition(self) -> str:
-        """What has to be the same in all jobs, as a text."""
+        """The facts that have to be the same in all jobs, as a text."""
         if isinstance(op := self.op, VariableOp):
             return f"{variable_text(op)} on {self.place}"
         value = op.value if isinstance(op, OutputOp) else op.result
@@ -93,7 +93,7 @@ class Port(NamedTuple):
 
 
 def variable_text(op: VariableOp) -> str:
-    """What a variable is, without its name."""
+    """The type, initialiser and part of a variable as a text, without its name."""
     init = str(op.init).removeprefix("#job.init")
     if op.winograd is not None:
         return f"{type_of(op)} init {init} winograd {[*op.winograd.get_values()]}"
@@ -256,5 +256,5 @@ def other_maxima(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
 
 
 def definition_of(ports: Sequence[Port]) -> str:
-    """What a name stands for in one job."""
+    """The meaning of a name in one job, as a text."""
     return " and ".join(sorted(port.definition for port in ports))

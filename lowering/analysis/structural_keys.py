@@ -11,7 +11,7 @@ KernelKey: TypeAlias = tuple[object, ...]
 
 
 def kernel_key(op: Operation) -> KernelKey:
-    """What is equal for two ops if their kernels do the same."""
+    """A key that is equal for two ops if their kernels do the same."""
     numbers: dict[SSAValue, int] = {}
     return structure_of(op, numbers)
 

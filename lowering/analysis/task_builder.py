@@ -135,7 +135,7 @@ class TaskBuilder:
 
 
 def at(device: DeviceAttr) -> str:
-    """How the name of a task says where it runs, such as `@0.cpu.1`."""
+    """The end of the name of a task that says where it runs, such as `@0.cpu.1`."""
     return f"@{device.rank.data}.{device.kind.data}.{device.index.data}"
 
 

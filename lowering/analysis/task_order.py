@@ -1,5 +1,5 @@
 """
-Which tasks of a plan come before others in one act, while they hand on values.
+The order of the tasks of a plan in one act, before registers are made of values.
 
 A task comes after those whose values it reads. A control register that is empty at the
 start orders the tasks that wait for it after the one that signals it, and one whose
@@ -28,7 +28,10 @@ class Control(NamedTuple):
 
 
 def controls_of(plan: PlanOp) -> Iterator[Control]:
-    """What the control registers of a plan order, by the tasks that wait, as listed."""
+    """
+    The orders that the control registers of a plan set, by the tasks that wait, as
+    listed.
+    """
     writers: dict[SSAValue, TaskOp] = {}
     for task in plan.tasks:
         writers.update((value, task) for value in task.ports.signals)

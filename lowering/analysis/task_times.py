@@ -1,12 +1,12 @@
 """
-How long tasks take: measured, where a task says so, else modelled from what it does.
+The times of tasks: measured, where a task has one, else modelled from its op.
 
 A task with the attribute `time_ns` (an i64) takes that many nanoseconds. Else a task
 that computes takes the `task_ns` of the kind of its device, and in addition the longer
 one of two times: that of the `flops` of its op at `gflops`, and that of the `bytes` of
 its op at `gbytes`. A copy between devices moves the bytes of its result at the
 `link_gbytes` of the kind that is not `cpu`; inputs, outputs and other copies read them
-and write them at `gbytes`. What has an unknown size takes `task_ns` alone.
+and write them at `gbytes`. A task of unknown size takes `task_ns` alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEASURED = "time_ns"
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast one kind of device is. The defaults are those of one processor core."""
+    """The speed of one kind of device. The defaults are those of one CPU core."""
 
     gflops: float = 20.0
     """Scalar operations in a nanosecond."""
@@ -65,7 +65,7 @@ ACCELERATOR = Rates(
 
 @dataclass(frozen=True)
 class Machine:
-    """How fast each kind of device is."""
+    """The speed of each kind of device."""
 
     kinds: Mapping[str, Rates] = field(default_factory=lambda: {"cpu": Rates()})
 
@@ -136,7 +136,7 @@ def complaints_about_times(
 
 
 def measured_time(task: TaskOp) -> int | None:
-    """What the attribute `time_ns` of a task says, if it says something sound."""
+    """The attribute `time_ns` of a task, None without a sound one."""
     if (given := task.attributes.get(MEASURED)) is None:
         return None
     if not isa(given, IntegerAttr) or given.type != i64 or given.value.data < 0:

@@ -1,5 +1,6 @@
 """
-What a boxing takes from where: pure values, no IR.
+Recipes of boxings: the parts of a source that make each part of a target. Pure values,
+no IR.
 
 Each device of the target needs one part of the tensor. It is put together of the boxes
 in which this part meets the parts on the devices of the source. Where the source is
@@ -58,7 +59,7 @@ class Source(NamedTuple):
 def recipes(
     shape: tuple[int, ...], source: Layout, target: Layout
 ) -> tuple[Recipe, ...]:
-    """What each device of the target needs, in the order of its placement."""
+    """The recipe for each device of the target, in the order of its placement."""
     holders = [
         Source(number, device, place, part)
         for number, (device, place, part) in enumerate(
@@ -141,7 +142,10 @@ def nearest(
 
 
 def distance(a: DeviceAttr, b: DeviceAttr) -> int:
-    """How far data has to go: none, within a memory, a rank, or between ranks."""
+    """
+    The distance of data between two devices: 0 on one, 1 within a memory, 2 within a
+    rank, 3 between ranks.
+    """
     if a == b:
         return 0
     if zone_of(a) == zone_of(b):

@@ -48,8 +48,9 @@ from penstock.lowering.convert.boxing import (
 @dataclass
 class BoxingTasks:
     """
-    Makes the tasks of the boxings of one plan. What devices share a memory for is made
-    there once, by the first of them that needs it; slices serve all boxings.
+    Makes the tasks of the boxings of one plan. Parts that several devices with one
+    memory need are made there once, by the first of them that needs one; slices serve
+    all boxings.
     """
 
     builder: TaskBuilder
@@ -179,7 +180,7 @@ class PartTasks:
 
     @property
     def builder(self) -> TaskBuilder:
-        """What makes the tasks."""
+        """The builder of the tasks."""
         return self.boxing.tasks.builder
 
     def make(self, recipe: Recipe) -> SSAValue:
@@ -258,7 +259,7 @@ class PartTasks:
 
 @lru_cache(RECENT)
 def slice_properties(box: Part, part: Part) -> Mapping[str, Attribute]:
-    """What says of `op.slice` that it cuts a box out of a part that holds it."""
+    """The properties of the `op.slice` that cuts a box out of a part that holds it."""
     starts = [a - b for a, b in zip(box.offsets, part.offsets, strict=True)]
     ends = [a - b for a, b in zip(box.ends, part.offsets, strict=True)]
     steps = [1] * len(starts)

@@ -1,6 +1,4 @@
-"""
-How full a chunk of a plan is: what its `launch.chunk` says in `memory`, and reports do.
-"""
+"""The fill of a chunk of a plan, for `memory` of its `launch.chunk` and for reports."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ def together(fills: Iterable[Fill]) -> Fill:
 
 def fill_of(chunk: ChunkOp, liveness: Liveness) -> Fill:
     """
-    What a chunk holds. Where blocks lie over each other, as those of jobs that exclude
-    each other do, it is that of the job that needs most.
+    The fill of a chunk, in bytes. Where blocks lie over each other, as those of jobs
+    that exclude each other do, it is that of the job that needs most.
     """
     held = {block: registers_in(block) for block in blocks_of(chunk)}
     weights = [
@@ -56,9 +54,7 @@ def fill_of(chunk: ChunkOp, liveness: Liveness) -> Fill:
 
 
 def memory_report(chunk: ChunkOp, liveness: Liveness) -> DictionaryAttr | None:
-    """
-    What a chunk holds, in bytes; None unless its blocks say how they are shared.
-    """
+    """The fill of a chunk, in bytes; None unless its blocks say how they are shared."""
     if all(block.sum is None for block in blocks_of(chunk)):
         return None
     bytes_of = sorted(fill_of(chunk, liveness)._asdict().items())
@@ -78,7 +74,7 @@ def registers_in(block: BlockOp) -> list[RegisterOp]:
 
 
 def sum_of(block: BlockOp, registers: Sequence[RegisterOp], alignment: int) -> int:
-    """What a block would take if nothing were shared."""
+    """The size of a block if nothing were shared."""
     if block.sum is not None:
         return block.sum.value.data
     sizes = [register.size for register in registers]

@@ -136,7 +136,9 @@ def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
 
 
 class LayoutCheck:
-    """How the values of a job lie, and which of its ops do not fit to that."""
+    """
+    The layouts of the values of a job, and findings about ops that do not fit to them.
+    """
 
     def __init__(self, devices: JobDevices) -> None:
         self._devices = devices
@@ -208,7 +210,7 @@ def misplaced(
     wanted: Sequence[Layout | None],
     devices: JobDevices,
 ) -> Iterator[str]:
-    """What is wrong with where the operands of an op lie."""
+    """The findings about the places of the operands of an op."""
     place = devices.used_on(op)
     for index, (lies, wants) in enumerate(zip(have, wanted, strict=True)):
         if lies.placement == place and wants in (None, lies):

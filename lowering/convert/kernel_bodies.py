@@ -78,7 +78,10 @@ class Kernels:
 
 
 def cost_of(op: TensorOp) -> DictionaryAttr:
-    """What those who measure the kernel of an op want to know of it."""
+    """
+    The cost of an op for measurements of its kernel: its name, bytes and scalar
+    operations.
+    """
     cost = op.cost()
     return DictionaryAttr(
         {

@@ -135,7 +135,7 @@ def shape_complaints(plan: PlanOp) -> Iterator[Finding]:
 
 
 def task_complaints(task: TaskOp) -> Iterator[Finding]:
-    """What keeps a task from becoming an actor, or a variable."""
+    """The findings that keep a task from becoming an actor, or a variable."""
     op = task.op
     if task.kind == "compute" and not isinstance(op, TensorOp):
         yield op, f"{op.name} has no kernel: it is no op on tensors"
@@ -213,7 +213,7 @@ class ProgramBuilder:
 
     @property
     def complaints(self) -> Sequence[Finding]:
-        """What went wrong while the program was built."""
+        """The findings of building the program."""
         return self._kernels.complaints
 
     def build(self, name: str) -> launch.ProgramOp:
@@ -238,7 +238,7 @@ class ProgramBuilder:
     def _exclusive(
         self, jobs: Collection[str | None]
     ) -> ArrayAttr[ArrayAttr[StringAttr]] | None:
-        """Which of these jobs exclude each other."""
+        """The groups of these jobs that exclude each other."""
         groups = self._plan.exclusive_jobs
         found = [[job for job in group if job in jobs] for group in groups]
         lists = [ArrayAttr(map(StringAttr, group)) for group in found if len(group) > 1]
@@ -396,7 +396,7 @@ class ProgramBuilder:
         return actor
 
     def _views(self, task: TaskOp) -> Iterator[launch.ViewAttr]:
-        """What lies in the registers of a task, by the pairs of its op."""
+        """The views in the registers of a task, by the pairs of its op."""
         for pair in views_of(task):
             source = self._symbols[operand_register(task, pair.operand)]
             result = self._symbols[task.outs[pair.result]]
@@ -498,13 +498,13 @@ def written_by(task: TaskOp) -> Sequence[SSAValue]:
 
 
 def inner_index(value: SSAValue) -> int:
-    """Which argument of a task's body a value is."""
+    """The number of the argument of a task's body that a value is."""
     assert isinstance(value, BlockArgument), "a task's body is one op"
     return value.index
 
 
 def builders_for(plan: PlanOp, simulate_ranks: bool) -> dict[str, ProgramBuilder]:
-    """What makes the programs of a plan, by the programs' names."""
+    """The builders of the programs of a plan, by the programs' names."""
     name, ranks = plan.sym_name.data, {task.device.rank.data for task in plan.tasks}
     if simulate_ranks:
         ranks.update(chunk.memory_case.rank.data for chunk in chunks_of(plan))

@@ -4,12 +4,11 @@ Add the jobs that initialise, load and save the variables of all jobs.
 `System-ModelInit` and `System-ModelLoad` have for each variable `w` a
 `job.foreign_input` from the buffer `ForeignInput-<job>-w` and a `job.assign` of that to
 it; `System-ModelSave` has a `job.foreign_output` of it to the buffer
-`ForeignOutput-System-ModelSave-w`. Whoever runs them gives the values that the
-variables' initialisers stand for, gives those that a file has, or takes them for a
-file. A variable is there once, whatever the number of jobs that have it, which all
-define it alike (`verify-jobs`), with its name, initialiser, placement and sbp; the
-order is that in which names first appear. Its buffers are on the host of the first of
-its devices.
+`ForeignOutput-System-ModelSave-w`. Their caller feeds the values that the variables'
+initialisers stand for, feeds those of a file, or fetches them for a file. A variable is
+there once, whatever the number of jobs that have it, which all define it alike
+(`verify-jobs`), with its name, initialiser, placement and sbp; the order is that in
+which names first appear. Its buffers are on the host of the first of its devices.
 
 These jobs have the attribute `system`, and are listed behind the others. A module that
 has some of them gets those that it lacks, and one without variables gets none; a job
@@ -74,7 +73,7 @@ def part_complaints(variables: Variables) -> Iterator[Finding]:
 
 
 def setting(name: str, variable: VariableOp) -> list[Operation]:
-    """What sets a variable in the job of this name."""
+    """The ops that set a variable in the job of this name."""
     port, type = variable.port.data, tensor_type(variable.result)
     source = ForeignInputOp(f"ForeignInput-{name}-{port}", type)
     source.result.name_hint = f"{variable.result.name_hint or port}_new"
@@ -82,7 +81,7 @@ def setting(name: str, variable: VariableOp) -> list[Operation]:
 
 
 def getting(name: str, variable: VariableOp) -> list[Operation]:
-    """What hands out a variable in the job of this name."""
+    """The ops that put out a variable in the job of this name."""
     buffer = f"ForeignOutput-{name}-{variable.port.data}"
     return [ForeignOutputOp(buffer, variable.result)]
 

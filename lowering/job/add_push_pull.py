@@ -103,8 +103,8 @@ def ports_of(jobs: Sequence[JobOp]) -> tuple[dict[str, Port], dict[str, Port]]:
 
 def maxima_of(job: JobOp) -> Mapping[SSAValue, Sequence[int]]:
     """
-    The largest shapes of the values of a job with open extents. What keeps them from
-    being found is an error once the job becomes a plan.
+    The largest shapes of the values of a job with open extents. If they cannot be
+    found, there are none here, and it is an error once the job becomes a plan.
     """
     ops = job.body.block.ops
     if all(is_static(op.value.type) for op in ops if isinstance(op, OutputOp)):

@@ -1,5 +1,5 @@
 """
-Say of each job what it shares with others, section by section.
+List the values that each job shares with others, section by section.
 
 Each job, also of the system, gets an attribute `sections`:
 
@@ -7,8 +7,8 @@ Each job, also of the system, gets an attribute `sections`:
 * `input/<name>` reads an input, one for each, in the order of the ops;
 * `outputs` writes all outputs, if there are any.
 
-Names in a section are in the order of the ops, each once. What is fed from outside or
-handed out is nothing that jobs share: a foreign input or output is in no list. A job
+Names in a section are in the order of the ops, each once. Foreign inputs and outputs,
+which are fed or fetched from outside, are in no list, as jobs do not share them. A job
 that has the attribute keeps it.
 
 Example: `test/lowering/job/job-add-sections-example.mlir`.

@@ -251,7 +251,7 @@ class Inference:
             self._layouts[op.result] = None
 
     def _layout_of(self, value: SSAValue, placement: PlacementAttr) -> Layout:
-        """How a value lies that is on a placement; a constant as it says itself."""
+        """The layout of a value that is on a placement; a constant's own."""
         if (known := self._layouts[value]) is not None:
             return known
         constant = value.owner

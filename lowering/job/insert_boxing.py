@@ -6,9 +6,8 @@ parts, than it is made: right after the op that makes it, in the order of the fi
 uses. All uses that need a value in one layout share one boxing, and one that is there
 already serves the uses after it. A constant is not boxed: there is one of it for each
 layout in which it is used (but for partial sums). A `job.after` needs its operands as
-they are. What an op needs is said by its
-`operand_sbp`, which goes: from then on each operand lies as it is used. Ops on one
-device, and outputs, need whole tensors there.
+they are. The needs of an op are in its `operand_sbp`, which goes: from then on each
+operand lies as it is used. Ops on one device, and outputs, need whole tensors there.
 
 Example: `test/lowering/job/job-insert-boxing-example.mlir`.
 """
@@ -65,7 +64,9 @@ class BoxingInserter:
         self._constants = {}
 
     def complaints(self) -> Iterator[tuple[Operation, str]]:
-        """What keeps the ops of the job from being supplied, each with its op."""
+        """
+        The findings that keep the ops of the job from being supplied, each with its op.
+        """
         if not self._devices.has_several:
             return
         for op in self._job.body.block.ops:
@@ -114,7 +115,9 @@ class BoxingInserter:
             verify_layout(tensor_type(value), sbp, place)
 
     def _needs(self, op: Operation) -> Sequence[Layout | None]:
-        """How an op needs each of its operands; None if as it is."""
+        """
+        The layout that an op needs of each of its operands; None for the one it has.
+        """
         place = self._devices.used_on(op)
         if isinstance(op, BoxingOp):
             return [normal(Layout(place, op.source_sbp))]
@@ -178,7 +181,7 @@ class BoxingInserter:
 
 
 def suffix_of(layout: Layout) -> str:
-    """What the name of a value in this layout ends in: `S0`, `S0_B` or `cpu`."""
+    """The end of the name of a value in this layout: `S0`, `S0_B` or `cpu`."""
     if layout.is_single:
         return layout.placement.kind.data
     texts = (sbp_entry_text(entry) for entry in layout.entries)

@@ -14,7 +14,7 @@ CALLER = PlacementAttr("cpu", [(0, 0)])
 
 
 def name_complaints(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
-    """What has the name of a system job, but is none."""
+    """The findings about ops that have the name of a system job, but are none."""
     names = {job.sym_name for job in wanted}
     for op in module.body.block.ops:
         if op.get_attr_or_prop("sym_name") not in names:

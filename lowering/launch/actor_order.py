@@ -15,7 +15,7 @@ from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
 
 
 class ActorOrder:
-    """Who comes before whom among the actors of a program, known by their numbers."""
+    """The order of the actors of a program, known by their numbers."""
 
     def __init__(self, program: ProgramOp):
         self.actors: Sequence[ActorOp] = program.actors

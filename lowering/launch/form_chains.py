@@ -99,7 +99,10 @@ class Chain(JoinedRun[Step]):
         self.made.update(step.written.values())
 
     def hidden_by(self, step: Step) -> list[tuple[str, str]]:
-        """What members wrote that an actor writes over, with the names of that."""
+        """
+        The results of members that an actor writes over, each with the name of the new
+        ones.
+        """
         return [
             (self.names[place], name)
             for name, place in step.written.items()
@@ -107,7 +110,10 @@ class Chain(JoinedRun[Step]):
         ]
 
     def conflict(self, step: Step) -> str | None:
-        """What an actor uses that lies over something of the chain, but differs."""
+        """
+        The name of a register of the chain whose bytes overlap those that an actor
+        uses, but are not the same, where one of both writes them; None without one.
+        """
         targets = set(step.written.values())
         for place in step.places:
             for other in self.names:

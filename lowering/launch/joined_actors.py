@@ -1,11 +1,11 @@
 """
-How small actors of one stream become one, whose kernel has the phases of all: what
-`launch-form-chains` is made of.
+Joining of small actors of one stream to one actor, whose kernel has the stages of all,
+for `launch-form-chains`.
 
 The stream is walked in the order in which its actors are listed. An actor that calls
 one kernel joins the ones before it if the pass has no reason against it; else it says
-why, and those after it may join it. What lies between members in the list goes before
-them all or, if it has to, behind them.
+why, and those after it may join it. Actors between members in the list go before them
+all or, if they have to, behind them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Program:
         )
 
     def kernel(self, call: CallOp) -> KernelOp:
-        """What is called."""
+        """The kernel of a call."""
         kernel = self.table[call.kernel.root_reference.data]
         assert isinstance(kernel, KernelOp), "checked by the verifier"
         return kernel
@@ -76,7 +76,7 @@ class Program:
         return isinstance(self.table[name], ControlOp)
 
     def readers_but(self, actors: Sequence[ActorOp]) -> Counter[str]:
-        """How many actors but for these read each register or control."""
+        """The number of actors but for these that read each register or control."""
         return self._readers - Counter(
             name for actor in actors for name in names_of(actor.reads)
         )
@@ -121,7 +121,9 @@ class Joining(ABC, Generic[StepT, RunT]):
 
     @abstractmethod
     def step_of(self, actor: ActorOp, call: CallOp) -> StepT | str:
-        """What an actor does that is small enough, or why it stays alone."""
+        """
+        The step of an actor that is small enough, or the reason why it stays alone.
+        """
 
     @abstractmethod
     def refusal(self, number: int, step: StepT, run: RunT) -> str | None:
@@ -165,7 +167,10 @@ class Joining(ABC, Generic[StepT, RunT]):
         self._end(run)
 
     def _step_or_reason(self, actor: ActorOp) -> StepT | str | None:
-        """What an actor does, or why it stays alone; None if it calls no kernel."""
+        """
+        The step of an actor, or the reason why it stays alone; None if it calls no
+        kernel.
+        """
         if (call := only_call(actor)) is None:
             return None
         kernel = self.program.kernel(call)
@@ -291,8 +296,8 @@ class Joining(ABC, Generic[StepT, RunT]):
 
 def views_among(actors: Sequence[ActorOp], kept: Collection[str]) -> list[ViewAttr]:
     """
-    What lies in registers that are kept before actors write them, one after the other:
-    what a member views of another one lies where that one finds it.
+    The views in kept registers before actors write them, one actor after the other: a
+    view of another member's view has the source of that.
     """
     written = written_by(actors)
     found: dict[str, list[ViewAttr]] = {}

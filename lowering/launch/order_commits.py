@@ -1,17 +1,17 @@
 """
 Let copies to variables wait for kernels that can fail only since they were chosen.
 
-In a plan assignments wait for tasks whose ops can fail (plan-order-commits). What
-computes a kernel is chosen later, and a source of its own may return an error whatever
-its op is. Actors that call such a kernel say that they `can_fail`
+In a plan assignments wait for tasks whose ops can fail (plan-order-commits). The
+alternative that computes a kernel is chosen later, and source of its own may return an
+error for any op. Actors that call such a kernel say that they `can_fail`
 (launch-select-kernels). Where one does not come before all copies to variables of its
 job, controls let it act before the actor with the step `launch.commit`, and that one
-before the copies; if the job has none, it gets an actor `commit` on processor 0 and a
-stream of its own. As in a plan, the commit waits for those that no other one comes
-after, and on a device all copies wait for it.
+before the copies; if the job has none, it gets an actor `commit` on CPU 0 and a stream
+of its own. As in a plan, the commit waits for those that no other one comes after, and
+on a device all copies wait for it.
 
 A program of several ranks in which an actor of one would have to wait for another rank
-is an error: nothing there tells of it.
+is an error: it has no signal of that.
 
 Example: `test/lowering/launch/launch-order-commits-example.mlir`.
 """

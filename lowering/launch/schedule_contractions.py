@@ -1,61 +1,61 @@
 """
-Give sums of products in kernels for `cpu` a schedule: tiles in vector registers.
+Give contractions in kernels for `cpu` a schedule: tiles in vector registers.
 
-A `linalg` op is scheduled if it adds products of two floats or integers of 32 or 64
-bits to its output, or of two bytes to one of 32 bits, and its loops can be sorted into
-rows, columns and terms (`penstock.lowering.codegen.body.contraction`); so can those of
-matrix products and of convolutions. A sum of products for which that does not hold gets
-the attribute `no_schedule` with the reason, and so does one with windows that fewer
-than four rows share. What has one of both already keeps it. The attribute `schedule`, a
-`#launch.contraction`, says all that the source depends on, and may be written by hand:
+A `linalg` op is scheduled if it adds products of two `f32`, `f64`, `i32` or `i64` to
+its output, or of two 8-bit integers to an `i32`, and its loops can be sorted into rows,
+columns and terms (`penstock.lowering.codegen.body.contraction`); so can those of
+matmuls and of convolutions. A contraction for which that does not hold gets the
+attribute `no_schedule` with the reason, and so does one with windows that fewer than
+four rows share. An op with one of both already keeps it. The attribute `schedule`, a
+`#launch.contraction`, has all that the source depends on, and may be written in the
+input:
 
-* *Form*. `outer` (vectors along columns), unless columns of `b` do not follow each
-  other, terms of `a` and of `b` do, and there are few rows: then `inner` (vectors along
-  terms); so too where columns are at most five eighths of a vector, terms of `a` follow
-  each other and are eight vectors or more, and `b` is a constant that only this kernel
-  reads: its columns then lie in panels, one after the other.
-  Or `upright` (vectors along rows), if columns would have to be packed, rows
-  are whole vectors and `a` lies in panels, and if transposing the sums, and reading
-  panels of `a` that are not near, takes less time than packing.
+* *Form*. `outer` (vectors along columns), unless columns of `b` are not contiguous,
+  terms of `a` and of `b` are, and there are few rows: then `inner` (vectors along
+  terms); so too where columns are at most five eighths of a vector, terms of `a` are
+  contiguous and are eight vectors or more, and `b` is a constant that only this kernel
+  reads: its columns then lie in panels, one after the other. Or `upright` (vectors
+  along rows), if columns would have to be packed, rows are whole vectors and `a` lies
+  in panels, and if transposing the sums, and reading panels of `a` that are not in L1,
+  takes less time than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.
 * *Panels*, if an operand is a constant that only this kernel reads, in this one place
   (`penstock.lowering.analysis.constant_arguments`): `a`, or a `b` that would be packed,
   or one of more than 256 KiB that one tile of all rows reads once, at the pace of
-  memory. The variable then lies in the order in which tiles read it, from when it is
-  loaded on.
+  memory. The variable then has a packed layout from its loading on.
 * *Edge*, if `a` lies in panels, and tiles of whole vectors and one column more take
   less time: 49 columns.
-* *Packed*, if columns do not follow each other or are windows, or if at least 64 rows
-  read a `b` of more than 256 KiB, or one whose terms do not all begin at the same place
-  of a 64-byte line, so that vectors lie across lines. The panel has up to 32768
-  elements; where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where
-  nothing is packed, blocks of up to 256 terms (or 16384 elements) keep columns in the
-  cache. Zeros around `b` (`launch.padded`) are left out when it is packed, so that it
-  always is; other factors with zeros around them get no schedule.
+* *Packed*, if columns are not contiguous or are windows, or if at least 64 rows read a
+  `b` of more than 256 KiB, or one whose terms do not all begin at the same place of a
+  64-byte line, so that vectors lie across lines. The panel has up to 32768 elements;
+  where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where nothing is
+  packed, blocks of up to 256 terms (or 16384 elements) keep columns in cache. Zeros
+  around `b` (`launch.padded`) are left out when it is packed, so that it always is;
+  other factors with zeros around them get no schedule.
 * *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
-  copied in the order in which tiles read them, and all columns computed with the copy.
-  Then `b` is packed as well, for at least 32 rows, and a block has as many terms as
-  leave 32 KiB to a panel, and as many rows as the stack allows.
-* *Quads*, if factors are bytes, whose sums have 32 bits: four terms at once. Then rows
-  are copied always, and columns packed, unless `b` is a constant that only this kernel
-  reads, of whole quads of terms: that lies in panels. With `matrices`, and 16 rows or
-  more, tiles are registers of these, if such a `b` has whole ones.
+  packed, and all columns computed with the copy. Then `b` is packed as well, for at
+  least 32 rows, and a block has as many terms as leave 32 KiB to a panel, and as many
+  rows as the stack allows.
+* *Int8*, if factors are 8-bit integers with `i32` accumulators: terms in groups of
+  four. Then rows are copied always, and columns packed, unless `b` is a constant that
+  only this kernel reads, of whole groups of terms: that lies in panels. With `matrices`
+  (AMX), and 16 rows or more, tiles are AMX tile registers, if such a `b` fills them.
 * *Height*. All rows; for several `parts` as many as give each at least four units of
   work.
-* *Folds*. As many phases around it as can be computed in registers
+* *Prologue and epilogue*. As many stages around it as can be computed in registers
   (`penstock.lowering.codegen.body.epilogue`).
 
-What is computed of each window of an image says its `windows`, and gets a
-`#launch.windows`, or a `no_schedule`: for a convolution of channels on their own
-vectors no longer than lines, and tiles of up to 8 lines; for largest elements and means
-vectors that run on from line to line, and tiles in which at most 200 are combined.
+An op on windows of an image has the attribute `windows`, and gets a `#launch.windows`,
+or a `no_schedule`: for a depthwise convolution vectors no longer than lines, and tiles
+of up to 8 lines; for max and average pooling vectors that run on from line to line, and
+tiles in which at most 200 are combined.
 
-Vectors have `vector_bytes`; by default what the processor has that compiles, so that a
-plan made elsewhere should be given this number. The number stands in the schedule: a
-processor with narrower vectors computes the same, if not as fast.
+Vectors have `vector_bytes`; by default those of the CPU that compiles, so that a plan
+made elsewhere should be given this number. The number stands in the schedule: a CPU
+with narrower vectors computes the same, if not as fast.
 
 Example: `test/lowering/launch/launch-schedule-contractions-example.mlir`.
 """

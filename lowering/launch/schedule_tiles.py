@@ -1,23 +1,23 @@
 """
-Give sums of products in kernels for `cuda` a schedule: tiles of blocks and threads.
+Give contractions in kernels for `cuda` a schedule: tiles of blocks and threads.
 
 A `linalg` op is scheduled if it adds products of two floats to its output, if its loops
 can be sorted into rows, columns and terms
-(`penstock.lowering.codegen.body.contraction`), as those of matrix products and
-convolutions can, and if there are at least 4 rows and columns, 256 elements and 8
-terms; but where up to 16 rows and 512 terms make tiles for less than half of the
-processors, blocks divide the terms instead. What has a schedule already keeps it. The
-attribute `schedule`, a `#launch.tiles`, may be written by hand.
+(`penstock.lowering.codegen.body.contraction`), as those of matmuls and convolutions
+can, and if there are at least 4 rows and columns, 256 elements and 8 terms; but where
+up to 16 rows and 512 terms make tiles for less than half of the multiprocessors, blocks
+divide the terms instead. An op with a schedule keeps it. The attribute `schedule`, a
+`#launch.tiles`, may be written in the input.
 
 * *Tiles*. Of a few sizes, the one with the least modelled time: the turns in which
   `processors` take one tile each, times the size of a tile, over the share of its time
   in which a tile of this size computes.
-* *Tensor cores* multiply floats of 16 bits: then tiles are of blocks and warps, sums
-  have 32 bits and are rounded when they are stored.
+* *Tensor cores* multiply `f16` and `bf16`: then tiles are of blocks and warps,
+  accumulators are `f32` and are rounded when they are stored.
 * *Attention* (`op.attention`) gets a `#launch.queries`: blocks of as many queries and
   keys as shared memory holds (`tiles`), or a block for each query if there are up to 4
   (`rows`).
-* *Folds*. As many phases around it as can be computed in registers
+* *Prologue and epilogue*. As many stages around it as can be computed in registers
   (`penstock.lowering.codegen.body.epilogue`).
 
 Example: `test/lowering/launch/launch-schedule-tiles-example.mlir`.

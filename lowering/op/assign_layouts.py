@@ -1,35 +1,35 @@
 """
-Where the channels of images stand: ahead of lines and columns, or last.
+Choose the data layout of images: channels first (NCHW) or last (NHWC).
 
 Jobs have images as [n, channels, h, w], and kernels of convolutions read them so. With
-channels last, [n, h, w, channels], a convolution of single pixels reads and writes
-whole pixels, which follow each other; with channels first it touches a piece of each
-channel, which all lie in other pages. This pass chooses between the two for the values
-inside a job, by what kernels take (all in products of vectors of 64 bytes, the unit of
+channels last, [n, h, w, channels], a 1 x 1 convolution reads and writes whole pixels,
+which are contiguous; with channels first it touches a piece of each channel, which all
+lie in other pages. This pass chooses between the two for the values inside a job, by
+the modelled time of kernels (in products of vectors of 64 bytes, the unit of
 `launch-schedule-contractions`):
 
 * *Groups*. Elementwise ops read and write one layout. So the values that they connect,
-  of one shape, form a group with one decision. Only groups count that a convolution of
-  single pixels (`op.conv2d` with 1 x 1 weights, one group, no pads; `f32` or `f64`)
-  makes or reads. It computes any layout of its input from any layout of its result, but
-  with strides only results with channels first.
-* *What a convolution takes*: its tiles; to pack its columns; and, where an input or a
-  result has channels first, 1 MiB and channels of 4 KiB or more, 64 products for each
-  piece of a channel, which is fetched from another page (twice that if it is written).
-  With a result whose channels are last it takes 8 % more, as was measured.
-* *What a conversion takes*: 5 products an element to channels last, 2 back. One is
+  of one shape, form a group with one decision. Only groups count that a 1 x 1
+  convolution (`op.conv2d` with one group, no pads; `f32` or `f64`) makes or reads. It
+  computes any layout of its input from any layout of its result, but with strides only
+  results with channels first.
+* *The time of a convolution*: that of its tiles; of packing its columns; and, where an
+  input or a result has channels first, 1 MiB and channels of 4 KiB or more, 64 products
+  for each piece of a channel, which is fetched from another page (twice that if it is
+  written). With a result whose channels are last it takes 8 % more, as was measured.
+* *The time of a conversion*: 5 products an element to channels last, 2 back. One is
   needed for a value that some other op makes, and one for a value that others read.
 * *Decision*. All begin with channels first. The layout of a group is changed if that
-  makes all of this less, by at least 2 % of what the group takes part in, with the
-  other groups as they are; until none changes. So no conversion is made that does not
-  pay by itself.
+  makes all of this less, by at least 2 % of the time that the group takes part in, with
+  the other groups as they are; until none changes. So no conversion is made that does
+  not pay by itself.
 
-Each convolution says in `layouts` what was decided for the groups of its input and of
-its result, with both sums; one with windows that they are computed with channels first,
-and what packing them takes of all it takes: what another layout could save at most.
+Each convolution says in `layouts` the decision for the groups of its input and of its
+result, with both sums; one with windows that they are computed with channels first, and
+the share of packing in its time: the most that another layout could save.
 
-What has an attribute other than a placement stays as it is, and so does all that does
-not run on a single `cpu`. What already has channels last is left alone.
+Ops with an attribute other than a placement stay as they are, and so do those that do
+not run on a single `cpu`. Values that have channels last already are left alone.
 
 Example: `test/lowering/op/op-assign-layouts-example.mlir`.
 """
@@ -119,7 +119,10 @@ class Convolution:
         return self.pixels != self.input_pixels
 
     def products(self, input_last: bool, result_last: bool) -> float:
-        """What the kernel takes, with channels last or first; inf if there is none."""
+        """
+        The time of the kernel in products, with channels last or first; inf if there is
+        none.
+        """
         if not result_last:
             return self.images * self._with_result_first(input_last)
         if self.is_strided:
@@ -203,7 +206,7 @@ def is_image(type: TensorType | None) -> bool:
 
 def packing_share(op: Conv2dOp) -> tuple[int, int] | None:
     """
-    What it takes to pack the windows of a convolution, and what that takes in all;
+    The time of packing the windows of a convolution, and its whole time, in products;
     None if its shapes are not known, or it has several groups.
     """
     types = [tensor_type(value) for value in (op.input, op.weights, op.result)]
@@ -323,7 +326,10 @@ class Layouts:
         return pays
 
     def _products(self, group: Group) -> float:
-        """What the convolutions of a group take, and conversions of its values."""
+        """
+        The time of the convolutions of a group and of conversions of its values, in
+        products.
+        """
         total = 0.0
         for op in self._of_group[group]:
             sides = (self.is_last(value) for value in (op.operands[0], op.results[0]))

@@ -1,32 +1,32 @@
 """
-Compute attention in one kernel: products of queries and keys, what makes scores of
-them, the softmax, and its product with values become one `op.attention`.
+Compute attention in one kernel: products of queries and keys, the scale and mask of
+scores, the softmax, and its product with values become one `op.attention`.
 
-From each product `softmax(x) * v` of matrices on, along the last dimension, the chain
-of `x` is followed up to a product of queries and keys. On the way there may be
+From each matmul `softmax(x) * v` on, with the softmax along the last dimension, the
+chain of `x` is followed up to a matmul of queries and keys. On the way there may be
 
 * a product with, or a quotient by, a constant: the `scale`;
 * after that, a sum with one other tensor, which broadcasts: the `mask`;
-* before or after that, what hides the keys that come after a diagonal, for row i those
-  after number i + n: a sum with an `op.triangle`, or a constant like one, of 0 up to
-  there and -inf, or the least finite number, after that; or an `op.where` that puts
+* before or after that, a causal mask, which hides the keys after a diagonal, for row i
+  those after number i + n: a sum with an `op.triangle`, or a constant like one, of 0 up
+  to there and -inf, or the least finite number, after that; or an `op.where` that puts
   such a number there. Then the op is `causal` n, and no matrix is read.
 
-All of these must be used by the next one only, have static shapes, and be floats of 32
-or 64 bits, or on `cuda` of 16, whose rows have up to 256 elements there (128 of 64
-bits). If queries or keys are multiplied with a constant before, that becomes a
-part of the scale: scores are the same but for rounding. Transposes of queries, keys,
-values and the result become orders of axes of the `op.attention`, if only it needs
-them, unless the elements of a row of values or of the result would not follow each
-other any more. Keys and values that are repeated for groups of heads (`op.expand`
-between reshapes) are read where they are: then queries are viewed as groups.
+All of these must be used by the next one only, have static shapes, and be `f32` or
+`f64`, or on `cuda` `f16` or `bf16`, whose rows have up to 256 elements there (128 of
+`f64`). If queries or keys are multiplied with a constant before, that becomes a part of
+the scale: scores are the same but for rounding. Transposes of queries, keys, values and
+the result become orders of axes of the `op.attention`, if only it needs them, unless
+the elements of a row of values or of the result would not be contiguous any more. Keys
+and values that are repeated for groups of heads (`op.expand` between reshapes) are read
+where they are: then queries are viewed as groups.
 
-What decides besides is that the matrix of scores is not moved. It is written, changed
-in place by a softmax, and read again; of attention in blocks nothing is written but the
-result. This pays if a score is read by enough products to be made in tiles: at least
+The gain is that the matrix of scores is not moved. Without fusion it is written,
+changed in place by a softmax, and read again; attention in blocks writes the result
+only. This pays if a score is read by enough products to be made in tiles: at least
 `min_keys` keys; and only on `cpu` and `cuda`, as other targets have no blocks.
 
-Where a softmax is multiplied with something and stays as it is, its attribute
+Where a softmax is an operand of a matmul and stays as it is, its attribute
 `no_attention` says why. On several devices, where ops say how they are cut in parts,
 they stay apart. Ops that must write over an operand by a hint (`in_place`), or whose
 operand another op must, do too.
@@ -97,7 +97,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Scores:
-    """What scores are made of, and the ops that make them, from the last one on."""
+    """The origin of scores, and the ops that make them, from the last one on."""
 
     product: MatmulOp
     scale: float
@@ -156,7 +156,7 @@ def scaled_by(op: Operation) -> tuple[SSAValue, float] | None:
 
 
 def scores_of(softmax: SoftmaxOp) -> Scores:
-    """What the scores of a softmax are made of. Raises `Refused`."""
+    """The origin of the scores of a softmax. Raises `Refused`."""
     value, user = softmax.input, softmax
     scale, mask, offsets, ops = 1.0, None, list[int](), list[Operation]()
     while True:
@@ -218,7 +218,7 @@ def side_of(
 
 
 def walked(side: Side, user: Operation, is_mean: bool) -> Side:
-    """What a side is made of, without transposes and products with constants."""
+    """The origin of a side, without transposes and products with constants."""
     rank = len(side.order)
     while isinstance(op := side.value.owner, Operation):
         if not is_only_for(side.value, user):

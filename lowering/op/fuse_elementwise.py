@@ -16,9 +16,9 @@ several devices those that make terms of a sum (`P`), or whose operands do not l
 as they are used (`job-insert-boxing`).
 
 Hints (`in_place`) go on to the group where the result and the operand they are about
-are still there. What a hint says must lie over an operand keeps both: such an op is the
-last one of its group, the op that makes the operand is in another group, and so is what
-else reads the operand, unless it is in the same one.
+are still there. A hint `must` keeps both: such an op is the last one of its group, the
+op that makes the operand is in another group, and so are other readers of the operand,
+unless they are in the same one.
 
 Example: `test/lowering/op/op-fuse-elementwise-example.mlir`.
 """
@@ -152,7 +152,9 @@ def splats_of(job: JobOp) -> Splats:
 
 
 def operands_of(group: Group, splats: Splats) -> list[SSAValue]:
-    """What a group reads, each value once, in order; splat constants are part of it."""
+    """
+    The operands of a group, each value once, in order; splat constants are part of it.
+    """
     made = {op.results[0] for op in group}
     read = dict.fromkeys(value for op in reversed(group) for value in op.operands)
     return [value for value in read if value not in made and value not in splats]

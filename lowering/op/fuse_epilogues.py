@@ -1,24 +1,24 @@
 """
-Compute elementwise ops together with the sums of products that they follow.
+Compute elementwise ops together with the contractions that they follow (epilogue
+fusion).
 
 An elementwise op (or an `op.fused`) becomes an `op.epilogue` with an op whose result it
-reads (a product of matrices or a convolution; its last such operand, where there are
-several), if nothing else uses that result, both have one type and run in the same
-place, the sum of products asks for no `slots` of its own, and the op is one that a
-kernel computes in registers: all that it is made of works on floats of one type.
-Convolutions with one channel a group are left alone: their sums are no tiles. On
-several devices, where ops say how they are cut in parts, they stay apart. Ops that must
-write over an operand by a hint (`in_place`), or whose operand another op must, do too;
-other hints go on to the whole where the operand they are about is still there.
+reads (a matmul or a convolution; its last such operand, where there are several), if
+nothing else uses that result, both have one type and run in the same place, the
+contraction asks for no `slots` of its own, and the op is one that a kernel computes in
+registers: all its parts work on floats of one type. Depthwise convolutions are left
+alone: their sums are no tiles. On several devices, where ops say how they are cut in
+parts, they stay apart. Ops that must write over an operand by a hint (`in_place`), or
+whose operand another op must, do too; other hints go on to the whole where the operand
+they are about is still there.
 
-What is saved is a tensor that is written and read again. On a processor the op that
-follows costs next to nothing (`launch-schedule-contractions`); on any device the two
-are one kernel.
+This saves a tensor that is written and read again. On a CPU the epilogue costs next to
+nothing (`launch-schedule-contractions`); on any device the two are one kernel.
 
 On a `cpu`, a tensor of the type of the sums (`f32` or `f64`) that is added to them, be
-it after others, is what they start from (`starts`): so the result may lie over it, and
-what is written has been read before. The other addends follow; the order of additions
-changes.
+it after others, is the initial value of the accumulators (`starts`): so the result may
+lie over it, and each element is read before it is written. The other addends follow;
+the order of additions changes.
 
 Example: `test/lowering/op/op-fuse-epilogues-example.mlir`.
 """
@@ -182,7 +182,10 @@ def start_sums(epilogue: EpilogueOp) -> None:
 
 
 def added_to(op: FusedOp, made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
-    """What adds an operand of the type of the sums `made` to these, and which."""
+    """
+    The op that adds an operand of the type of the sums `made` to these, and that
+    operand.
+    """
     places = [index for index, value in enumerate(op.operands) if value is made]
     value: SSAValue = op.body.block.args[places[0]]
     while len(places) == 1 and value.has_one_use():

@@ -4,26 +4,26 @@ Compute elementwise ops together with the ops on rows that they feed or follow.
 An op on rows of floats (a softmax, or a normalization along the last dimension) becomes
 an `op.rows`
 
-* with the elementwise op (or `op.fused`) that computes what it reads, if that has its
+* with the elementwise op (or `op.fused`) that computes its operand, if that has its
   type and static shape, runs in the same place, and asks for no `slots` of its own. If
-  others use what it computes, that is a result as well: those that come before the
-  whole, which stands where its last op stood, prevent this;
+  others use this operand, it is a result as well: users that come before the whole,
+  which stands where its last op stood, prevent this;
 * and with the elementwise op that is the only user of its result, if that one keeps the
   type and runs in the same place.
 
-Another op on rows joins it that reads what is made last, if it has the same type and
-runs in the same place, with the elementwise op that is the only user of its result, and
-so on. What it reads may have other users if they come after the whole and nothing is
-added to it then: the whole keeps only what its last op on rows reads. An op on rows
-that could not join the one before says why: `no_rows`.
+Another op on rows joins it that reads the last result, if it has the same type and runs
+in the same place, with the elementwise op that is the only user of its result, and so
+on. Its operand may have other users if they come after the whole and nothing is added
+to it then: the whole keeps only the operand of its last op on rows. An op on rows that
+could not join the one before says why: `no_rows`.
 
-What decides is the bytes that are moved. A tensor between two ops is written once and
-read at least once; in one op it is not read again, and not written unless others use
-it. Nothing else is read or computed more often, so that both steps always move less:
-what is as above is fused, and anything else is not. On several devices, where ops say
-how they are cut in parts, they stay apart. Ops that must write over an operand by a
-hint (`in_place`), or whose operand another op must, do too; other hints go on to the
-whole where the result and the operand they are about are still there.
+Fusion saves bytes that are moved. A tensor between two ops is written once and read at
+least once; in one op it is not read again, and not written unless others use it.
+Nothing else is read or computed more often, so that both steps always move less: all
+ops as above are fused, and no others. On several devices, where ops say how they are
+cut in parts, they stay apart. Ops that must write over an operand by a hint
+(`in_place`), or whose operand another op must, do too; other hints go on to the whole
+where the result and the operand they are about are still there.
 
 Example: `test/lowering/op/op-fuse-rows-example.mlir`.
 """
@@ -173,7 +173,7 @@ def next_row(chain: Chain) -> Operation | None:
 
 
 def makers_of(op: Operation) -> list[Operation | Block]:
-    """Who makes what an op reads."""
+    """The ops and blocks that make the operands of an op."""
     return [value.owner for value in op.operands]
 
 

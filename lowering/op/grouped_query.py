@@ -2,7 +2,7 @@
 Keys and values that are repeated for groups of heads, found in the ops of a job.
 
 A repeat is an `op.expand` of one axis, between reshapes or not: each head is there
-several times, one after the other. What is repeated need not be made: if the axis of
+several times, one after the other. The repeated tensor need not be made: if the axis of
 heads is two axes, groups and heads of a group, it is broadcast along the second.
 """
 
@@ -45,7 +45,7 @@ def split_order(order: Sequence[int], place: int) -> tuple[int, ...]:
 
 
 def repeat_of(value: SSAValue, user: Operation) -> Repeat | None:
-    """How a value that only one op uses is repeated, or None if it is not."""
+    """The repeat of a value that only one op uses, or None without one."""
     shape, passed = tensor_type(value).get_shape(), list[Operation]()
     while isinstance(op := value.owner, ReshapeOp | ExpandOp):
         if [use.operation for use in value.uses] != [user]:

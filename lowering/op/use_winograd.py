@@ -132,7 +132,10 @@ class Rewrite:
         )
 
     def _transformed(self, variable: VariableOp) -> SSAValue:
-        """What the products of tiles take of a variable, made when that is loaded."""
+        """
+        The transformed weights of a variable for products of tiles, made when that is
+        loaded.
+        """
         outputs, channels, *_ = variable.shape
         element = tensor_type(variable.result).element_type
         type = TensorType(element, [WINOGRAD_PRODUCTS, outputs, channels])

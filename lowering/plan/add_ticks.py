@@ -4,9 +4,9 @@ Let a task begin, and a task end, each section of a plan.
 For each section (`job-add-sections`) and each rank that it acts on, a task
 `<section>/source` acts before the tasks of the section, and `<section>/sink` after all
 of them: control registers `<source> -> <task>` and `<task> -> <sink>` of one slot see
-to that. On a rank r above 0 their names end in `@r`. Both run on processor 0 of the
-rank, on a stream `<tick, n>` of their own, where n is the number of the section, and do
-nothing but pass a tick on. On each rank,
+to that. On a rank r above 0 their names end in `@r`. Both run on CPU 0 of the rank, on
+a stream `<tick, n>` of their own, where n is the number of the section, and do nothing
+but pass a tick on. On each rank,
 
 * the source of `total` comes before all tasks that no other task comes before, and its
   sink after all that no other one comes after, and after all other sinks;
@@ -18,9 +18,9 @@ nothing but pass a tick on. On each rank,
   would keep a piece from its end that had begun to assign;
 * the sink of a section without tasks comes after its source.
 
-A task uses the bytes of a register if it reads it, or what may be a view of it. Who
-writes what an output reads is known once `regst-mark-interfaces` has been there. A plan
-without sections is left as it is, and so is one that has ticks or places.
+A task uses the bytes of a register if it reads it, or a register that may be a view of
+it. The writer of an output's operand is known once `regst-mark-interfaces` has been
+there. A plan without sections is left as it is, and so is one that has ticks or places.
 
 Example: `test/lowering/plan/plan-add-ticks-example.mlir`.
 """
@@ -58,7 +58,7 @@ Finding = tuple[Operation, str]
 
 
 def complaints_about(plan: PlanOp) -> Iterator[Finding]:
-    """What keeps a plan from having ticks."""
+    """The findings that keep a plan from having ticks."""
     try:
         sections = sections_of(plan.attributes.get(SECTIONS))
     except VerifyException as error:

@@ -4,30 +4,31 @@ Give each task its stream and its place in that stream.
 A device has `streams` compute streams. Tasks that compute go to one of these; all other
 tasks stay on the stream they have, with index 0.
 
-* `naive`: a task goes to the stream of the first task it reads from (variables aside),
-  if that one is on its device and is the last of its stream so far; else to the stream
-  with the fewest tasks, the lowest among equals.
+* `naive`: a task goes to the stream of the first task whose result it reads (variables
+  aside), if that one is on its device and is the last of its stream so far; else to the
+  stream with the fewest tasks, the lowest among equals.
 * `critical-path` lets the plan end early by the time that its tasks take (see below).
-  It compares four schedules: what `naive` does; the tasks as they are listed, each on
-  the stream where it begins first; list scheduling, where a stream that is free takes
-  the task that, of those that could begin, most time depends on; and the tasks in the
-  order of the time that depends on them, each where it begins first. That which ends
+  It compares four schedules: that of `naive`; the tasks as they are listed, each on the
+  stream where it begins first; list scheduling, where a stream that is free takes the
+  task that, of those that could begin, most time depends on; and the tasks in the order
+  of the time that depends on them, each where it begins first. The schedule that ends
   first is taken, of equal ones the first of these four; if it runs tasks in another
   order, they are listed so, behind the variables. The attribute `makespan_ns` of the
-  plan says when it ends (`scheduled`), when what `naive` does would (`naive`), and a
-  time that no schedule can be below (`lower_limit`). Plans that have it are left alone.
+  plan says when it ends (`scheduled`), when that of `naive` would (`naive`), and a time
+  that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
 A task that a control register orders after one that is listed later is listed after it
-first. What reads a value that a task listed later must write over (`in_place`) stays
+first. A reader of a value that a task listed later must write over (`in_place`) stays
 before that task. `order` then numbers the tasks of each stream as they are listed;
 variables, which never act, have none. Chains, which depend on streams, go. Plans with
 registers that hold bytes are left alone: their memory may depend on the order.
 
 A task with the attribute `time_ns` (an i64), which may have been measured, takes that
-many nanoseconds. For others the time is modelled from what `machine` says of the kind
-of their device: that of all scalar operations at `gflops` or of all bytes at `gbytes`,
-whichever is longer (for copies between devices, of the bytes at `link_gbytes`), and
-`task_ns` in addition. Between tasks on different streams `switch_ns` go by.
+many nanoseconds. For others the time is modelled from the rates that `machine` has for
+the kind of their device: that of all scalar operations at `gflops` or of all bytes at
+`gbytes`, whichever is longer (for copies between devices, of the bytes at
+`link_gbytes`), and `task_ns` in addition. Between tasks on different streams
+`switch_ns` go by.
 
 Example: `test/lowering/plan/plan-assign-streams-example.mlir`.
 """

@@ -1,5 +1,5 @@
 """
-Give each tensor that a task hands on a register, which other tasks read.
+Give each tensor that a task produces a register, which other tasks read.
 
 The register of a task's result is named `<task>/out`, those of further results
 `<task>/out_1`, `<task>/out_2`... It has as many slots as the attribute `slots` of the
@@ -7,10 +7,10 @@ task says, which stays, whatever the task does; else two if the task copies betw
 devices, else one. A variable, which is written once, has one.
 
 It lies in the memory of the device that the task runs on, a copy in that of the device
-it goes to. What lies on a processor and is copied to or from another kind of device of
-the same rank lies in memory that is pinned for that device (for the first one, if it is
-copied to several). What lies on a processor and is copied to or from another rank, lies
-in memory that is registered for transfers (`network`), or both (`pinned_network`).
+it goes to. A register on a CPU that is copied to or from another kind of device of the
+same rank lies in memory that is pinned for that device (for the first one, if it is
+copied to several). One that is copied to or from another rank lies in memory that is
+registered for transfers (`network`), or both (`pinned_network`).
 
 A result of dynamic shape has the greatest shape that it may have from the attribute
 `max_shape` of its task: a list of extents for all dynamic results, or one such list for
@@ -19,11 +19,11 @@ on the host, pinned for the device where the register is on one.
 
 The registers are listed before the first task.
 
-OneFlow gives one slot to what it computes, to variables, control and (at least) to
+OneFlow gives one slot to computed tensors, to variables, control and (at least) to
 copies, and two to boxings that slice. Here copies have two, so that the next piece is
 on its way while this one is used; boxings are tasks like others, between copies. An
-input may ask for slots, to be fed ahead. What changes the number of pieces (repeat,
-accumulate) or wakes a job (ticks) is no task here.
+input may ask for slots, to be fed ahead. Ops that change the number of pieces (repeat,
+accumulate) or wake a job (ticks) are no tasks here.
 
 Example: `test/lowering/plan/plan-create-registers-example.mlir`.
 """

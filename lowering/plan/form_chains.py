@@ -91,7 +91,7 @@ def can_be_chained(task: TaskOp) -> bool:
 
 
 def nodes_of(order: TaskOrder) -> list[Node]:
-    """What is to know of the tasks that act."""
+    """The nodes of the tasks that act, with their streams and sources."""
     numbers: dict[Stream, int] = {}
     nodes: list[Node] = []
     for task, sources in zip(order.tasks, order.before, strict=True):

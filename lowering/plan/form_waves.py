@@ -1,27 +1,26 @@
 """
 Let small tasks that do not need each other be one, a *wave*: an `op.wave`.
 
-A wave is one act, whose members threads share out: what an act costs is paid once, and
+A wave is one act, whose members threads share out: the cost of an act is paid once, and
 small ops, none of which is worth cutting, are work for several threads. As nothing
-orders its members, all that they read and write is in memory at once, and what memory
+orders its members, all that they read and write is in memory at once, and memory that
 is planned afterwards sees one task. The attribute `waves` of the plan says how many
-`tasks` became one with others, and the bytes of values at the fullest step of the list
-(`live_bytes`), and what these were before (`apart`); a value is alive from the task
-that makes it to the last one that reads it, both included, and variables do not count.
+`tasks` became one with others, the bytes of values at the fullest step of the list
+(`live_bytes`), and these bytes before (`apart`); a value is alive from the task that
+makes it to the last one that reads it, both included, and variables do not count.
 
-A task joins a wave if it computes on a processor (`cpu`), and
+A task joins a wave if it computes on a `cpu`, and
 
 * it is small: the longer of the times that its op takes at 16 scalar operations and at
   64 bytes a nanosecond is at most `most_ns`;
-* its shapes are static, its results have one slot, it waits for nobody and signals
-  nobody, and its op cannot fail, names no place for its results (`in_place`) and never
-  makes views.
+* its shapes are static, its results have one slot, it has no waits and signals, and its
+  op cannot fail, names no place for its results (`in_place`) and never makes views.
 
 The *level* of a task is the largest number of such tasks on a path to it. Those of one
 stream and one level are a wave, as far as they are of at most `MOST_KINDS` kinds: ops
-that are the same but for what they read have one kernel, and each kind is compiled once
-for the wave. What makes what members read is listed before the wave, what reads what
-they make behind it, else in the order that there was.
+that are the same but for their operands have one kernel, and each kind is compiled once
+for the wave. Tasks whose results members read are listed before the wave, readers of
+their results behind it, else in the order that there was.
 
 A task that computes and is in no wave says why: `no_wave`. Plans with registers that
 hold bytes are left alone, and so are those with tasks at different rates. Chains go.

@@ -92,7 +92,7 @@ class Section(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the section is called in the plan."""
+        """The name of the section in the plan."""
         return f"{self.job}/{self.attribute.section_name.data}"
 
     @property
@@ -146,7 +146,7 @@ def needs_main(plan: PlanOp) -> bool:
 
 
 def complaints_about(plan: PlanOp) -> Iterator[Finding]:
-    """What keeps a plan from being linked."""
+    """The findings that keep a plan from being linked."""
     try:
         listed = {section.name for section in sections_in(plan)}
     except VerifyException as error:

@@ -109,7 +109,7 @@ def findings_in(
 def name_complaints(
     module: ModuleOp, plans: Sequence[PlanOp], name: str
 ) -> Iterator[Finding]:
-    """What has the name that the plan is to have, and stays."""
+    """The findings about ops that stay and have the name of the merged plan."""
     for op in module.body.block.ops:
         if op not in plans and op.get_attr_or_prop("sym_name") == StringAttr(name):
             yield op, f"@{name} is taken, so the plan needs another name"
@@ -145,7 +145,9 @@ def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
 
 
 def memory_complaints(shared: SharedPorts) -> Iterator[Finding]:
-    """What several jobs share, and cannot lie in one place."""
+    """
+    The findings about ports that several jobs share, and that cannot lie in one place.
+    """
     for first, *others in same_things(shared):
         case = register_of(first.value).memory_case
         for port in others:
@@ -246,7 +248,10 @@ def join_memories(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
 
 
 def same_things(shared: SharedPorts) -> Iterator[list[Port]]:
-    """What is one thing in several jobs, once all of them define it alike."""
+    """
+    The ports that are one thing in several jobs, given that all of them define it
+    alike.
+    """
     for jobs in shared.values():
         things: dict[str, list[Port]] = {}
         for port in (port for ports in jobs for port in ports):

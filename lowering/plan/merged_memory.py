@@ -54,7 +54,7 @@ def kept_together(
 def without(
     block: BlockOp, hint: str, case: MemoryCaseAttr, left: Sequence[RegisterOp]
 ) -> Placed:
-    """What a block becomes when all but these registers are taken out of it."""
+    """The block that is left when all but these registers are taken out of it."""
     sizes = [register.size for register in left]
     starts = [offset_of(register) for register in left]
     offsets = sunk(starts, sizes, case.alignment)
@@ -175,7 +175,10 @@ class Memory:
                 yield from chunk_of(hint, case, blocks)
 
     def _lasting_blocks(self) -> Blocks:
-        """What lasts: for each kind of memory what lies side by side comes first."""
+        """
+        The blocks of lasting registers of each kind of memory, those whose registers
+        lie side by side first.
+        """
         blocks: Blocks = defaultdict(list)
         keys = sorted(self._lasting, key=lambda key: key[1].together)
         for case, where in keys:

@@ -3,17 +3,17 @@ Let the assignments of a plan wait for all of its tasks that can fail, act by ac
 
 Variables are assigned to in an act only if all tasks of that act come to their end: a
 task `commit` (`job.commit`) acts after all tasks that can fail (`can_fail`), and before
-the assignments; what comes after it cannot fail. So all variables of a piece have new
+the assignments; the tasks after it cannot fail. So all variables of a piece have new
 values, or none. Nothing else waits.
 
 An assignment that comes after all those tasks anyway does not wait for it, and where
 all do there is none; so there is none where nothing can fail. The commit waits for
 those tasks alone that no other one of them comes after, and runs on the stream
-`<commit, 0>` of processor 0 of its rank: control registers of two slots `<task> ->
-commit`, so that the next act may begin, and of one slot `commit -> <assign>`. What
-fails on a device other than a processor is known to the host only, so there all
-assignments wait for the commit. On several ranks each has a commit (`commit@<rank>`
-above 0), and is told of the others by tokens, as behind a `job.after`.
+`<commit, 0>` of CPU 0 of its rank: control registers of two slots `<task> -> commit`,
+so that the next act may begin, and of one slot `commit -> <assign>`. A failure on a
+device other than a CPU is known to the host only, so there all assignments wait for the
+commit. On several ranks each has a commit (`commit@<rank>` above 0), and is told of the
+others by tokens, as behind a `job.after`.
 
 It comes after plan-order-updates, and before tasks are ordered. A job with a commit,
 and a plan whose registers have places, is left as it is.
@@ -46,7 +46,7 @@ Finding = tuple[Operation, str]
 
 
 def graph_of(plan: PlanOp, tasks: Sequence[TaskOp]) -> MarkedGraph:
-    """What values, registers and control order in one act."""
+    """The order of values, registers and control in one act."""
     number = {task: i for i, task in enumerate(tasks)}
     writers: dict[SSAValue, int] = {}
     for task, index in number.items():
@@ -80,7 +80,10 @@ class Commits:
         self._is_ordered = any(task.order is not None for task in self.tasks)
 
     def gates(self) -> Iterator[Gate]:
-        """What the commit of each job that lacks one is between."""
+        """
+        The gate of the commit of each job that lacks one: the tasks before and after
+        it.
+        """
         by_job: dict[str | None, list[int]] = {}
         for index, task in enumerate(self.tasks):
             name = None if task.job is None else task.job.data
@@ -105,7 +108,10 @@ class Commits:
         return gate_of(graph, uncertain, updates, is_remote=is_remote)
 
     def complaints(self, gates: Sequence[Gate]) -> Iterator[Finding]:
-        """What waits for tasks of another rank, but there can be no tokens."""
+        """
+        The findings about tasks that wait for tasks of another rank where there can be
+        no tokens.
+        """
         if self.plan.is_on_values:
             return
         for gate in gates:

@@ -2,22 +2,22 @@
 List the tasks of each plan in an order that needs little memory, or little time.
 
 A value is alive from the task that makes it to the last one that reads it, both
-included; what counts is the most bytes that are alive at a step, of each memory; where
-several devices compute, those that tasks of each device make count by themselves.
-Variables, which are always alive, are not counted; a value with several slots counts
-as often. With `in-place`, a result may take the place of an operand of the same size
-that its op can overwrite and that nobody reads later.
+included. The measure is the largest number of bytes that are alive at a step, of each
+memory; where several devices compute, those that tasks of each device make count by
+themselves. Variables, which are always alive, are not counted; a value with several
+slots counts as often. With `in-place`, a result may take the place of an operand of the
+same size that its op can overwrite and that nobody reads later.
 
 * `memory` looks for the fewest bytes. It chooses among list schedules, and visits sets
   of tasks, for as long as `budget` lasts, to improve on them or to see that nothing
   can. Stretches of tasks that are not above what is needed elsewhere keep their order.
   Where several devices compute, the parts of an op (`<name>@<device>`), listed one
   after the other, move together, and an order is taken only if bytes times time get
-  less: what saves a share of the bytes may not cost a greater share of the time.
+  less: saving a share of the bytes may not cost a greater share of the time.
 * `early-updates` keeps the order, but has tasks that free at least as many bytes as
   they make run as soon as they can, within what the order needs already.
 * `overlap` looks for the least time: it compares the order as it is; with copies, and
-  tasks that are part of a collective, as soon as what they read is there; and with the
+  tasks that are part of a collective, as soon as their operands are there; and with the
   tasks that most time depends on first, of all or of those that can begin when a stream
   gets free. Of orders that end at once that with the fewest bytes is taken. It may need
   more memory.
@@ -26,14 +26,14 @@ that its op can overwrite and that nobody reads later.
 No task runs before one whose result it reads, or after which a control register orders
 it; inputs and outputs move like all others. The order that was there is that of the
 list, but for tasks that control registers order after later ones, which come after
-these. What reads a value that a task listed later must write over (`in_place`) stays
+these. A reader of a value that a task listed later must write over (`in_place`) stays
 before it. But for `overlap`, no memory has more live bytes than in that order, and it
 stays unless another one is better. Where tasks move, variables are listed first. The
 attribute `live_bytes` of a plan says how many bytes are alive at most in the order that
 was there (`source`) and in the new one (`ordered`), and how many no order can do
 without (`lower_limit`, as far as is known), each summed over all memories. Where time
-counts, `order_ns` says when the last task ends in either order. Times are what `plan-
-assign-streams` takes them to be, one stream of each kind on each device.
+counts, `order_ns` says when the last task ends in either order. Times are those of
+`plan-assign-streams`, with one stream of each kind on each device.
 
 A value of dynamic shape counts with its maximum (`max_shape` of its task). Plans with
 the attribute `live_bytes`, with registers that hold bytes, or with tasks that have an
@@ -109,7 +109,7 @@ def complaints_about(
 
 
 def summed_limit(problem: Problem) -> int:
-    """What the neediest task of each memory takes, summed up."""
+    """The bytes of the neediest task of each memory, summed up."""
     memories = sorted({value.memory for value in problem.values})
     return sum(limit_of_tasks(problem, memory) for memory in memories)
 

@@ -141,5 +141,8 @@ def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:
 
 
 def shared_name(task: TaskOp) -> str | None:
-    """What the names of tasks begin with that do parts of one op; None if it is one."""
+    """
+    The common prefix of the names of tasks that do parts of one op; None for a task on
+    its own.
+    """
     return task.task_name.data.rpartition("@")[0] or None

@@ -1,31 +1,33 @@
 """
-Say which tasks must wait for events of other streams, and remove implied control.
+Remove control edges that other edges imply (transitive reduction), and write the
+remaining waits between streams as events.
 
 *Control registers* go that others make unnecessary: if a control register orders a task
 after another one, and there are other registers by way of which the one waits for the
 same act of the other, or a later one, and so for both directions and each task that
-waits for it, then it changes nothing. Of equal ones that which is listed first stays.
+waits for it, then it changes nothing. Of equal ones the first in the list stays.
 
 *Events*: the tasks of a stream run one after the other, in the order of `order` (as
 they are listed if one of them has none). A register that has no full slot at the start
 orders its readers after its writer, and one that has no free slot its writer after its
 readers. Where such an order is between two streams it takes an event, unless it follows
 from the order of streams and from other events: so each task waits for the last task of
-another stream only, and for none that another task it waits for has waited for. What
-is left is the least that covers all orders within one act. The attribute `waits_for` of
-a task names the tasks whose events it has to wait for; tasks without it have none to
-wait for. Where tasks are ordered between streams, `events` of the plan says how many
-pairs of them are (`crossing`), and how many take an event (`needed`). Variables never
-act. This is right for an executor that starts the tasks of a stream in their order.
+another stream only, and for none that another task it waits for has waited for. The
+remaining events are the fewest that cover all orders within one act. The attribute
+`waits_for` of a task names the tasks whose events it has to wait for; tasks without it
+have none to wait for. Where tasks are ordered between streams, `events` of the plan
+says how many pairs of them are (`crossing`), and how many take an event (`needed`).
+Variables never act. This is right for an executor that starts the tasks of a stream in
+their order.
 
 In a plan with rates control registers go in the same way, act by act: all acts of a
 launch are looked at, up to 16,384 of them. Its tasks wait for no events, as these are
 of acts that all tasks make equally often: `no_events` of the plan says so.
 
-Plans without registers are left alone, and so are those whose tasks still hand values
-on, which order tasks, too. So is a merged plan, whose tasks name their jobs: the plan
-of each job has been here before, and the tasks of a main job wait for only some of
-their registers at a time, so that nothing implies these.
+Plans without registers are left alone, and so are those whose tasks still pass values,
+which order tasks, too. So is a merged plan, whose tasks name their jobs: the plan of
+each job has been here before, and the tasks of a main job wait for only some of their
+registers at a time, so that nothing implies these.
 
 Example: `test/lowering/plan/plan-reduce-events-example.mlir`.
 """

@@ -1,10 +1,10 @@
 """
 Keep one job of a plan of several jobs.
 
-What stays are the tasks of the job, the variables that it reads, and the registers,
-blocks and chunks that these use, all in their places and of their sizes. The plan is
-named like the job, and says what the job's own plan said before it was merged. It can
-be launched alone, and takes the memory that the job has among the others.
+The tasks of the job, the variables that it reads, and the registers, blocks and chunks
+that these use stay, all in their places and of their sizes. The plan is named like the
+job, and says what the job's own plan said before it was merged. It can be launched
+alone, and takes the memory that the job has among the others.
 
 A plan whose jobs are linked to a main job (`plan-link-main`) cannot be taken apart.
 Plans whose tasks say no job are left alone, and so are plans of other jobs, as long as

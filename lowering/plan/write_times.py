@@ -3,8 +3,8 @@ Write on tasks how long they take, where the kernel database knows it.
 
 The attribute `time_ns` (an i64) of a task that computes becomes the measured median of
 an equal op on the same kind of device, in as many parts, on this machine, rounded to
-nanoseconds. What says a time already keeps it, and what was never measured has none:
-`plan-assign-streams{policy=critical-path}` models the time of that. Times are those of
+nanoseconds. A task with a time keeps it, and one that was never measured has none:
+`plan-assign-streams{policy=critical-path}` models its time. Times are those of
 `penstock-run --tune`.
 
 Example: `test/lowering/plan/plan-write-times-example.mlir`.

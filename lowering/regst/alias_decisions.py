@@ -278,7 +278,7 @@ def viewed(task: TaskOp, pairs: Pairs) -> SSAValue:
 
 
 def bad_hints(plan: PlanOp) -> Iterator[Finding]:
-    """What is wrong with hints of ops that do not look at them themselves."""
+    """The findings about hints of ops that do not verify them themselves."""
     for task in plan.tasks:
         op = task.op
         if IN_PLACE in op.attributes and not isinstance(op, TensorOp):

@@ -1,10 +1,10 @@
 """
 Trees of registers that lie on common bytes, and whether another one may join them.
 
-What is *written* once is a version of some bytes: the result of a task, but not what
-only shows bytes that others wrote. Versions that share bytes are in use one after the
-other: all users of the one come before the writer of the next one, which may itself be
-the last of them.
+A *version* is the result of one write to some bytes: the result of a task, but no view
+of bytes that others wrote. Versions that share bytes are in use one after the other:
+all users of the one come before the writer of the next one, which may itself be the
+last of them.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class LiveBytes:
 @dataclass(eq=False)
 class Version:
     """
-    What a task writes to the bytes from `start` up to `end` of a tree, and the tasks
-    that use it. `parts` are what these bytes are instead, if others write them.
+    A version: the bytes from `start` up to `end` of a tree as a task writes them, and
+    the tasks that use it. `parts` stand for these bytes instead, if others write them.
     """
 
     start: int
@@ -168,7 +168,7 @@ class Version:
     """The tasks that have to write over it in place."""
 
     def leaves(self) -> Iterator[Version]:
-        """What these bytes are."""
+        """The versions of these bytes that have no parts."""
         if not self.parts:
             yield self
         for part in self.parts:
@@ -203,7 +203,7 @@ class Tree:
 
 
 def joined_tree(trees: Sequence[Tree]) -> Tree:
-    """What the first of some trees would be, were the others parts of it."""
+    """The first of some trees, with the others as parts of it."""
     case = joined_case([tree.case for tree in trees])
     assert case is not None, "the rules ask before"
     return replace(

@@ -57,8 +57,8 @@ def refusals(
     task: TaskOp, variables: set[SSAValue], place: Mapping[RegisterOp, int]
 ) -> Iterator[Refusal]:
     """
-    What keeps the result of a task from lying in what it reads. What lies on something
-    is listed after it.
+    The reasons that keep the result of a task from lying in the register that it reads.
+    Registers that lie on others are listed after these.
     """
     source, result = register_of(task.ins[0]), register_of(task.outs[0])
     name = quoted(name_of(source.register))

@@ -4,28 +4,28 @@ Let registers lie on others, where ops can work in place or need to move nothing
 Ops name pairs of an operand and a result that may share bytes (`in_place_pairs`). Tasks
 are looked at in an order in which they can act. The result of a task becomes an `alias`
 where one of its pairs allows it; the first one does that can, but pairs that must come
-before those that may. Such a task writes over what it reads, or, where all of its pairs
-are views, does nothing at all: a reshape, or a slice whose elements follow each other.
+before those that may. Such a task writes over its operand, or, where all of its pairs
+are views, does nothing at all: a reshape, or a slice whose elements are contiguous.
 Last, operands that lie in their result as views (those of a concatenation along the
 first axis that is not 1) become aliases of parts of the result, all or none, so that
 their writers write to where they belong.
 
 Aliases name the register whose bytes they are directly, also where that is an alias of
-an alias. Where nothing but the order of a stream says that the last reader of some
-bytes comes before the task that overwrites them, a control register does so then. An
-alias with fewer slots than what it lies on gets as many. Memory of one host that is
-pinned for a device, or registered for transfers, serves as such that is not: what lies
-on common bytes lies in memory that serves as that of all.
+an alias. Where only the order of a stream says that the last reader of some bytes comes
+before the task that overwrites them, a control register is added. An alias with fewer
+slots than the register below it gets as many. Memory of one host that is pinned for a
+device, or registered for transfers, serves as memory that is not: registers on common
+bytes lie in memory that serves as that of all.
 
-*Hints* on an op (`in_place`, see `#op.hint`) choose among its pairs: of a result that
-may lie over some operands only these count, what must lie over one does or is an error,
-and what is never to lie over one does not, under whatever name. *Aliases that are there
-already*, written by hand, stay: they are an error where a rule keeps them from lying
-there, and others are found around them. A register that says `no_alias` already is made
-none. For what must, and for what is an alias already, also tasks of other streams that
+*Hints* on an op (`in_place`, see `#op.hint`) choose among its pairs. Of a result that
+`may` lie over some operands only these count; a result that `must` lie over one does,
+or is an error; and a result that is `never` to lie over one does not, under any name.
+*Aliases of the input* stay: they are an error where a rule keeps them from lying there,
+and others are found around them. A register that says `no_alias` already is made none.
+For results that must, and for aliases of the input, also tasks of other streams that
 read the bytes and are listed before are made to come before.
 
-What keeps a pair from being used is said by the attribute `no_alias` of the result's
+The reason why a pair is not used is in the attribute `no_alias` of the result's
 register, as `<rule>: <why>`. A result that lies over one operand and is hinted over
 others, too, says why it is not over these: `rejected`, as `over <operand>: <rule>:
 <why>`.
@@ -33,37 +33,37 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 * `kernel`: a hint names a pair that the op cannot do in place;
 * `never`, `may`: hints keep the result off the operand, or name others;
 * `no_alias`, `given`: the register says that it is none, or is one already elsewhere;
-* `source`: what is an alias already lies on something that its task does not read;
-* `variable`: variables are never written over, nor moved into something else;
-* `interface`: what several jobs share (`regst-mark-interfaces`) has bytes of its own,
-  which only views lie on;
+* `source`: an alias of the input lies on a register that its task does not read;
+* `variable`: variables are never written over, nor moved into another register;
+* `interface`: a register that several jobs share (`regst-mark-interfaces`) has bytes of
+  its own, which only views lie on;
 * `memory`, `slots`: no kind of memory serves as those of both, or the result has more
-  slots, or slots of another size, or other slots than what lies on it already;
+  slots, or slots of another size, or other slots than the registers on it already;
 * `type`: only tensors of one type are overwritten;
-* `dynamic`: what has its shape in a header lies alone;
-* `alignment`: a part of something starts at one of its elements, on a device at a
-  multiple of 16 bytes;
+* `dynamic`: a register with its shape in a header lies alone;
+* `alignment`: a part starts at an element of the whole, on a GPU at a multiple of 16
+  bytes;
 * `operand`: the op reads the bytes as another operand too, which cannot work in place;
-* `reader`: another task may read the bytes later, under whatever name;
+* `reader`: another task may read the bytes later, under any name;
 * `input`: an input of one slot is read where the caller of a run has it, and would have
-  to be copied if something were written over it; a hint that asks for it has its way;
+  to be copied if a result were written over it; a hint that asks for it has its way;
 * `must`: another task has to write over the bytes;
-* `part`: an operand is only a part of what it lies on, or lies in another result;
+* `part`: an operand is only a part of the register below it, or lies in another result;
 * `twice`: two operands lie on the same bytes, or the result lies on another operand;
 * `peak`: the bytes in use at once, in the kinds of memory concerned together, would be
-  more, as what is used only in part is kept for longer; what lies there already, or has
-  to, may. Views for which one alone takes more are judged together with all others of
-  the same bytes, since one keeps these bytes as long as all do.
+  more, as bytes that are used only in part are kept for longer; aliases of the input,
+  and results that must, may. Views for which one alone takes more are judged together
+  with all others of the same bytes, since one keeps these bytes as long as all do.
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
 
-In a plan with rates only results of `op.repeat` and `op.unpack` become aliases, of all
-of what is read: n slots in each of its slots, which are the whole piece or its parts,
-act after act. The rules are `no_alias`, `given`, `never`, `variable`, `interface`,
-`memory` and `alignment` as above, and
+In a plan with rates only results of `op.repeat` and `op.unpack` become aliases, of the
+whole operand: n slots in each of its slots, which are the whole piece or its parts, act
+after act. The rules are `no_alias`, `given`, `never`, `variable`, `interface`, `memory`
+and `alignment` as above, and
 
-* `source`: what is read lies on something else itself, or is listed later;
-* `slots`: readers hold what is read for longer then, and its slots do not let tasks act
+* `source`: the operand lies on another register itself, or is listed later;
+* `slots`: readers hold the operand for longer then, and its slots do not let tasks act
   as often as their rates want.
 
 Example: `test/lowering/regst/regst-alias-registers-example.mlir`.

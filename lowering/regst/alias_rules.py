@@ -39,7 +39,10 @@ def register_of(value: SSAValue) -> RegisterOp:
 
 
 class Rules:
-    """What keeps registers of a plan from lying on others, as the forest is now."""
+    """
+    The rules that keep registers of a plan from lying on others, in the forest as it is
+    now.
+    """
 
     def __init__(
         self, timeline: Timeline, forest: Forest, pairs: Mapping[TaskOp, Pairs]
@@ -55,7 +58,7 @@ class Rules:
     # Of one register
 
     def _own_rules(self, part: SSAValue, spot: Spot, place: Place) -> Iterator[Refusal]:
-        """What a register says of itself that keeps it from lying on these bytes."""
+        """The attributes of a register that keep it from lying on these bytes."""
         register = register_of(part)
         if register.interface is not None:
             yield f"interface: {quoted(name_of(part))} has bytes of its own"
@@ -80,8 +83,8 @@ class Rules:
         self, part: SSAValue, spot: Spot, place: Place
     ) -> Iterator[Refusal]:
         """
-        What keeps a register from lying on these bytes, whoever uses them. The `place`
-        is the same one, as aliases that are there have it.
+        The reasons that keep a register from lying on these bytes, for all users of
+        them. The `place` is the same one, as aliases that are there have it.
         """
         register, tree = register_of(part), spot.tree
         yield from self._own_rules(part, spot, place)
@@ -128,8 +131,8 @@ class Rules:
         self, versions: Sequence[Version], part: Sequence[Version]
     ) -> Iterator[Refusal]:
         """
-        What keeps the users of `part` from using the bytes of versions too because a
-        task has to overwrite one of them.
+        The reason that keeps the users of `part` from using the bytes of versions too:
+        a task has to overwrite one of them.
         """
         for version, others in (
             *((version, part) for version in versions),
@@ -162,7 +165,7 @@ class Rules:
     # Of results that show bytes of operands
 
     def view(self, task: TaskOp, pair: InPlacePair) -> Iterator[Refusal]:
-        """What keeps a result from being a view of an operand."""
+        """The reasons that keep a result from being a view of an operand."""
         source, result = operand_register(task, pair.operand), task.outs[pair.result]
         tree, start, _ = self._forest.spot(source)
         start += pair.offset
@@ -183,7 +186,7 @@ class Rules:
     def overwrite(
         self, index: int, task: TaskOp, pair: InPlacePair, *, is_fixed: bool
     ) -> Iterator[Refusal]:
-        """What keeps a result from being written over an operand."""
+        """The reasons that keep a result from being written over an operand."""
         source, result = operand_register(task, pair.operand), task.outs[pair.result]
         spot = self._forest.spot(source)
         yield from self._never_rule(task, pair.result, spot)
@@ -235,7 +238,9 @@ class Rules:
     # Of operands that are parts of a result
 
     def gather(self, task: TaskOp, *, is_fixed: bool) -> Iterator[Refusal]:
-        """What keeps the operands of a task from being parts of its result."""
+        """
+        The reasons that keep the operands of a task from being parts of its result.
+        """
         views = self._pairs[task].views
         if NO_ALIAS in register_of(task.outs[0]).attributes:
             yield f"no_alias: {quoted(name_of(task.outs[0]))} says so already"

@@ -101,7 +101,7 @@ def missing_edges(aliasing: Aliasing) -> Iterator[ControlEdge]:
 
 
 def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
-    """What becomes of the registers of a plan."""
+    """The aliases of the registers of a plan."""
     pairs = {task: Pairs.of(task) for task in timeline.tasks}
     if orders := orders_wanted(timeline, pairs):
         timeline = Timeline(plan, orders)

@@ -1,5 +1,5 @@
 """
-Choose how many slots each register has, so that acts follow each other closely.
+Choose the number of slots of each register, so that acts overlap.
 
 Acts begin every so many nanoseconds: `interval-ns`, or else as often as the busiest
 stream allows, which is the sum of the times of its tasks. One act is laid out in time:
@@ -10,17 +10,17 @@ and that many slots the register gets. Times are those of `plan-assign-streams`:
 `time_ns` of a task, or modelled for `machine`, but at least 1 ns.
 
 All aliases of a register have the slots that it has, and so has its header; it keeps
-the slots it had if their slots would start at other places. Variables, interfaces
-and control registers keep theirs. What a task asks for by the attribute `slots`, its
-registers get.
+the slots it had if their slots would start at other places. Variables, interfaces and
+control registers keep theirs. The registers of a task with the attribute `slots` get as
+many as it says.
 
 With `memory-limit`, or `device-memory-limit` for the memory of devices, in bytes or
 with a unit as in `4G` (see `verify-memory`), the interval is made longer until all
 fits: the shortest is taken at which, in each memory, no more bytes are alive at once
-than the limit says. What has several slots is alive all the time, as are variables;
-what has one, while it is used. Bytes that a layout leaves unused are not counted. If it
-does not even fit with one slot each, that is an error, with the registers that take
-most at the fullest moment.
+than the limit says. A register with several slots is alive all the time, as variables
+are; one with a single slot, while it is used. Bytes that a layout leaves unused are not
+counted. If it does not even fit with one slot each, that is an error, with the
+registers that take most at the fullest moment.
 
 The attribute `interval_ns` of the plan has the interval of the `busiest` stream, and
 the one that is `chosen`. Plans that have blocks are left alone. A plan with rates keeps
@@ -224,7 +224,7 @@ class PlanQueues:
         return {i: limit for i, limit in found.items() if limit is not None}
 
     def short_text(self, memory: int, peak: Peak, limit: int, interval: int) -> str:
-        """What to say where a memory is too small even for one slot each."""
+        """The message about a memory that is too small even for one slot each."""
         owners = peak.owners[:OWNERS]
         sizes = [self.queues[i].size * self.queues[i].slots(interval) for i in owners]
         names = [self.groups[i][0].register_name.data for i in owners]

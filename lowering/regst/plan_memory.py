@@ -5,15 +5,15 @@ A chunk has up to four kinds of blocks. *Variables* come first and lie side by s
 they are listed, and so do the *headers* of registers of dynamic shape. Registers that
 may share bytes with at least one other are in one *shared* block. The others are *kept*
 apart; their attribute `kept` says why, as `<rule>: <why>`. Of two blocks, that behind
-which alignment loses the most bytes comes last. An alias has no place of its own: what
-uses it uses the register it lies on. `bound` of a block is the lower bound of its bytes
-if the tasks act in the order of the plan (`memory_bound`), `sum` is its size if nothing
+which alignment loses the most bytes comes last. An alias has no place of its own: its
+users use the register it lies on. `bound` of a block is the lower bound of its bytes if
+the tasks act in the order of the plan (`memory_bound`), `sum` is its size if nothing
 were shared.
 
 Two registers may share bytes if all users of the one come before all that first write
 the other in the same act, and all users of the other before all that first write the
-one in the next act; or the other way round. All slots of a register count as one. What
-comes before what follows from registers, full and free slots alike, and from `guard`:
+one in the next act; or the other way round. All slots of a register count as one. The
+order of tasks follows from registers, full and free slots alike, and from `guard`:
 
 * `stream`: a stream is *guarded* if two registers of one slot that no
   other stream uses can share bytes. Its tasks act in the order of `order`, or as they
@@ -31,18 +31,18 @@ comes before what follows from registers, full and free slots alike, and from `g
   acted. It is the largest with which 1.5 times is enough: all tasks, a power of two, or
   0.
 
-What registers would take with one compute stream each is that of a copy in which they
-are made aliases anew. `given_up` of the plan says what the limit costs: `overlap` of
-acts, where the window is all tasks, else `parallelism`. Where another guard takes more
-than 1.5 times, it is `memory`. Beside it stand the bytes that registers take (`taken`),
-those that they would with the guards of single streams (`free`) and with one stream
-each (`one_thread`), and the `window`.
+The bytes that registers would take with one compute stream each are those of a copy in
+which they are made aliases anew. `given_up` of the plan says what the limit costs:
+`overlap` of acts, where the window is all tasks, else `parallelism`. Where another
+guard takes more than 1.5 times, it is `memory`. Beside it stand the bytes that
+registers take (`taken`), those that they would with the guards of single streams
+(`free`) and with one stream each (`one_thread`), and the `window`.
 
-What the layout makes use of is made explicit with control registers `<task> -> <task>`:
-from each task of a guarded stream to the next one, and with one initial slot from the
-last to the first, or for `all` from each task that nothing waits for to each that waits
-for nothing; unless a register already does. A guarded stream in which no registers
-share bytes in the end gets none if the layout is right without.
+The order that the layout relies on is made explicit with control registers `<task> ->
+<task>`: from each task of a guarded stream to the next one, and with one initial slot
+from the last to the first, or for `all` from each task without successors to each
+without predecessors; unless a register already does. A guarded stream in which no
+registers share bytes in the end gets none if the layout is right without.
 
 In a plan with rates all acts of a launch are looked at, and all pieces of a register:
 two registers may share bytes if all pieces of the one may with all of the other. Tasks
@@ -154,7 +154,10 @@ KEPT = "kept"
 
 
 def guards_of(usage: Usage, guard: str, window: int | None = None) -> list[Guard]:
-    """What may be added to the order of registers, each more than the one before."""
+    """
+    The guards that may be added to the order of registers, each more than the one
+    before.
+    """
     if guard == "none" or (usage.rates.is_rated and usage.acts is None):
         return [Guard()]
     if usage.acts is not None:
@@ -604,9 +607,9 @@ class RegstPlanMemoryPass(ModulePass):
 
     def budget(self) -> Budget:
         """
-        What all searches may spend together.
+        The budget of all searches together.
 
-        Raises `PackingError` if there is less than nothing.
+        Raises `PackingError` if it is negative.
         """
         try:
             if self.budget_ms is not None:

@@ -6,8 +6,8 @@ it writes or signals has a free one. At the start all slots are free, but for th
 `initial` ones of control registers. So a register without a full slot makes its readers
 wait for its writer, and one without a free slot makes its writer wait for its readers.
 Where such waits form a cycle, none of its tasks ever acts; else all go on forever.
-Variables never act, and who takes part in a main job (`plan-link-main`) waits for any
-of its registers.
+Variables never act, and a participant of a main job (`plan-link-main`) waits for any of
+its registers.
 
 A cycle is reported with its tasks in order. One more slot for a register that has
 no free one breaks all cycles that lead from a reader of it to its writer; the fewest

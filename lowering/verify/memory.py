@@ -2,16 +2,16 @@
 Check that the chunks of each plan fit into the memory of the machine.
 
 `limits` lists memories and how much each may take, such as `host=4G,cuda=80G`: `host`
-is all memory of the host of each rank together, also what is pinned or for the network;
-`cuda` that of each such device, `cuda:1` that of device 1 of each rank, whatever is
-said of its kind. A size is a number of bytes, or of KiB, MiB, GiB or TiB with `K`, `M`,
-`G` or `T` behind it. Memory that is not listed has no limit. What is listed has to be
-there: a limit for memory in which no plan has a chunk is an error, unless no plan has
-one.
+is all memory of the host of each rank together, pinned and network memory included;
+`cuda` that of each such device, `cuda:1` that of device 1 of each rank, in place of a
+limit of its kind. A size is a number of bytes, or of KiB, MiB, GiB or TiB with `K`,
+`M`, `G` or `T` behind it. Memory that is not listed has no limit. Listed memory has to
+be there: a limit for memory in which no plan has a chunk is an error, unless no plan
+has one.
 
 For each memory that is too small, the registers that take most of it are named, with
-their bytes and the tasks that write them. What shares bytes with others is counted at
-one moment only, that at which most bytes are in use, if tasks act in the order in which
+their bytes and the tasks that write them. Registers that share bytes are counted at one
+moment only, that at which most bytes are in use, if tasks act in the order in which
 they are listed: a register is in use from its writer to the last task that uses it.
 
 Each plan is looked at alone.
@@ -116,7 +116,7 @@ class Memory(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How limits call it, such as `host` or `cuda:0`."""
+        """The name in the text of limits, such as `host` or `cuda:0`."""
         return self.kind if self.number is None else f"{self.kind}:{self.number}"
 
     def limit(self, limits: Mapping[str, int]) -> int | None:
@@ -249,7 +249,7 @@ def needs_place(register: RegisterOp) -> bool:
 
 
 def short_text(memory: Memory, size: int, limit: int, owners: Sequence[str]) -> str:
-    """What to say of a memory that is too small."""
+    """The message about a memory that is too small."""
     text = (
         f"memory {memory.name} of rank {memory.rank} takes {size} bytes, "
         f"but the limit is {limit}"

@@ -1,5 +1,5 @@
 """
-Check what must hold of a whole launch program, from its actors and registers alone.
+Check the rules of a whole launch program, from its actors and registers alone.
 
 A program is a marked graph (`marked_graph`): each register and each control is an edge
 from its writer to each reader with as many tokens as slots are full at the start, and
@@ -7,10 +7,10 @@ one back with as many as are free. Streams order nothing.
 
 An actor writes a register if one of its steps does: as the target of a copy or feed, or
 as an argument that the body of the kernel writes. A register that no step of its writer
-writes shows the bytes of what it is a view of, and those of a register that it lies
-`over`. What has a view and is written by a step is made in place, and uses both. A
-kernel needs what it reads, in the order of its text, before it has written all of it
-(`kernel_effects`). Then
+writes views the bytes of its source, and those of a register that it lies `over`. A
+register that has a view and is written by a step is written in place, and uses both. A
+kernel needs an argument that it reads, in the order of its text, before it has written
+all of it (`kernel_effects`). Then
 
 * each cycle of edges carries a token, else its actors wait for each other forever;
 * a control is waited for by one actor at least;
@@ -21,19 +21,19 @@ kernel needs what it reads, in the order of its text, before it has written all 
   last to use the one, up to a step before the one that writes, or in that one if its
   attribute `unchanged` promises that it copies what it names there to where it lies as
   a view;
-* who uses a register, under whatever name, has done so when its slot is written again;
+* all users of a register, under any name, are done when its slot is written again;
 * nothing is written to a register by an actor that only reads it, and to a variable by
-  one copy at most; all actors that use its bytes, under whatever name, act before that,
-  and again after it;
+  one copy at most; all actors that use its bytes, under any name, act before that, and
+  again after it;
 * all bytes of a register that no step writes are views, and so are those of a register
   whose first step that writes it needs them.
 
 In a program of several jobs all of this holds of each job alone, and the rules between
-jobs are those of `program_rules/jobs.py`. Whoever runs it keeps jobs from running at
-the same time, or else a main job does, with a lock that is proven to do so
+jobs are those of `program_rules/jobs.py`. The runtime keeps jobs from running at the
+same time, or else a main job does, with a lock that is proven to do so
 (`program_rules/main_job.py`).
 
-All that is wrong is listed.
+All violations are listed.
 
 Example: `test/lowering/verify/verify-program-example.mlir`.
 """
@@ -205,7 +205,10 @@ class Turns:
         self._next_act = graph.graph.after_up_to_next_act(marks)
 
     def broken_by(self, one: str, other: str) -> str | None:
-        """Who uses the bytes of the one when they are the other's; None if nobody."""
+        """
+        The complaint about a user of the bytes of the one when they are the other's;
+        None without one.
+        """
         graph = self._graph
         a, b = sorted((one, other), key=self._written_at)
         writer, later = graph.writer[a], graph.writer[b]
@@ -222,7 +225,10 @@ class Turns:
         return None
 
     def broken_by_itself(self, name: str) -> str | None:
-        """Who uses a register's bytes, under another name, when they are new ones."""
+        """
+        The complaint about a user of a register's bytes, under another name, when they
+        are new ones; None without one.
+        """
         graph, writer = self._graph, self._graph.writer[name]
         for user in graph.users(name, of=name):
             # Who reads it by its name gives it back.

@@ -1,8 +1,8 @@
 """
-Which members of a wave need something of each other, from the bytes that they use.
+Conflicts between members of a wave, from the bytes that they use.
 
 Members may run in any order and at once, so none may write a byte that another one
-uses. Verifiers ask it of waves, whoever has formed them.
+uses. Verifiers ask it of all waves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.lowering.algorithms.byte_ranges import ByteRanges, Range
 
 
 class Bytes(NamedTuple):
-    """What a member may write, and all that it uses."""
+    """The bytes that a member may write, and all that it uses."""
 
     writes: Sequence[Range]
     uses: Sequence[Range]

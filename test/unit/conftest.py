@@ -124,8 +124,9 @@ def _fail_slow(number: int, frame: object) -> None:
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """
-    Let Ctrl-C interrupt this process and those it starts. What a shell starts in the
-    background, such as `nohup make test &`, ignores it, and all that it starts as well.
+    Let Ctrl-C interrupt this process and those it starts. A process that a shell starts
+    in the background, such as `nohup make test &`, ignores it, and all its children do
+    as well.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -217,7 +218,7 @@ def both_loops(request: pytest.FixtureRequest) -> Iterator[None]:
 def _short_searches() -> Iterator[None]:
     """
     Let searches for places that cannot know that they have found the best end after
-    less than a tenth of a second: most random plans have one. What is found by then is
+    less than a tenth of a second: most random plans have one. A layout found by then is
     as sound. Tests of `penstock.lowering.algorithms.packing`, and tools that are
     started, search for as long as users do.
     """

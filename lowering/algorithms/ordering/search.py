@@ -1,12 +1,12 @@
 """
 The best order of a few tasks, found by visiting sets of tasks that have run.
 
-How many bytes are alive depends on the set of tasks that have run, not on their order.
+The number of bytes alive depends on the set of tasks that have run, not on their order.
 So the best order is a path from the empty set to the full one whose fullest step is
 least. Sets are visited by the peak of the best path to them. Three rules, none of which
 can lose the best order, keep them few:
 
-* what lies below `floor`, which no order of all tasks can beat, costs nothing;
+* bytes below `floor`, which no order of all tasks can beat, cost nothing;
 * a chain of tasks that ends with no more bytes alive than before it, and fits below the
   peak so far, runs at once;
 * a set whose peak is not below `ceiling`, that of a known order, is dropped.

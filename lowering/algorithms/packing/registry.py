@@ -39,7 +39,7 @@ MAX_CONFLICTS = 1 << 26
 
 class PackingError(Exception):
     """
-    There is no such algorithm, or it fails or returns no layout. What a plug-in raised
+    There is no such algorithm, or it fails or returns no layout. The error of a plug-in
     is the cause.
     """
 

@@ -35,7 +35,7 @@ def height_of(vectors: int, registers: int, most: int = MAX_HEIGHT) -> int:
 
 
 def scores_time(vectors: int, registers: int) -> float:
-    """What a key takes for each term and block of queries, in products of vectors."""
+    """The time of a key for each term and block of queries, in products of vectors."""
     height = height_of(vectors, registers)
     return tile_time(height, vectors) / height
 

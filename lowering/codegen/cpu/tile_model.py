@@ -55,7 +55,7 @@ takes besides what `tile_time` says, where all else is near."""
 
 
 def tile_time(rows: int, vectors: int, edge: int = 0) -> float:
-    """What a tile takes for each term, in products of vectors."""
+    """The time of a tile for each term, in products of vectors."""
     products, loads = rows * vectors + edge, rows + vectors + 2 * edge
     return max(products, loads, IN_FLIGHT) + loads / 16
 
@@ -63,7 +63,7 @@ def tile_time(rows: int, vectors: int, edge: int = 0) -> float:
 def strip_time(
     tile: tuple[int, int], rows: int, vectors: int, terms: int, edge: int = 0
 ) -> float:
-    """What all rows of a strip take, which may have fewer vectors than a tile has."""
+    """The time of all rows of a strip, which may have fewer vectors than a tile has."""
     height = tile[0]
     whole, rest = divmod(rows, height)
     time = whole * (terms * tile_time(height, vectors, edge) + TILE_OVERHEAD)
@@ -83,7 +83,7 @@ def fitting_tiles(registers: int) -> Iterator[tuple[int, int]]:
 def tile_seconds(
     tile: tuple[int, int], rows: int, columns: int, terms: int, lanes: int
 ) -> float:
-    """What all strips of a tile take, in products of vectors."""
+    """The time of all strips of a tile, in products of vectors."""
     of_columns = ceil(columns / lanes)
     whole, rest = divmod(of_columns, tile[1])
     total = whole * strip_time(tile, rows, tile[1], terms)
@@ -171,7 +171,7 @@ def best_reusing_tile(
 def upright_seconds(
     contraction: Contraction, tile: tuple[int, int], lanes: int
 ) -> float | None:
-    """What upright tiles take, in products of vectors; None if they do not fit."""
+    """The time of transposed tiles, in products of vectors; None if they do not fit."""
     rows, _, terms = contraction.extents
     most, vectors = tile
     lines = lines_of(contraction, most)
@@ -191,7 +191,7 @@ def upright_seconds(
 
 def upright_time(columns: int, vectors: int) -> float:
     """
-    What an upright tile takes for each term, in products. Single elements of `b` are
+    The time of a transposed tile for each term, in products. Single elements of `b` are
     loaded at less than the speed of products.
     """
     products, loads = columns * vectors, columns + vectors

@@ -1,8 +1,8 @@
 """
-What a way of computing kernels is.
+Kernel variants: the interface of a way of computing kernels.
 
 An `Alternative` says which kernels it is for (targets, ops, dtypes), refuses the others
-with a reason, and offers *variants* of itself for the rest. Which one is taken is up to
+with a reason, and offers *variants* of itself for the rest. The choice is made in
 `penstock.lowering.launch.autotune.choice`. A plug-in derives a class of its own and
 offers an object of it (`penstock.lowering.launch.autotune.registry`).
 """
@@ -78,7 +78,7 @@ class Alternative:
     """
     A way in which kernels can be computed; derive from it.
 
-    What is faster by measurement is taken; without, what has the highest `priority`,
+    The fastest one by measurement is taken; without, that with the highest `priority`,
     then the least modelled time, then the first name.
     """
 
@@ -118,6 +118,6 @@ class Alternative:
 
     @property
     def source(self) -> str:
-        """Who offers it: `penstock`, or the module of a plug-in."""
+        """The origin of the alternative: `penstock`, or the module of a plug-in."""
         module = type(self).__module__
         return "penstock" if module.startswith("penstock.lowering.") else module

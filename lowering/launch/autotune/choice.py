@@ -1,11 +1,11 @@
 """
-Which alternative computes a kernel, and why.
+The choice of the alternative that computes a kernel, with its reason.
 
-The rule: of what was measured, the fastest, unless it gains less than 2 % over what
-would be taken without measurements; if nothing was, the one with the highest
-priority, of these the one with the least modelled time, of these the first by name.
-An explicit priority stands above a model, so that a plug-in can replace what is built
-in, and a measurement above both.
+The rule: of the measured ones the fastest, unless it gains less than 2 % over the
+choice without measurements; if nothing was, the one with the highest priority, of these
+the one with the least modelled time, of these the first by name. An explicit priority
+stands above a model, so that a plug-in can replace a built-in kernel, and a measurement
+above both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What it is called in the IR and in the kernel database."""
+        """The name in the IR and in the kernel database."""
         return f"{self.alternative.name} {self.variant.label}".rstrip()
 
     @property
@@ -87,7 +87,9 @@ def sorted_out(
 
 
 def variants_of(alternative: Alternative, request: Request) -> list[Candidate]:
-    """What an alternative offers. Raises `AlternativeError` if it fails."""
+    """
+    The candidates that an alternative offers. Raises `AlternativeError` if it fails.
+    """
     variants = guarded(alternative, lambda: [*alternative.variants(request)])
     return [Candidate(alternative, variant) for variant in variants]
 
@@ -126,8 +128,8 @@ def choose_unmeasured(
     request: Request, alternatives: Iterable[Alternative]
 ) -> tuple[Choice | None, dict[str, str]]:
     """
-    What `choose` takes of `candidates_for` without times, if there is anything; those
-    of lower priority are not asked for their variants.
+    The choice among `candidates_for` without times, if there is any; alternatives of
+    lower priority are not asked for their variants.
 
     Raises `AlternativeError` if one fails.
     """
@@ -152,8 +154,8 @@ def choose_unmeasured(
 
 def guarded(alternative: Alternative, action: Callable[[], T]) -> T:
     """
-    What an action of an alternative returns. Raises `AlternativeError` if it raises
-    anything that is no message for a person already.
+    The result of an action of an alternative. Raises `AlternativeError` if it raises
+    any error that is no message for a person already.
     """
     try:
         return action()
@@ -178,7 +180,7 @@ def choose(candidates: Sequence[Candidate], times: Mapping[str, float]) -> Candi
 def choose_measured(
     candidates: Sequence[Candidate], times: Mapping[str, float]
 ) -> Choice:
-    """What `choose` takes, and why."""
+    """The choice by measured times, with its reason."""
     usual = candidates[0]
     by_time = sorted(
         (candidate for candidate in candidates if candidate.name in times),

@@ -76,7 +76,7 @@ MOST_LOOPED = 1 << 18
 
 
 class Rules(Alternative):
-    """What the passes and the source generator do by themselves."""
+    """The alternative of the passes and the source generator themselves."""
 
     name = "rules"
     targets = ("cpu", "cuda")
@@ -260,7 +260,9 @@ class Site:
     def _of_tile(
         self, usual: ContractionAttr, tile: tuple[int, int], packed: int
     ) -> Numbers:
-        """What another tile changes: blocks are as deep as the rules would have it."""
+        """
+        The changes by another tile: blocks are as deep as the rules would have it.
+        """
         if usual.reuse.data:
             return self._reusing(usual, tile)
         rows, vectors = tile
@@ -276,7 +278,7 @@ class Site:
         return {**numbers, "packed": packed, "edge": 0}
 
     def _reusing(self, usual: ContractionAttr, tile: tuple[int, int]) -> Numbers:
-        """What changes where columns reuse a copy of rows."""
+        """The changes where columns reuse a copy of rows."""
         found, parts = self.contraction, self.request.parts
         height, depth, reuse = reuse_block(found, tile, self.lanes, parts)
         packed = int(usual.stored != "b")
@@ -322,7 +324,7 @@ class Site:
         return None if lies is None else (argument.index, lies)
 
     def variant(self, schedule: ContractionAttr) -> Variant:
-        """What gives the contraction a schedule."""
+        """The variant that gives the contraction a schedule."""
 
         def apply(kernel: KernelOp) -> None:
             op = phases_of(kernel.body.block)[self.position]

@@ -54,12 +54,12 @@ class Selector:
     """The kinds of devices that were complained about."""
 
     def request(self, kernel: KernelOp, constants: Sequence[int]) -> Request:
-        """What alternatives are told of a kernel."""
+        """The request for alternatives of a kernel."""
         facts = self.parts, self.vector_bytes, self.matrices
         return Request(kernel, frozenset(constants), *facts)
 
     def times(self, request: Request) -> dict[str, float]:
-        """What was measured of a kernel, in nanoseconds by candidate."""
+        """The measured times of a kernel, in nanoseconds by candidate."""
         if self.database is None:
             return {}
         if request.target == "cuda" and not self.gpu:
@@ -69,7 +69,10 @@ class Selector:
         return {name: time.median_ns for name, time in found.items()}
 
     def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
-        """What is taken for a kernel and why, and who refuses it why."""
+        """
+        The choice for a kernel with its reason, and the reasons of those that refuse
+        it.
+        """
         if not (times := self.times(request)):
             return choose_unmeasured(request, self.offered)
         candidates, refusals = candidates_for(request, self.offered)
@@ -99,7 +102,9 @@ class Selector:
     def try_to_select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
-        """What `select` does, or a complaint about the alternative that fails."""
+        """
+        Select as `select` does, or note a complaint about the alternative that fails.
+        """
         try:
             self.select(kernel, constants)
         except AlternativeError as error:

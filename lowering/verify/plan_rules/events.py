@@ -90,7 +90,10 @@ def events_of(task: TaskOp) -> list[str]:
 def unknown_events(
     tasks: Sequence[TaskOp], named: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """What tasks wait for that is no list of names of tasks that act."""
+    """
+    The findings about events that tasks wait for: no list of names, or names of tasks
+    that never act.
+    """
     for task in tasks:
         names = task.attributes.get(WAITS_FOR)
         if names is not None and not isa(names, ArrayAttr[StringAttr]):

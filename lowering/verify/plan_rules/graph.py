@@ -50,7 +50,7 @@ class Access(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a register says of itself, in bytes and slots."""
+    """The bytes and slots that a register declares."""
 
     place: Place
     """Where it lies in the one that its aliases end at."""
@@ -191,9 +191,9 @@ class PlanGraph:
     @cached_property
     def launch_graph(self) -> MarkedGraph:
         """
-        Which tasks come before others in a launch: all acts of the second one of two
-        come after some act of the first, and all acts of that before some of it. It has
-        the edges without a token alone, where tasks act at different rates.
+        The order of tasks in a launch: all acts of the second one of two come after
+        some act of the first, and all acts of that before some of it. It has the edges
+        without a token alone, where tasks act at different rates.
         """
         if not self.rates.is_rated:
             return self.graph
@@ -223,7 +223,10 @@ class PlanGraph:
     def _first(
         self, register: RegisterOp, known: dict[RegisterOp, list[RegisterOp]]
     ) -> list[RegisterOp]:
-        """What was written first over the bytes of a register, if not itself."""
+        """
+        The registers that were first written over the bytes of a register, without
+        itself.
+        """
         if not self.sources.get(register):
             return []
         pending, entered = [register], set[RegisterOp]()
@@ -251,7 +254,10 @@ class PlanGraph:
 
     @cached_property
     def _shown(self) -> dict[RegisterOp, list[RegisterOp]]:
-        """Whose bytes a register has: its own, if its writer writes anything."""
+        """
+        The registers whose bytes each register has: itself, if its writer writes
+        anything.
+        """
         headers = [register for register in self.facts if register.header is not None]
         shown = {register: [register] for register in (*self.variables, *headers)}
         written: dict[int, list[RegisterOp]] = defaultdict(list)
@@ -342,7 +348,7 @@ def access_of(task: TaskOp) -> Access:
 
 
 def facts_of(register: RegisterOp) -> Facts:
-    """What a register says of itself."""
+    """The bytes and slots that a register declares."""
     value, slots = register.register, register.slots.value.data
     place = Place(value, 0) if register.target is None else alias_place(value)
     if not isinstance(type := value.type, DataType):

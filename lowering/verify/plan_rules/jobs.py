@@ -29,7 +29,7 @@ Stored: TypeAlias = Mapping[RegisterOp, Storage]
 
 
 class Owner(NamedTuple):
-    """Who may use bytes. Between owners none are shared."""
+    """The owner of bytes: the only user of them. Owners share no bytes."""
 
     kind: str
     """`variable`, `header`, `interface`, `group` (of exclusive jobs) or `job`."""
@@ -43,7 +43,7 @@ class Owner(NamedTuple):
 
 @dataclass
 class Jobs:
-    """Which job of a plan uses which register."""
+    """The jobs of a plan, and the job that uses each register."""
 
     plan_graph: PlanGraph
 
@@ -67,7 +67,7 @@ class Jobs:
         """Whether the tasks of the plan say their jobs."""
 
     def owner(self, register: RegisterOp) -> Owner:
-        """Who may use the bytes of a register."""
+        """The owner of the bytes of a register."""
         root = self.root(register)
         if root in self.plan_graph.variables:
             return Owner("variable", root.register_name.data)
@@ -94,7 +94,7 @@ class Jobs:
         return root
 
     def apart(self, stored: Stored) -> Stored:
-        """What lies where, if each job had memory of its own."""
+        """The places of registers if each job had memory of its own."""
         if not self.are_there:
             return stored
         span = max((storage.end for storage in stored.values()), default=0)

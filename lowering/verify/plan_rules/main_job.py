@@ -157,7 +157,10 @@ def shared_by_jobs(
 
 
 def thing(jobs: Jobs, register: RegisterOp) -> str | None:
-    """What a register is that several jobs may have, None for those of one job."""
+    """
+    The interface or variable of a register that several jobs may have, None for
+    registers of one job.
+    """
     root = jobs.root(register)
     if (interface := jobs.interface(root)) is not None:
         return f"interface '{interface}'"

@@ -76,8 +76,8 @@ def bytes_meet(
     plan_graph: PlanGraph, a: RegisterOp, b: RegisterOp, stored: Stored
 ) -> bool:
     """
-    Whether tasks that name bytes which two registers share may use them together. Who
-    only sees other bytes of them, in a view of a part, does not count.
+    Whether tasks that name bytes which two registers share may use them together. Users
+    that only see other bytes of them, in a view of a part, do not count.
     """
     one = plan_graph.storage_against(a, stored[b])
     other = plan_graph.storage_against(b, stored[a])

@@ -1,16 +1,16 @@
 """
 Rules of `verify-plan` about bytes that registers share in plans with rates.
 
-Each act of a launch counts as one of its own, and each piece of a register too. What
-an act has to wait for is counted from its number: in its n-th act a reader, which takes
-`taken` acts for a piece, needs piece n / taken, which is there after as many acts of
-the writer as that and all earlier pieces take, less those that were there at the start;
-and a writer the slot that the readers of an earlier piece have left. All slots of a
-register count as one.
+Each act of a launch counts as one of its own, and each piece of a register too. The
+waits of an act follow from its number. In its n-th act a reader, with `taken` acts for
+a piece, needs piece n / taken. This piece is there after as many acts of the writer as
+that and all earlier pieces take, less those that were there at the start. A writer
+needs the slot that the readers of an earlier piece have left. All slots of a register
+count as one.
 
 Registers that lie over each other because of aliases have the same slots, piece by
 piece: all users of a piece of the earlier one come before the act that overwrites it,
-or are that act, and all users of what that writes before the act that writes the next
+or are that act, and all users of the new bytes before the act that writes the next
 piece in the same slot.
 """
 

@@ -56,7 +56,10 @@ FROM_ALL = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
 
 
 def asymmetries(plan_graph: PlanGraph) -> Iterator[Finding]:
-    """What has one side only, or sides that do not fit."""
+    """
+    The findings about collectives, copies and parts of variables that are missing on a
+    side, or whose sides differ.
+    """
     yield from lonely_registers(plan_graph)
     yield from bad_copies(plan_graph)
     yield from bad_variable_parts(list(plan_graph.variables.values()))
@@ -169,7 +172,7 @@ def bad_variable_parts(tasks: Sequence[TaskOp]) -> Iterator[Finding]:
 def misfits_of(
     port: str, members: Sequence[tuple[TaskOp, VariableOp]]
 ) -> Iterator[Finding]:
-    """What is wrong with the parts of one variable."""
+    """The findings about the parts of one variable."""
     wholes = {tuple(op.whole_shape) for _, op in members}
     if len(wholes) > 1:
         shapes = " and ".join(str(list(shape)) for shape in sorted(wholes))
@@ -245,7 +248,7 @@ def collectives_of(tasks: Sequence[TaskOp]) -> dict[str, list[TaskOp]]:
 def bad_collective(
     name: str, members: Sequence[TaskOp], last: Sequence[TaskOp]
 ) -> Iterator[Finding]:
-    """What the tasks of one collective do not agree about."""
+    """The differences between the tasks of one collective."""
     marks: dict[PlacementAttr, TaskOp] = {}
     kinds: dict[str, None] = {}
     for task in members:

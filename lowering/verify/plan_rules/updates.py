@@ -110,7 +110,9 @@ def fails_remotely(task: TaskOp) -> bool:
 
 
 class CommitOrder:
-    """Which tasks of a job come before those that assign, and by way of a commit."""
+    """
+    The order of the tasks of a job before those that assign, and by way of a commit.
+    """
 
     def __init__(
         self, plan_graph: PlanGraph, updates: Sequence[int], uncertain: Sequence[int]

@@ -1,4 +1,4 @@
-"""What must hold of waves of a plan: members need nothing of each other."""
+"""Rules about waves of a plan: members need nothing of each other."""
 
 from __future__ import annotations
 

@@ -268,7 +268,10 @@ class ProgramGraph:
         return self.spans[piece.origin]._replace(start=piece.start, size=size)
 
     def users(self, name: str, of: str) -> list[int]:
-        """Who uses bytes of a register, under any name, that another one shares."""
+        """
+        The actors that use, under any name, bytes of a register that another one
+        shares.
+        """
         span = self.spans[of]
         return [
             actor

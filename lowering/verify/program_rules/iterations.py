@@ -94,7 +94,7 @@ class Turn:
         return self._acts[writer] // self._all[writer].rates.get(name, 1)
 
     def _piece(self, name: str, number: int) -> str:
-        """What a piece of a register is called."""
+        """The name of a piece of a register."""
         if (count := self._count(name)) == 1:
             return name
         called = f"{name}[{number % count}]"
@@ -137,7 +137,9 @@ class Turn:
             self.steps[-1].append(Access([*reads, *writes], writes))
 
     def _below(self, actor: ActorOp, name: str) -> Iterator[str]:
-        """What a register that an actor writes is a view of, or lies over."""
+        """
+        The registers that a register written by an actor is a view of, or lies over.
+        """
         for view in actor.view_list:
             source, result = view.names
             if result == name:
@@ -149,11 +151,11 @@ class Turn:
                 yield below
 
     def _own_reads(self, actor: ActorOp) -> list[str]:
-        """What an actor reads, but for signals from and to a main job."""
+        """The registers that an actor reads, but for signals from and to a main job."""
         return [name for name in names_of(actor.reads) if name in self._writer]
 
     def _unfinished(self, name: str, whole: str, act: int, rounds: int) -> str:
-        """What a piece is called after an act of the round in which it is written."""
+        """The name of a piece after an act of the round in which it is written."""
         if act == rounds - 1:
             return whole
         called = f"{whole}/{act}"
@@ -233,7 +235,7 @@ def too_long(acts: int) -> str:
 
 
 def renamed(access: Access, called: dict[str, str]) -> Access:
-    """What a step uses, by the names of pieces."""
+    """The accesses of a step, by the names of pieces."""
     return Access(*([called.get(name, name) for name in names] for names in access))
 
 

@@ -6,12 +6,12 @@ A job's registers are in use while it runs, interfaces all the time. So
 * registers of two jobs share bytes only if the jobs exclude each other, or if both are
   one interface, and nothing that a step writes lies on an interface;
 * all registers of one interface start at the same byte;
-* what is released is an interface that another job writes and this one only reads, and
-  all that use it in this job act before.
+* a released register is an interface that another job writes and this one only reads,
+  and all its users in this job act before.
 
 An interface that no step of a job writes, but one of another job, has its bytes from
-there. Whoever runs a program must let no two jobs run at the same time that are in one
-group of `exclusive`, or that have one interface, unless it was released.
+there. The runtime must let no two jobs run at the same time that are in one group of
+`exclusive`, or that have one interface, unless it was released.
 """
 
 from __future__ import annotations

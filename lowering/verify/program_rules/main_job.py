@@ -108,8 +108,8 @@ def shared_by_jobs(graphs: Sequence[ProgramGraph]) -> Iterator[Shared]:
 
 def uses_in(graph: ProgramGraph) -> Iterator[tuple[str | None, set[int], bool]]:
     """
-    What a job uses, who does so, and whether it writes: interfaces, variables, and all
-    else as one thing that is None.
+    The uses of memory in a job: the interface, the variable, or None for all else
+    together, the actors that use it, and whether the job writes it.
     """
     for name, storage in graph.storages().items():
         users = {*storage.users, *(() if storage.writer is None else (storage.writer,))}

@@ -1,4 +1,4 @@
-"""What must hold of waves of a program: members need nothing of each other."""
+"""Rules about waves of a program: members need nothing of each other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bad_waves(program: ProgramOp) -> Iterator[Finding]:
 
 
 def unsound(wave: KernelOp) -> Sequence[Finding]:
-    """What keeps a kernel from having members."""
+    """The reasons why a kernel cannot have members."""
     try:
         members_of(wave)
     except LocatedPassFailure as failure:

@@ -30,7 +30,7 @@ from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 
 
 class Tensor:
-    """What is used of a tensor of PyTorch, around an array."""
+    """The part of PyTorch's tensors that benchmarks use, around an array."""
 
     def __init__(self, array: Any):
         self.numbers = np.asarray(array)
@@ -52,23 +52,23 @@ class Tensor:
 
 
 def softmax(x: Tensor, axis: int) -> Tensor:
-    """What is used of `torch.softmax`."""
+    """The part of `torch.softmax` that benchmarks use."""
     return Tensor(gpu_cases.shares(x.numbers.astype(np.float64)))
 
 
 def mm(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-    """What is used of `torch.mm`."""
+    """The part of `torch.mm` that benchmarks use."""
     wide = a.numbers.astype(np.float32) @ b.numbers.astype(np.float32)
     return Tensor(wide.astype(a.numbers.dtype))
 
 
 def compiled(function: Any, mode: str) -> Any:
-    """What is used of `torch.compile`."""
+    """The part of `torch.compile` that benchmarks use."""
     return function
 
 
 def fake_torch(**changes: Any) -> Any:
-    """What is used of PyTorch, by NumPy."""
+    """The part of PyTorch that benchmarks use, by NumPy."""
     flags = SimpleNamespace(matmul=SimpleNamespace())
     made: dict[str, Any] = {
         "backends": SimpleNamespace(cuda=flags, cudnn=SimpleNamespace()),

@@ -1,4 +1,4 @@
-"""What JAX runs in benchmarks, against ONNX's own meaning of the nodes."""
+"""The workloads of benchmarks in JAX, against ONNX's own meaning of the nodes."""
 
 # ONNX carries few types.
 # pyright: reportUnknownMemberType=false

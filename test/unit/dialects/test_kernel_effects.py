@@ -1,4 +1,4 @@
-"""What kernels write, and what they need of it, for all ops and for small bodies."""
+"""The arguments that kernels write and need, for all ops and for small bodies."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def floats(arrays: Sequence[Array]) -> list[NDArray[np.float64]]:
 def lay(
     array: Array, entry: Entry, devices: int, rng: np.random.Generator
 ) -> tuple[list[Part], list[Array]]:
-    """What each device holds of an array, and which part of it that is."""
+    """The parts of an array that devices hold, and their elements."""
     parts = [
         part_of(array.shape, sbp_of(entry), [devices], place)
         for place in places_of((devices,))

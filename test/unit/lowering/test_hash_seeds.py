@@ -1,4 +1,6 @@
-"""What the optional passes on plans and memory write does not depend on hashes."""
+"""
+The output of the optional passes on plans and memory, which does not depend on hashes.
+"""
 
 from __future__ import annotations
 

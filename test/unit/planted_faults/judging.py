@@ -1,4 +1,6 @@
-"""What becomes of plans and programs: refused, right, or wrong in some order."""
+"""
+The verdict on mutants of plans and programs: refused, right, or wrong in some order.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ from planted_faults.works import works_of
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant: `refused`, `late`, `right`, or `wrong`, and why."""
+    """The verdict on a mutant: `refused`, `late`, `right`, or `wrong`, and why."""
 
     result: str
     why: str = ""
@@ -65,8 +67,8 @@ PLAN_CHECKS = 'verify-plan,verify-memory{limits="host=1T"}'
 
 def broken_op(entry: PlanOp | ProgramOp, kept: Container[int]) -> str | None:
     """
-    What the verifiers of ops have against a plan or program that was right. Those at
-    the numbers `kept` have not changed, but what they lie on may have.
+    The error that the verifiers of ops find in a plan or program that was right, if
+    any. Those at the numbers `kept` have not changed, but what they lie on may have.
     """
     known: set[SSAValue] = set()
     try:
@@ -83,7 +85,7 @@ def broken_op(entry: PlanOp | ProgramOp, kept: Container[int]) -> str | None:
 
 
 def refusal(module: ModuleOp, passes: str) -> str | None:
-    """What passes have against a module."""
+    """The error that passes find in a module, if any."""
     try:
         run_passes(module, passes)
     except (VerifyException, LocatedPassFailure) as error:
@@ -122,7 +124,7 @@ def launched(subject: Subject, module: ModuleOp) -> Launched:
 
 
 def judge(subject: Subject, module: ModuleOp, rng: random.Random) -> Verdict:
-    """What becomes of a mutant of a subject, which is changed."""
+    """The verdict on a mutant of a subject, which is changed."""
     if (why := refusal(module, checks_of(subject))) is not None:
         return Verdict("refused", why)
     if subject.level == 3 and overwritten_headers(only(module, PlanOp)):
@@ -160,8 +162,8 @@ def overwritten_headers(plan: PlanOp) -> bool:
 
 def waits_of(plan: PlanOp) -> dict[str, list[str]] | None:
     """
-    What each task comes after in its stream, or waits for by an event, by their names;
-    None for a plan without events.
+    The tasks that each task comes after in its stream, or waits for by an event, by
+    their names; None for a plan without events.
     """
     tasks = [task for task in plan.tasks if task.kind != "variable"]
     if "events" not in plan.attributes and not any(
@@ -191,7 +193,9 @@ def fault_by_events(
     waits: Mapping[str, Sequence[str]],
     rng: random.Random,
 ) -> str | None:
-    """What is wrong with one act of all, kept in order by streams and events alone."""
+    """
+    The fault of one act of all, kept in order by streams and events alone, if any.
+    """
     image, run = image_of(program), subject.runs[0]
     machine = Machine(
         image, works, values_of(program, image), promises_of(program), rng
@@ -210,7 +214,7 @@ def fault_by_events(
 def fault_of(
     subject: Subject, program: ProgramOp, works: Mapping[str, Work], rng: random.Random
 ) -> str | None:
-    """What is wrong with what a machine makes of a program, if anything is."""
+    """The fault of a machine's results for a program, if there is one."""
     image = image_of(program)
     machine = Machine(
         image, works, values_of(program, image), promises_of(program), rng
@@ -301,7 +305,7 @@ def fetched_in(image: ProgramImage) -> set[str]:
 
 
 def values_of(program: ProgramOp, image: ProgramImage) -> dict[str, Array]:
-    """What variables start from, by name."""
+    """The initial values of variables, by name."""
     values: dict[str, Array] = {}
     table = program.symbol_table()
     with WeightFiles(Path()) as files:
@@ -320,7 +324,7 @@ def values_of(program: ProgramOp, image: ProgramImage) -> dict[str, Array]:
 
 
 def promises_of(program: ProgramOp) -> dict[tuple[str, int], frozenset[str]]:
-    """What calls promise to leave as it is, by actors and steps."""
+    """The arguments that calls promise to leave unchanged, by actors and steps."""
     found: dict[tuple[str, int], frozenset[str]] = {}
     for actor in program.actors:
         for number, step in enumerate(actor.body.block.ops):

@@ -43,7 +43,7 @@ class Stuck(Exception):
 
 
 class Work(Protocol):
-    """What a call of a kernel does, by the places of its arguments."""
+    """The work of a call of a kernel, by the places of its arguments."""
 
     @property
     def reads(self) -> frozenset[int]:
@@ -56,7 +56,7 @@ class Work(Protocol):
         ...
 
     def __call__(self, args: Sequence[Array]) -> Mapping[int, Array]:
-        """What it writes, given what its arguments hold."""
+        """The arrays that it writes, given the contents of its arguments."""
         ...
 
 
@@ -93,7 +93,7 @@ class UnderWay:
 
 @dataclass
 class JobRun:
-    """How far the actors of a job are in one run."""
+    """The progress of the actors of a job in one run."""
 
     job: str | None
     image: ProgramImage
@@ -299,7 +299,7 @@ class Machine:
         return self.memory[place.chunk][place.start : place.end]
 
     def value(self, name: str) -> Array:
-        """What a variable holds."""
+        """The value of a variable."""
         place = place_of(self.variables[name])
         return array_of(self.bytes_of(place).tobytes(), place.kind)
 
@@ -356,7 +356,7 @@ class Machine:
         events: Sequence[tuple[int, int, Turn]],
         ranks: dict[tuple[int, int], float],
     ) -> tuple[int, int, Turn]:
-        """Who goes on: any, or mostly the same ones before others."""
+        """The next event: any, or mostly those of the same actors before others."""
         if not self.by_rank:
             return self.rng.choice(events)
         if self.rng.random() < 0.02:

@@ -73,7 +73,7 @@ def planted(subject: Subject, rng: random.Random) -> Mutant:
 
 @dataclass
 class Tally:
-    """How many mutants there were of each kind, and what became of them."""
+    """The number of mutants of each kind, and their verdicts."""
 
     results: Counter[str] = field(default_factory=Counter[str])
     kinds: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])

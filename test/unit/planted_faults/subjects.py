@@ -67,7 +67,7 @@ class Subject:
 def numpy_runs(
     texts: Mapping[str, str], rng: random.Random, *, is_alone: bool
 ) -> list[Run]:
-    """What jobs make of random inputs in a random order, by NumPy alone."""
+    """The results of jobs for random inputs in a random order, by NumPy alone."""
     arrays = np.random.default_rng(rng.randrange(1 << 32))
     known: dict[str, Array] = {}
     state: dict[str, Array] = {}
@@ -192,7 +192,7 @@ def random_subject(rng: random.Random) -> Subject:
 
 
 def shared_by(job: str, text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a job reads and writes by names that others may use, too."""
+    """The names that a job reads and writes, and that others may use, too."""
     reads = {name for name in ("h0", "h1", "h2") if f'input "{name}"' in text}
     writes = {name for name in ("h0", "h1", "h2") if f'output "{name}"' in text}
     (writes if "job.assign" in text else reads).add("w")

@@ -1,4 +1,4 @@
-"""What the kernels of programs do, in terms of NumPy."""
+"""The kernels of programs in terms of NumPy."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Holding(NamedTuple):
-    """What this process holds: threads, files, and bytes of memory."""
+    """The resources of this process: threads, files, and bytes of memory."""
 
     threads: int
     files: int
@@ -55,9 +55,9 @@ def holding() -> Holding:
 
 def check(cycle: Callable[[], object], cycles: int = CYCLES, warm: int = WARM) -> None:
     """
-    Nothing is left behind by cycles, after some that fill caches. What is lost in each
-    cycle is lost in each span of them; what the allocator takes once, in a process that
-    has run other tests before, is seen in one.
+    Nothing is left behind by cycles, after some that fill caches. A leak of each cycle
+    is seen in each span of them; memory that the allocator takes once, in a process
+    that has run other tests before, is seen in one.
     """
     for _ in range(warm):
         cycle()

@@ -857,7 +857,7 @@ COMPILED = [case for case in CASES if case.is_compiled]
 
 
 def identity(case: Case) -> str:
-    """What a case is called."""
+    """The name of a case."""
     shapes = "-".join("x".join(map(str, a.shape)) or "scalar" for a in case.operands)
     return f"{case.op.name}:{shapes}"
 
@@ -905,7 +905,7 @@ def job_of(cases: Sequence[Case], device: str) -> tuple[JobOp, dict[str, Array]]
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[str, Array]:
-    """What compiled kernels make of all cases, which are one job."""
+    """The results of compiled kernels for all cases, which are one job."""
     job, arrays = job_of(COMPILED, "cpu")
     model = Model(ModuleOp([job]), {}, Path())
     with Session(model, compiler=installed_compiler()) as session:

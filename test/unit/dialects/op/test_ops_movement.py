@@ -223,7 +223,7 @@ def test_slice_reads_as_python_does(shape: Shape, data: st.DataObject):
 
 
 def most_added(mode: PadMode, extent: int) -> int:
-    """How much a test adds at one end of an axis."""
+    """The most elements that a test adds at one end of an axis."""
     most = {PadMode.CONSTANT: 3, PadMode.EDGE: 3 * extent, PadMode.REFLECT: extent - 1}
     return max(most[mode], 0)
 

@@ -44,7 +44,7 @@ def matrix_of(rows: Sequence[Sequence[int]]) -> Matrix:
 
 
 def closure(matrix: Matrix) -> Matrix:
-    """Which nodes paths lead to from each one, of any number of edges."""
+    """The nodes that paths of any number of edges lead to from each one."""
     paths = matrix | np.eye(len(matrix), dtype=np.bool_)
     for _ in matrix:
         paths = paths @ paths

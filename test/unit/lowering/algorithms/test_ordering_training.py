@@ -1,4 +1,7 @@
-"""What early updates save in training: forward, backward, updates at the end."""
+"""
+Early updates in training and the memory they save: forward, backward, updates at the
+end.
+"""
 
 from __future__ import annotations
 

@@ -509,7 +509,7 @@ def test_too_many_conflicts_leave_the_rules(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture(autouse=True)
 def own_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test registers is forgotten."""
+    """The names that a test registers are forgotten."""
     monkeypatch.setattr(registry, "registered", {})
     registry.installed_packers.cache_clear()
     yield

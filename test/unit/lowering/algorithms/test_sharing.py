@@ -1,4 +1,4 @@
-"""Which registers may share bytes, against all executions of small token games."""
+"""Registers that may share bytes, against all executions of small token games."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def random_lines(rng: random.Random, count: int) -> list[list[int]]:
 
 
 def line_edges(lines: Sequence[Sequence[int]]) -> list[Edge]:
-    """What makes the tasks of lines act in order, one act after the other."""
+    """The edges that make the tasks of lines act in order, one act after the other."""
     edges = [Edge(a, b, 0) for line in lines for a, b in pairwise(line)]
     return edges + [Edge(line[-1], line[0], 1) for line in lines]
 

@@ -1,4 +1,4 @@
-"""Which accesses of kernels are proven to stay inside of their memrefs."""
+"""Accesses of kernels that are proven to stay inside of their memrefs."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ class Failed(Exception):
 def places(
     op: Operation, known: dict[SSAValue, int]
 ) -> Iterator[tuple[Operation, int]]:
-    """What an op, run with these values, stores, and where."""
+    """The stores of an op that is run with these values, each with its place."""
     numbers = [known.get(value, 0) for value in op.operands]
     match op:
         case memref.StoreOp():
@@ -439,7 +439,7 @@ def truncated(a: int, b: int) -> int:
 
 
 def computed(op: Operation, numbers: Sequence[int]) -> int:
-    """What a scalar op computes of indices that are not large."""
+    """The result of a scalar op on indices that are not large."""
     if op.name == "arith.select":
         return numbers[1] if numbers[0] else numbers[2]
     a, b = numbers

@@ -106,7 +106,7 @@ def guarded(array: Floats) -> tuple[Floats, Floats]:
 
 
 def run(case: Case, arrays: Sequence[Floats], parts: int = 1) -> Floats:
-    """What the kernel makes of operands, in so many parts, last one first."""
+    """The result of the kernel on operands, in so many parts, last one first."""
     source = kernel_source(kernel_of(case))
     if case.schedule is not None:
         assert "_shares(" in source
@@ -126,7 +126,7 @@ def run(case: Case, arrays: Sequence[Floats], parts: int = 1) -> Floats:
 
 
 def hidden(case: Case) -> NDArray[np.bool_]:
-    """Which keys each row of queries does not see."""
+    """The keys that each row of queries does not see."""
     assert case.causal is not None
     rows, keys = np.arange(case.q[-2]), np.arange(case.k[-2])
     return keys > rows[:, None] + case.causal

@@ -131,7 +131,7 @@ def numbers(extent: int, type: str) -> Array:
 
 
 def products(x: Array) -> Array:
-    """What `PRODUCTS` leaves where there were zeros."""
+    """The result of `PRODUCTS` on zeros."""
     result = np.zeros_like(x)
     sums = (x * x[:, ::-1]).sum(1)
     result[:, 1] = result[:, 3] = np.maximum(sums, 0)

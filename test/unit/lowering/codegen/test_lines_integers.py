@@ -42,7 +42,7 @@ def along(ins: Sequence[str], out: str, extent: int, body: str) -> str:
 def run(
     kernel: KernelOp, arrays: list[Array], out: str, run_kernel: RunKernel
 ) -> Array:
-    """What a kernel makes that is one line; nothing around its result is touched."""
+    """The result of a kernel that is one line; nothing around its result is touched."""
     assert "line(" in kernel_source(kernel)
     whole = np.full(arrays[0].size + 64, 77, out)
     result = whole[32:-32].reshape(arrays[0].shape)

@@ -340,7 +340,7 @@ CASES: list[tuple[str, str, str, Meaning, int]] = [
 def results(
     parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> Callable[[str], dict[str, Array]]:
-    """What the cases with given operands compute, by op: one kernel does all."""
+    """The results of the cases with given operands, by op: one kernel computes all."""
 
     @cache
     def compute(operands: str) -> dict[str, Array]:

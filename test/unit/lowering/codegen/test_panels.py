@@ -78,7 +78,7 @@ def kernel_of(op: TensorOp) -> KernelOp:
 
 
 def run(op: TensorOp, kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """What a kernel makes of operands, in parts; none may touch what lies around."""
+    """The result of a kernel on operands, in parts; none may touch memory around it."""
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and panels_of(panels) for panels in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]

@@ -78,7 +78,7 @@ def run(
     parts: int = 1,
     in_matrices: bool = False,
 ) -> Array:
-    """What a scheduled kernel makes, in parts; none may touch what lies around."""
+    """The result of a scheduled kernel, in parts; none may touch memory around it."""
     kernel = KernelOp("k", "cpu", kernel_body(op))
     schedule_kernel(kernel, vector_bytes, parts, constants, in_matrices)
     schedules = [
@@ -201,7 +201,7 @@ def test_convolutions_in_registers_of_matrices() -> None:
 def test_machine_code_with_registers_of_matrices_is_code_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever may not use them finds none of it, nor the other way round."""
+    """A process that may not use them finds none of it, nor the other way round."""
     source = "from penstock.runtime.kernels.cpu.matmul.amx import amx_micro_kernel"
     keys: set[str] = set()
     for may in (True, False):

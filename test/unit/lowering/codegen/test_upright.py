@@ -94,7 +94,7 @@ def set_upright(
 
 
 def run(kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """What a kernel makes of operands, in parts; it may touch nothing else."""
+    """The result of a kernel on operands, in parts; it may touch nothing else."""
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and image_of_panels(panels) for panels in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]

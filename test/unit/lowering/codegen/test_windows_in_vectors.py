@@ -64,7 +64,9 @@ def kernel_of(ins: list[Array], **properties: list[int]) -> KernelOp:
 
 
 def run(kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """What a kernel makes of operands that have NaN around them; parts in any order."""
+    """
+    The result of a kernel on operands that have NaN around them; parts in any order.
+    """
     compiled = compile_cpu(kernel_source(kernel), "k")
     shape = kernel.arguments[-1].get_shape()
     arrays = [*ins, np.empty(shape, ins[0].dtype)]

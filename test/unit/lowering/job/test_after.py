@@ -164,7 +164,7 @@ def test_plans_say_that_what_waits_comes_later(seed: int, name: str, policy: str
     [("1", "naive"), ("2x2", "critical-path"), ("uneven ranks", "naive")],
 )
 def test_programs_run_what_waits_later(name: str, policy: str):
-    """Whatever time each task takes; and the results are those of NumPy."""
+    """Tasks take random times; and the results are those of NumPy."""
     waits = waits_of(waiting_job(0, name))
     module = waiting_job(0, name).module()
     expected = evaluate(module)
@@ -249,7 +249,7 @@ def test_plans_on_devices_of_several_kinds_give_what_jobs_give(seed: int, name: 
 
 
 def closure(size: int, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Which of so many tasks follow which, by way of any number of pairs."""
+    """The transitive closure of pairs of tasks: the tasks that follow each one."""
     follows = np.zeros((size, size), np.bool_)
     for first, second in pairs:
         follows[first, second] = True

@@ -179,7 +179,7 @@ def lines_of(op: Operation) -> int:
 
 @pytest.mark.slow
 def seconds_of(count: int) -> list[float]:
-    """What each pass takes of the processor for a chain of so many ops."""
+    """The CPU time of each pass for a chain of so many ops."""
     ops: list[Operation] = [InputOp("x", TYPE)]
     for _ in range(count):
         ops.append(ReluOp.create(operands=ops[-1].results, result_types=[TYPE]))

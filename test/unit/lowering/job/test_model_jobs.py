@@ -88,7 +88,7 @@ def some(seed: int) -> npt.NDArray[np.float32]:
 
 
 def stepped(w: Floats, x: npt.NDArray[np.float32]) -> tuple[Floats, Floats]:
-    """What `h` is, and what `w` is afterwards."""
+    """The value of `h`, and that of `w` afterwards."""
     h = x.astype(np.float64) @ w
     return h, w - 0.01 * (x.T.astype(np.float64) @ h)
 
@@ -420,7 +420,7 @@ def random_job(rng: random.Random) -> tuple[str, Callable[[Named, Array], Named]
 
 
 def apply(kind: str, made: str, a: str, b: str, known: Named) -> None:
-    """What one op does."""
+    """Compute the result of one op."""
     if kind == "add":
         known[made] = known[a].astype(np.float32) + known[b].astype(np.float32)
     elif kind == "tanh":

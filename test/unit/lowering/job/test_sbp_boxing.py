@@ -77,7 +77,9 @@ def name_of(value: object) -> str:
 
 
 def entries_before_sum(source: Layout) -> list[Entry]:
-    """How terms have to lie along a new first axis, so that sums along it lie so."""
+    """
+    The layout of terms along a new first axis, so that sums along it lie in `source`.
+    """
     return [
         split(0)
         if isinstance(entry, PartialAttr)

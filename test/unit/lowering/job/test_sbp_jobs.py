@@ -123,7 +123,7 @@ class RandomJob:
         return op.results[0]
 
     def hint(self, op: Operation) -> Attribute | None:
-        """What the results of an op may come to, chosen among its signatures."""
+        """The SBP of the results of an op, chosen among its signatures."""
         placement = op.attributes.get("placement", self.placement)
         assert isinstance(placement, PlacementAttr)
         values = (*op.operands, *op.results)
@@ -274,7 +274,7 @@ class RandomJob:
 
 
 def inputs() -> dict[str, Array]:
-    """What the jobs are fed."""
+    """The inputs of the jobs."""
     return {"x": np.random.default_rng(1).uniform(-1, 1, (6, 8))}
 
 
@@ -432,8 +432,8 @@ def test_acts_of_simulated_ranks_may_overlap(seed: int):
 
 def seconds_of(count: int) -> list[float]:
     """
-    What each pass takes of the processor for so many ops on two devices; every tenth
-    one asks for another split.
+    The CPU time of each pass for so many ops on two devices; every tenth one asks for
+    another split.
     """
     type = TensorType(f64, [4, 4])
     chain: list[Operation] = [InputOp("x", type)]

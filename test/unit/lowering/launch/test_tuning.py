@@ -117,7 +117,7 @@ def entries_of(path: Path) -> list[Entry]:
 
 
 def selected(session: Session) -> list[str]:
-    """What is selected for each kernel of a session, with the reasons."""
+    """The selection for each kernel of a session, with the reasons."""
     ops = session.program.body.block.ops
     kernels = [op for op in ops if isinstance(op, KernelOp)]
     texts = [kernel.attributes["selected"] for kernel in kernels]
@@ -181,7 +181,9 @@ def test_schedules_of_a_product_are_measured_and_right(tmp_path: Path) -> None:
 
 
 def test_what_was_fastest_by_chance_is_found_out() -> None:
-    """Who had luck once is measured again, and so is whoever is fastest then."""
+    """
+    A candidate that had luck once is measured again, and so is the fastest one then.
+    """
     truth = {"rules": 100.0, "a": 105.0, "b": 120.0, "c": 125.0, "d": 90.0}
     lucky = {**truth, "a": 70.0, "b": 80.0, "c": 85.0, "d": 91.0}
     kernel = CompiledKernel("k", 0, 1, False)

@@ -59,7 +59,7 @@ def wave_in(module: ModuleOp) -> KernelOp:
 
 
 def wanted(x: Array) -> Array:
-    """What the job computes."""
+    """The result of the job."""
     found = 2 * x + 1
     found[1::4] = x[1::4] * x[1::4]
     return found

@@ -68,7 +68,7 @@ def arrays(type: str) -> dict[str, Array]:
 
 
 def expected(type: str) -> NDArray[np.float64]:
-    """What the job computes, in 64 bits."""
+    """The result of the job, in `f64`."""
     x, w, b, r = (array.astype(np.float64) for array in arrays(type).values())
     return (x @ w - b) * (x @ w) + r
 
@@ -162,7 +162,7 @@ job.job @net placement <cpu, [0:0]> {{
         return {k: random.normal(size=v).astype(dtype) for k, v in shapes.items()}
 
     def expected(self) -> NDArray[np.float64]:
-        """What the job computes, in 64 bits."""
+        """The result of the job, in `f64`."""
         given = {k: v.astype(np.float64) for k, v in self.inputs().items()}
         x, w = given["x"], given["w"]
         if self.op == "matmul":

@@ -75,7 +75,7 @@ def random_job(seed: int, length: int) -> JobOp:
 
 
 def outputs_of(job: JobOp, seed: int) -> dict[str, NDArray[np.generic]]:
-    """What the job computes from random inputs, by NumPy."""
+    """The outputs of the job for random inputs, by NumPy."""
     rng = np.random.default_rng(seed)
     block = job.body.block
     values: dict[SSAValue, NDArray[np.generic]] = {}

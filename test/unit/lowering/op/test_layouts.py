@@ -88,7 +88,9 @@ def job_of(module: ModuleOp) -> JobOp:
 
 
 def products_of(module: ModuleOp, sizes: Layouts) -> float:
-    """What all convolutions and conversions of a job take; these have no strides."""
+    """
+    The products of all convolutions and conversions of a job; these have no strides.
+    """
     by_shape = {
         (found.outputs, found.channels): found for found in sizes.convolutions.values()
     }

@@ -86,7 +86,7 @@ class Windows(NamedTuple):
 
 
 def run(kernel: KernelOp, ins: list[Array], parts: int) -> Array:
-    """What a kernel makes of operands that have NaN around them, in parts."""
+    """The result of a kernel on operands that have NaN around them, in parts."""
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and image_of_panels(panels) for panels in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]

@@ -43,7 +43,7 @@ TYPES = {"float32": f32, "float64": f64}
 
 
 def normalized(x: Floats, scale: Floats, bias: Floats) -> Floats:
-    """What a layer norm makes of the rows of x."""
+    """The layer norm of the rows of x."""
     deviation = np.sqrt(np.var(x, -1, keepdims=True) + 1e-5)
     return (x - np.mean(x, -1, keepdims=True)) / deviation * scale + bias
 

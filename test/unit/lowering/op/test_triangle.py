@@ -1,4 +1,4 @@
-"""What tells masks of what comes after a diagonal from other arrays."""
+"""Masks of all elements after a diagonal, told from other arrays."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def tile_by_tile(x: Array, w: Array, type: str) -> Array:
 
 
 def error_bound(x: Array, w: Array, type: str) -> Array:
-    """What `penstock.dialects.op.winograd` says of the error, element by element."""
+    """The error bound of `penstock.dialects.op.winograd`, element by element."""
     sizes = [np.abs(np.array(matrix, np.float64)) for matrix in (SPLIT, JOIN, WINOGRAD)]
     split, join, weights = sizes
     u = np.matmul(weights, np.matmul(np.abs(w).astype(np.float64), weights.T))
@@ -139,7 +139,7 @@ def test_numbers_of_all_sizes_keep_the_bound() -> None:
 
 
 def run(op: TensorOp, ins: Sequence[Array], vector_bytes: int, parts: int = 1) -> Array:
-    """What the kernel of an op makes, in parts; none may touch what lies around."""
+    """The result of the kernel of an op, in parts; none may touch memory around it."""
     kernel = KernelOp("k", "cpu", kernel_body(op))
     schedule_kernel(kernel, vector_bytes)
     found = [inner.attributes.get(SCHEDULE) for inner in kernel.walk()]
@@ -242,7 +242,7 @@ def model_of(images: int, height: int, width: int) -> Model:
 
 
 def exact_result(x: Array, i: Array, state: Mapping[str, NDArray[np.generic]]) -> Array:
-    """What the job above computes, in 64 bits."""
+    """The result of the job above, in `f64`."""
     w, b = (np.asarray(state[name], np.float64) for name in "wb")
     sums = convolved(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), w)
     return np.maximum(sums + b[:, None, None], 0) + i

@@ -1,4 +1,4 @@
-"""What `plan-assign-streams{policy=critical-path}` does to random plans."""
+"""`plan-assign-streams{policy=critical-path}` on random plans."""
 
 from __future__ import annotations
 

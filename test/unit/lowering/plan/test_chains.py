@@ -35,7 +35,10 @@ def paths_to(nodes: list[Node], task: int) -> list[list[int]]:
 
 
 def hand_overs(nodes: list[Node], path: list[int]) -> int:
-    """How often a path changes the stream, or goes to or from a task that has none."""
+    """
+    The number of times that a path changes the stream, or goes to or from a task that
+    has none.
+    """
     streams = [nodes[task].stream for task in path]
     return sum(a is None or a != b for a, b in pairwise(streams))
 

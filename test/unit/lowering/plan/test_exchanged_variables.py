@@ -36,7 +36,7 @@ def assign(source: str, target: str) -> str:
 
 
 def after(state: dict[str, Array], pairs: list[str]) -> dict[str, Array]:
-    """What `ab` means: the new value of b is the old one of a."""
+    """The state after `ab`: the new value of b is the old one of a."""
     return {**state, **{target: state[source] for source, target in pairs}}
 
 

@@ -83,7 +83,7 @@ def streaming(
 
 
 def launches(jobs: Sequence[int], seed: int) -> Inputs:
-    """What has to be put for the jobs of these numbers to be launched."""
+    """The inputs to put for the jobs of these numbers to be launched."""
     random = np.random.default_rng(seed)
 
     def draw(job: int) -> list[np.ndarray]:
@@ -97,7 +97,7 @@ def launches(jobs: Sequence[int], seed: int) -> Inputs:
 
 
 def expected(jobs: Sequence[int], inputs: Inputs) -> dict[str, list[Array]]:
-    """What comes out if jobs run one after the other, as NumPy has it."""
+    """The outputs if jobs run one after the other, as NumPy has them."""
     pushed, alone = iter(inputs["ForeignInput-System-Push-x"]), iter(inputs["a"])
     w, x = np.ones(4, np.float32), np.zeros(4, np.float32)
     out: dict[str, list[Array]] = {"step": [], "y": [], "b": []}

@@ -61,7 +61,7 @@ class Recipe:
         return f"job.job @{self.name} placement <cpu, [0:0]> {{\n  {body}\n}}"
 
     def run(self, state: dict[str, Array], x: Array) -> Array:
-        """What a launch does, as NumPy has it."""
+        """The result of a launch, as NumPy has it; the state is updated."""
         total = x.copy()
         for name in self.reads:
             total = total + state[name]

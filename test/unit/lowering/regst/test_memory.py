@@ -317,7 +317,7 @@ class Simulation:
 
 
 def arguments_of(step: object) -> list[str]:
-    """What a step of an actor works on."""
+    """The registers that a step of an actor works on."""
     match step:
         case launch.CallOp():
             return launch.names_of(step.arguments)

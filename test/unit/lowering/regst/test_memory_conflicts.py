@@ -1,4 +1,4 @@
-"""Which registers may be in use together, against acts that are unrolled one by one."""
+"""Registers that may be in use together, against acts that are unrolled one by one."""
 
 from __future__ import annotations
 

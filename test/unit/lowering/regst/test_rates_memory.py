@@ -1,8 +1,8 @@
 """
 Plans with rates: registers share bytes where the acts of a launch prove it.
 
-What passes and verifiers say is compared with acts that are unrolled one by one, over
-three launches, from the text of the plan alone.
+Passes and verifiers are compared with acts that are unrolled one by one, over three
+launches, from the text of the plan alone.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Unrolled:
         self.before = closed(waits)
 
     def _balance(self) -> dict[TaskOp, int]:
-        """How often each task acts in a launch, from data alone."""
+        """The number of acts of each task in a launch, from data alone."""
         near: dict[TaskOp, list[tuple[TaskOp, Fraction]]] = {t: [] for t in self.tasks}
         for task in self.tasks:
             for value in task.ins:

@@ -211,7 +211,7 @@ def registered(seed: int, length: int, streams: int) -> ModuleOp:
 
 
 def messages_about(module: ModuleOp, check: ModulePass | None = None) -> list[str]:
-    """What `verify-plan` finds, or another pass."""
+    """The messages of `verify-plan`, or of another pass."""
     try:
         (check or VerifyPlanPass()).apply(Context(), module)
     except LocatedPassFailure as failure:

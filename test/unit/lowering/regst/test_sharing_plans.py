@@ -110,7 +110,7 @@ Stream = tuple[DeviceAttr, StreamAttr]
 
 def bytes_by_stream(plan: PlanOp, algorithm: str) -> dict[MemoryCaseAttr, int]:
     """
-    What the registers take if those of one slot share bytes with others that the same
+    The bytes of registers if those of one slot share bytes with others that the same
     stream alone uses, and all others with none.
     """
     steps: dict[Stream, int] = defaultdict(int)
@@ -179,7 +179,7 @@ def size_by_stream(
 def planned_bytes(
     seed: int, guard: str, algorithm: str, *, aliases: bool = False
 ) -> dict[MemoryCaseAttr, int]:
-    """What a random plan takes."""
+    """The bytes that a random plan takes."""
     module, plan = random_plan(seed, aliases=aliases)
     RegstPlanMemoryPass(guard=guard, algorithm=algorithm).apply(Context(), module)
     return bytes_of(plan)

@@ -1,4 +1,4 @@
-"""Which registers share bytes with none, and how limits are written."""
+"""Registers that share bytes with none, and the syntax of limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What `verify-plan` finds against the definition, on small graphs and on plans."""
+"""
+The findings of `verify-plan` against the definition, on small graphs and on plans.
+"""
 
 from __future__ import annotations
 
@@ -192,7 +194,7 @@ def random_plan(seed: int, length: int, streams: int = 2) -> PlanOp:
 
 
 def messages_about(plan: PlanOp) -> list[str]:
-    """What `verify-plan` finds."""
+    """The messages of `verify-plan`."""
     module = plan.parent_op()
     assert isinstance(module, ModuleOp)
     try:

@@ -2,8 +2,8 @@
 Ten thousand mutated plans: the overlaps that `verify-plan` finds against those that the
 acts themselves show, unrolled one by one.
 
-Plans are numbers here: tasks on streams, registers with slots and places, control. What
-is beneath `verify-plan` is called on them without IR.
+Plans are numbers here: tasks on streams, registers with slots and places, control. The
+algorithm beneath `verify-plan` is called on them without IR.
 """
 
 from __future__ import annotations
@@ -205,7 +205,9 @@ def truth(plan: Plan) -> list[tuple[int, int]] | None:
 
 
 def verdict(plan: Plan) -> list[tuple[int, int]] | None:
-    """What is found beneath `verify-plan`; None for a deadlock."""
+    """
+    The clashes that the algorithm beneath `verify-plan` finds; None for a deadlock.
+    """
     graph = MarkedGraph(plan.tasks, plan.edges())
     if graph.cycles:
         return None

@@ -1,6 +1,7 @@
 """
-What `verify-program` finds, against a simulation of programs in random orders: each
-step writes a digest of what it reads, and what is fetched must not depend on the order.
+The findings of `verify-program`, against a simulation of programs in random orders:
+each step writes a digest of its operands, and fetched values must not depend on the
+order.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class Simulation:
                 self.write(name, 0, name.encode())
 
     def run(self, acts: int, rng: random.Random) -> Outputs:
-        """What is fetched while each actor acts this often."""
+        """The fetched values while each actor acts this often."""
         while left := [a for a in self.actors if self.done(a) < acts]:
             ready = [actor for actor in left if self.can_act(actor)]
             assert ready, "a deadlock"
@@ -306,7 +307,7 @@ def compiled(seed: int, length: int, streams: int) -> tuple[ModuleOp, ProgramOp]
 
 
 def messages_about(module: ModuleOp) -> list[str]:
-    """What `verify-program` finds."""
+    """The messages of `verify-program`."""
     try:
         VerifyProgramPass().apply(Context(), module)
     except LocatedPassFailure as failure:
@@ -324,8 +325,8 @@ def runs_well(program: ProgramOp, in_place: set[str], expected: Outputs) -> bool
 
 def move(program: ProgramOp, in_place: set[str], rng: random.Random) -> None:
     """
-    Let a register start elsewhere in its chunk, mostly where another one does. Which
-    bytes a kernel that works in place needs, only its actor says: it is left alone.
+    Let a register start elsewhere in its chunk, mostly where another one does. Only its
+    actor says which bytes a kernel that works in place needs: it is left alone.
     """
     registers = [op for op in program.body.block.ops if isinstance(op, RegisterOp)]
     fixed = {
@@ -376,7 +377,7 @@ def drop(program: ProgramOp, in_place: set[str], rng: random.Random) -> None:
 
 
 def in_listed_order(program: ProgramOp, in_place: set[str]) -> Outputs:
-    """What a program fetches, made one act after the other."""
+    """The fetched values of a program, made one act after the other."""
     simulation = Simulation(program, in_place)
     for _ in range(4):
         left: list[ActorOp] = [*simulation.actors]
@@ -421,7 +422,7 @@ def test_what_is_not_found_runs_well(
 
 
 def seconds_of(size: int) -> float:
-    """What a chain of so many copies between two places takes of the processor."""
+    """The CPU time for a chain of so many copies between two places."""
     lines = ["launch.chunk @c on <0, host> size 128"]
     lines += [
         f"launch.register @r{i} in @c at {64 * (i % 2)} slots 1 : memref<16xf32>"

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("both_loops")
 
 
 def call(kernel: int, *words: int) -> int:
-    """What a kernel returns for a row of words."""
+    """The status that a kernel returns for a row of words."""
     row = (ctypes.c_int64 * len(words))(*words)
     return KernelFunction(kernel)(ctypes.addressof(row), 0, 1)
 

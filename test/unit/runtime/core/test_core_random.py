@@ -200,7 +200,7 @@ class Plan:
                 words_[edge] = self.registers[register].initial
 
     def found(self) -> list[list[int]]:
-        """What actors have computed, and all that lies in registers."""
+        """The results of actors, and the contents of all registers."""
         logs = [note[1:2].tolist() + note[3 : 3 + SIZE].tolist() for note in self.notes]
         return [*logs, *(buffer.tolist() for buffer in self.buffers)]
 
@@ -249,7 +249,7 @@ def test_random_plans_end_within_their_credits_as_the_reference_does(chunk: int)
 
 
 def end_of_plan_with_a_fault(seed: int) -> str:
-    """How a random plan ends of which one message is told twice."""
+    """The end of a random plan of which one message is told twice."""
     rng = random.Random(seed)
     plan = Plan(rng)
     if find_deadlock(plan.tables) is not None or not plan.tables.edges:

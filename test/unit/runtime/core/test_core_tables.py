@@ -1,4 +1,4 @@
-"""What a program must satisfy before an executor takes it."""
+"""The rules that a program must satisfy before an executor takes it."""
 
 import pytest
 

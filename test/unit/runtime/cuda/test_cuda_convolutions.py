@@ -106,7 +106,7 @@ def close(found: npt.NDArray[Any], wanted: Doubles, element: str) -> bool:
 
 
 class Api:
-    """What cuDNN does, as its documentation says, on memory of the host."""
+    """A fake of cuDNN, as its documentation says, on memory of the host."""
 
     def __init__(self, *, rooms: Sequence[int] = (1 << 40, 96)):
         self.rooms = rooms
@@ -621,7 +621,7 @@ job.job @twice placement <cuda, [0:0]> {
 
 
 def run_twice(driver: RecordedDriver) -> tuple[list[str], list[bool]]:
-    """What is wrong with the order of three pieces, and whether each is right."""
+    """The problems with the order of three pieces, and whether each is right."""
     random = np.random.default_rng()
     model = selected(TWICE, streams=2)
     with opened(model, driver) as session:

@@ -56,8 +56,8 @@ FOUND: dict[str, tuple[Any, ...]] = {
 
 class Api:
     """
-    What a driver uses of the module: it notes all calls, and fails in those that
-    `codes` names, once.
+    The part of the module that a driver uses: it notes all calls, and fails in those
+    that `codes` names, once.
     """
 
     CU_MEMHOSTALLOC_PORTABLE = 1

@@ -1,4 +1,4 @@
-"""What goes wrong on CUDA devices, in words, and what can be done after it."""
+"""Errors on CUDA devices, their messages, and the calls that are possible after one."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class Uncapturable(RecordedDriver):
         return launch
 
     def log_of(self, call: str) -> int:
-        """How often a call was made."""
+        """The number of times that a call was made."""
         return sum(entry.call == call for entry in self.log)
 
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_captured_is_launched_plainly():
 
 
 def driver_calls(driver: RecordedDriver, call: str) -> int:
-    """How often a call was made."""
+    """The number of times that a call was made."""
     return sum(entry.call == call for entry in driver.log)
 
 

@@ -79,7 +79,7 @@ class Function:
 
 
 class FakeApi:
-    """What cuBLAS does, as its documentation says, on memory of the host."""
+    """A fake of cuBLAS, as its documentation says, on memory of the host."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -289,7 +289,9 @@ class FakeLibrary:
 
 
 class CardApi:
-    """What the driver of cards uses of `cuda.bindings.driver` to load a library."""
+    """
+    The part of `cuda.bindings.driver` that the driver of GPUs uses to load a library.
+    """
 
     FOUND = {
         "cuCtxSetCurrent": (),
@@ -592,7 +594,7 @@ def tuned(path: Path, driver: RecordedDriver) -> Subject:
 
 
 def taken(path: Path, gpu: str) -> tuple[str, str]:
-    """What is selected for the kernel, and what is not."""
+    """The selection for the kernel, and the alternatives that were not taken."""
     model = parsed(HALVES)
     options = PipelineOptions("cuda", database=str(path), gpu=gpu)
     text = text_of(pipeline(options))

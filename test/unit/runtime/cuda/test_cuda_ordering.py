@@ -2,9 +2,9 @@
 The order of all that CUDA devices are asked for, proven from a log of it without one.
 
 The log is made by `RecordedDriver`, which also does the work, in an order of chance
-among those that streams and events allow; results are compared with NumPy's. What
-proves the order is `penstock.runtime.testing.cuda_order_check`, which knows nothing of
-the runtime.
+among those that streams and events allow; results are compared with NumPy's. The proof
+of the order is `penstock.runtime.testing.cuda_order_check`, which knows nothing of the
+runtime.
 """
 
 from __future__ import annotations
@@ -208,7 +208,9 @@ def inputs_of(program: LoadedProgram, seed: int) -> list[Arrays]:
 def run(
     case: Case, driver: RecordedDriver, engine: str = "sequential"
 ) -> tuple[list[str], list[Arrays], list[Arrays]]:
-    """What is wrong with the order of some pieces, what was found and is expected."""
+    """
+    The problems with the order of some pieces, the results, and the expected ones.
+    """
     with opened(case, driver, engine) as session:
         program = watched(session.executor.program, driver)
         pieces, found = inputs_of(program, seed=1), list[Arrays]()
@@ -308,7 +310,7 @@ class Recorded:
         return [x for x in range(self.start, self.end) if self.log[x].call in calls]
 
     def problems_of(self, log: list[Entry]) -> list[str]:
-        """What is found in another log."""
+        """The problems in another log."""
         return problems(log, self.program)
 
 
@@ -414,7 +416,7 @@ def test_memory_that_is_given_back_before_its_last_use_has_ended_is_found(
 
 
 def test_what_is_overwritten_before_it_is_read_is_found(recorded: Recorded):
-    """What comes in is copied over, behind the copy and ahead of its reader."""
+    """The input is copied over, behind the copy and ahead of its reader."""
     places = recorded.places("wait")
     (place, *_) = [x for x in places if recorded.log[x - 1].name.startswith("begin")]
     entry = recorded.log[place]

@@ -1,4 +1,4 @@
-"""What numba-cuda asks for is there, whatever a machine has."""
+"""The names that numba-cuda asks for, which are there on any machine."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -37,7 +37,7 @@ class RandomJobs:
     """
     Jobs with inputs, outputs and a variable under common names, as text and in NumPy.
 
-    What one of them makes, `h0` and so on, later ones may take.
+    The outputs of one of them, `h0` and so on, may be inputs of later ones.
     """
 
     def __init__(self, seed: int):

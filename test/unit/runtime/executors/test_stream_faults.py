@@ -307,7 +307,7 @@ def test_no_message_of_special_actors_is_missed(
 def outcome(
     runner: Executor, inputs: Mapping[str, list[int]], *faults: Fault
 ) -> Ending | None:
-    """What comes of a stream with faults, None if that is an error."""
+    """The ending of a stream with faults, None if that is an error."""
     with inject(runner, *faults), runner.stream() as stream:
         try:
             return stream.run(pieces(inputs, stream))

@@ -80,7 +80,7 @@ def close(found: Array, wanted: npt.NDArray[np.floating]) -> None:
 
 
 def picking(index: int) -> dict[str, Array]:
-    """What `apart` is given, for the element of `some(index)` at an index."""
+    """The inputs of `apart`, for the element of `some(index)` at an index."""
     return {"a": some(index), "i": np.array([index % 4])}
 
 
@@ -124,7 +124,7 @@ def observe(session: Session, job: str, observer: Observer) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_runs_of_a_job_are_made_in_the_order_they_were_asked_for(threads: int):
-    """Whatever else is under way: each sees what those before it left."""
+    """Each run sees the state that those before it left, with other runs under way."""
     rng = random.Random(threads)
     with opened(threads) as session:
         held = np.zeros(4, np.float32)

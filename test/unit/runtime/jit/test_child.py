@@ -1,4 +1,4 @@
-"""What lies beside a model is never run, by a command or by its child processes."""
+"""Files beside a model, which neither a command nor its child processes ever run."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def start_child(tmp_path: Path, factor: float = 2) -> subprocess.Popen[str]:
 
 def run_child(tmp_path: Path, factor: float = 2) -> str:
     """
-    What a new process finds for the kernel: from the cache, status, result, and whether
-    it has imported Numba.
+    The results of a new process for the kernel: whether it is from the cache, status,
+    result, and whether it has imported Numba.
     """
     output, errors = start_child(tmp_path, factor).communicate(timeout=100)
     assert not errors, errors

@@ -1,4 +1,7 @@
-"""What lies in the cache folder is used only if it is ours and what was written."""
+"""
+Files in the cache folder, which are used only if they are ours and as they were
+written.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,7 @@ def test_a_folder_of_another_user_is_not_used(
 
 
 def loaded(number: int) -> tuple[float, bool]:
-    """What a kernel makes of 1, in place of a new process; whether it was kept."""
+    """The result of a kernel for 1, in place of a new process; whether it was kept."""
     jit._compiled.clear()  # pyright: ignore[reportPrivateUsage]
     kernel = compile_cpu(SOURCE.format(number=number), "k")
     out = np.ones(1, np.float32)

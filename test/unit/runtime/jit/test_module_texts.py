@@ -1,4 +1,4 @@
-"""What kept code was made by, found by the lines that import it."""
+"""The modules that kept code was made by, found by the lines that import them."""
 
 from __future__ import annotations
 

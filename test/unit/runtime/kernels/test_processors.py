@@ -1,6 +1,6 @@
 """
 Machine code for processors of each kind, whatever this one is: the code generator is
-asked for it, and LLVM writes it as text. What runs is tested where it can run.
+asked for it, and LLVM writes it as text. Its results are tested where it can run.
 """
 
 # llvmlite and most of numba carry no types.

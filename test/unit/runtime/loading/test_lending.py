@@ -1,4 +1,7 @@
-"""What of a program lies in the caller's arrays in a run, and what has to be copied."""
+"""
+Zero-copy I/O: registers in the caller's arrays in a run, and those that have to be
+copied.
+"""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""What several compute streams may take, and the one bound that all reports say."""
+"""
+The memory that several compute streams may take, and the one bound that all reports
+say.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ LIMIT = 1.5
 
 
 class Planned(NamedTuple):
-    """What a job was planned to."""
+    """The plan of a job."""
 
     op: PlanOp
 
@@ -56,7 +59,7 @@ class Planned(NamedTuple):
 
     @property
     def given_up(self) -> str | None:
-        """What the streams of the plan cost."""
+        """The parallelism or memory that the streams of the plan cost."""
         found = self.op.attributes.get(GIVEN_UP)
         if not isinstance(found, DictionaryAttr):
             return None

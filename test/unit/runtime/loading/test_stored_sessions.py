@@ -1,4 +1,4 @@
-"""What sessions make of variables that lie in panels: read, set, saved and shared."""
+"""Variables in packed layouts in sessions: read, set, saved and shared."""
 
 from __future__ import annotations
 

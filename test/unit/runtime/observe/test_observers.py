@@ -72,7 +72,7 @@ class Diary(Observer):
         self.lines.append((f"fail {type(error).__name__}", event))
 
     def about(self, *levels: str) -> list[tuple[str, str]]:
-        """What was told of some levels: verbs and names."""
+        """The events of some levels: verbs and names."""
         return [(verb, e.name) for verb, e in self.lines if e.level in levels]
 
 
@@ -138,7 +138,7 @@ def is_inside(inner: Event, outer: Event) -> bool:
 
 
 def assert_paired(lines: list[Telling]) -> None:
-    """Whatever starts ends once, inside of what was under way, and never before."""
+    """Each start ends once, inside of the one that was under way, and never before."""
     under_way: list[Event] = []
     for verb, event in lines:
         key = event._replace(end=0)

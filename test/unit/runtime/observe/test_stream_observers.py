@@ -72,7 +72,7 @@ ACTS = {
 
 
 def give(stream: Stream, first: int = 0, last: int = 3) -> list[int]:
-    """What `rates` makes of some pieces."""
+    """The results of `rates` for some pieces."""
     found: list[int] = []
     for turn in range(first, last):
         for value in range(4):

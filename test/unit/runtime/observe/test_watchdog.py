@@ -65,7 +65,7 @@ class Clock:
 
 
 class Reports:
-    """What a watchdog has said, and when it said the first."""
+    """The reports of a watchdog, and an event for the first."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -58,7 +58,7 @@ DIVISION = """job.job @divide placement <cpu, [0:0]> {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of the tool gave."""
+    """The outcome of one run of the tool."""
 
     code: int
     out: str
@@ -114,7 +114,7 @@ def arrays_of(path: str | Path) -> dict[str, Array]:
 
 
 def shape_of(text: str) -> str:
-    """What was printed, with a letter for each time and for each error."""
+    """The printed text, with a letter for each time and for each error."""
     # Where the executor was not in the cache yet.
     text = re.sub(r" \(\d+\.\d+ s of it for parts of penstock[^)]*\)", "", text)
     text = re.sub(r"\d+\.\d+ s", "T s", text)
@@ -431,7 +431,7 @@ def test_one_of_several_jobs_is_run(run: Runner):
 
 @pytest.mark.slow
 def test_one_of_several_jobs_is_run_on_a_simulated_device(run: Runner):
-    """What is handed on lies in memory that the device copies from."""
+    """An interface lies in memory that the device copies from."""
     then = JOB.replace("@small", "@other").replace("op.exp", "op.neg")
     two = run.file("two.mlir", JOB + then.replace('"y"', '"z"'))
     given = ["--random-inputs", "1", "--check", "numpy", "--device", "cuda"]

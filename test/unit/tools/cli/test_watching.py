@@ -170,7 +170,7 @@ def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
 
 
 class Terminal(io.StringIO):
-    """What a terminal shows."""
+    """The text of a terminal."""
 
     def isatty(self) -> bool:
         return True

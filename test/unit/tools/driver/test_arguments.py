@@ -1,4 +1,4 @@
-"""What sessions say of arguments that are nothing they can use."""
+"""Messages of sessions about arguments that they cannot use."""
 
 from __future__ import annotations
 

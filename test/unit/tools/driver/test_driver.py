@@ -25,7 +25,7 @@ PRINTED = "builtin.module {\n  func.func @f() {\n    func.return\n  }\n}\n\n"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of the driver gave."""
+    """The outcome of one run of the driver."""
 
     code: int
     out: str

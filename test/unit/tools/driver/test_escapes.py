@@ -46,7 +46,7 @@ def is_safe(text: str) -> bool:
 
 
 def told(code: str, *arguments: str) -> str:
-    """What a tool prints, on both streams, in a process of its own."""
+    """The output of a tool, on both streams, in a process of its own."""
     result = subprocess.run(
         [sys.executable, "-c", f"{ENTRY}; {code}()", *arguments],
         capture_output=True,

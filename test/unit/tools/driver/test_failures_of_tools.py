@@ -1,4 +1,4 @@
-"""How the commands end: exit codes, and what they say on standard error."""
+"""The ends of commands: exit codes, and their messages on standard error."""
 
 from __future__ import annotations
 

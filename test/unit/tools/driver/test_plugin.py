@@ -46,7 +46,7 @@ def tool(site: Path) -> Tool:
 
 
 def output_of(done: subprocess.CompletedProcess[str]) -> str:
-    """What a tool that succeeds without a word on stderr prints."""
+    """The output of a tool that succeeds without a word on stderr."""
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

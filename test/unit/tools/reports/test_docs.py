@@ -327,7 +327,7 @@ def broken_links(page: Path) -> list[str]:
 
 
 def anchors_of(text: str) -> set[str]:
-    """What links to the headings of a page say after `#`."""
+    """The anchors of the headings of a page, as links say them after `#`."""
     headings = re.findall(r"^#+ (.*)$", prose_of(text), re.MULTILINE)
     return {
         re.sub(r"[^a-z0-9_-]", "", heading.lower().replace(" ", "-"))
@@ -414,7 +414,9 @@ _SUBJECT = re.compile(r"(?:^|(?<=[.:;!?] )|(?<=\| )|(?<=\* ))(?:What|Who) (?!.*\
 
 
 def strange_words(text: str) -> list[str]:
-    """What a page says that the field has a word for; sentences about What and Who."""
+    """
+    The words of a page that the field has a word for; sentences about What and Who.
+    """
     parts = [" ".join(part.split()) for part in paragraphs_of(text)]
     parts = [part for part in parts if not part.startswith(("#", "* [", "["))]
     found = [

@@ -48,7 +48,7 @@ Json: TypeAlias = "dict[str, Any]"
 
 
 def run(*arguments: str) -> str:
-    """What penstock-opt prints."""
+    """The output of penstock-opt."""
     printed = StringIO()
     with redirect_stdout(printed):
         assert run_tool(arguments) == 0
@@ -81,7 +81,7 @@ def blocks_of(report: Json) -> Iterator[Json]:
 
 @dataclass
 class Text:
-    """What the text of a plan on one stream says."""
+    """The facts in the text of a plan on one stream."""
 
     text: str
 

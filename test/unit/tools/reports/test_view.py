@@ -508,7 +508,7 @@ document.body.append(
 
 
 def driven(page: str, task: str, register: str, folder: Path) -> Json:
-    """What is seen when a browser opens the page and somebody uses it."""
+    """The state of the page after a browser opens it and a click selects things."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("there is no browser to open the page with")

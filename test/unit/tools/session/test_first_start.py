@@ -30,7 +30,7 @@ Compiled = Callable[[int], int]
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """What is told of functions that are compiled."""
+    """The reports about functions that are compiled."""
     found: list[tuple[str, int]] = []
     monkeypatch.setattr(first_start, "functions", 0)
 

@@ -57,7 +57,7 @@ def attention(
 
 
 def mixed(q: Doubles, k: Doubles, v: Doubles, mask: Doubles) -> Doubles:
-    """What attention is, with all scores at once."""
+    """Attention with all scores at once."""
     scores = 0.125 * np.einsum("srt,skt->srk", q, k) + mask
     # Rows without a key are no numbers.
     with np.errstate(invalid="ignore"):

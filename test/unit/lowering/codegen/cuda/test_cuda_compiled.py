@@ -389,7 +389,10 @@ def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
 
 
 def opcodes(phase: CompiledPhase) -> Counter[str]:
-    """How often each instruction is in the machine code, without its suffixes."""
+    """
+    The number of times that each instruction is in the machine code, without its
+    suffixes.
+    """
     text = disassembled(phase.cubin)
     found = re.findall(
         r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*([A-Z0-9]+)", text, re.M

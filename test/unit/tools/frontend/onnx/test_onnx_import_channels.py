@@ -67,7 +67,7 @@ def imported_of(
 
 
 def op_names(imported: ImportedModel) -> list[str]:
-    """What is computed, in order."""
+    """The names of the computing ops, in order."""
     return [
         op.name
         for op in imported.module.walk()

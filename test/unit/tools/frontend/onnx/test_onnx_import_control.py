@@ -136,7 +136,7 @@ def test_functions_are_written_out(
 
 
 def refusal(model: ModelProto) -> str:
-    """What is said about a node that cannot be imported."""
+    """The note about a node that cannot be imported."""
     with pytest.raises(Rejected) as raised:
         import_model(model, "m")
     (note,) = raised.value.diagnoses[0].notes

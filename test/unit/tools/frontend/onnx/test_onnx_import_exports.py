@@ -67,7 +67,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 
 def reference(proto: ModelProto, inputs: dict[str, Array]) -> dict[str, Array]:
-    """What ONNX Runtime computes, which is neither next to nothing nor too much."""
+    """The results of ONNX Runtime, which are neither next to nothing nor too much."""
     wanted = run_onnxruntime(proto, inputs)
     for array in wanted.values():
         assert 0.1 < array.astype(np.float64).std() < 10

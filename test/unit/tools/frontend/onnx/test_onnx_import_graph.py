@@ -63,7 +63,7 @@ def check(evaluate: Evaluate, assert_close: AssertClose) -> Check:
 
 
 def complaints(model: ModelProto, *extra: str) -> list[str]:
-    """What is said about a model that cannot be imported, line by line."""
+    """The messages about a model that cannot be imported, line by line."""
     with pytest.raises(Rejected) as raised:
         import_model(model, "model", extra_outputs=extra)
     (diagnosis,) = raised.value.diagnoses

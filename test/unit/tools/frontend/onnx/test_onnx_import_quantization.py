@@ -41,7 +41,7 @@ def scales(*shape: int) -> Numbers:
 
 
 def compiled(model: ModelProto, inputs: Arrays) -> dict[str, Array]:
-    """What the kernels of a session make of a model."""
+    """The results of the kernels of a session for a model."""
     imported = import_model(model, "model.onnx")
     loaded = Model(imported.module, imported.weights, Path())
     with Session(loaded) as session:
@@ -165,7 +165,7 @@ def test_zero_points_of_products(
 
 @pytest.mark.parametrize("zero", [0, 100, 128])
 def test_weights_less_their_zero_point(make_model: MakeModel, zero: int) -> None:
-    """What they are then fits into a byte, or does not."""
+    """The differences then fit into a byte, or do not."""
     a, b = bytes_("int8", 3, 8), bytes_("uint8", 8, 4)
     b[0, :2] = 0, 255
     known = {"b": b, "za": np.int8(0), "zb": np.uint8(zero)}
@@ -181,7 +181,7 @@ def test_weights_less_their_zero_point(make_model: MakeModel, zero: int) -> None
 def test_convolutions_with_zero_points(
     make_model: MakeModel, dtype: str, is_known: bool
 ) -> None:
-    """What lies outside is the zero point, whether it is known or not."""
+    """The padding is the zero point, whether it is known or not."""
     x, w, zero = bytes_(dtype, 1, 3, 6, 9), bytes_("int8", 8, 3, 3, 3), bytes_(dtype)
     zeros = {"zx": zero}
     known, inputs = {"w": w, **(zeros if is_known else {})}, {"x": x}
@@ -222,7 +222,7 @@ def test_quantized_convolutions(make_model: MakeModel, dtype: str) -> None:
 
 
 def real(array: Numbers, scale: Numbers, zero: Numbers, axis: int = -1) -> Numbers:
-    """What quantized numbers stand for, in 64 bits."""
+    """The real values of quantized numbers, in `f64`."""
     shape = [1] * array.ndim
     shape[axis] = scale.size
     numbers = array.astype(np.float64) - zero.astype(np.float64).reshape(shape)

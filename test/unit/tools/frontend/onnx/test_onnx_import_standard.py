@@ -34,13 +34,13 @@ def doubles(array: Array) -> Doubles:
 
 
 def of_runtime(model: ModelProto, inputs: Arrays) -> list[Array]:
-    """What ONNX Runtime makes of a model."""
+    """The results of ONNX Runtime for a model."""
     session: Any = onnxruntime.InferenceSession(model.SerializeToString())
     return session.run(None, dict(inputs))
 
 
 def of_reference(model: ModelProto, inputs: Arrays) -> list[Array]:
-    """What ONNX's reference makes of a model."""
+    """The results of ONNX's reference for a model."""
     evaluator: Any = ReferenceEvaluator(model)
     return evaluator.run(None, dict(inputs))
 
@@ -159,7 +159,7 @@ OUTSIDE = 99.0
 
 
 class Resizing(NamedTuple):
-    """How a line of elements is resized: by a scale or to a size."""
+    """A resize of a line of elements: by a scale or to a size."""
 
     length: int
     mode: str
@@ -211,7 +211,7 @@ class Resizing(NamedTuple):
                 return start * (length - 1) + x * step
 
     def meaning(self, array: Array) -> Doubles:
-        """What becomes of a line."""
+        """The result of a line."""
         line: list[float] = doubles(array).tolist()
         found: list[float] = []
         for x in range(self.result):
@@ -257,7 +257,7 @@ def _exact(number: float) -> Fraction:
 
 
 def drawn(rng: random.Random) -> Resizing:
-    """How some line is resized, also where places lie in the middle of two."""
+    """A random resize of a line, also where places lie in the middle of two."""
     length = rng.randint(1, 12)
     facts = (
         *(length, rng.choice(["nearest", "linear"]), rng.choice(MODES)),

@@ -81,7 +81,7 @@ OLDEST = 13
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, Outcome]:
-    """What comes of each case in NumPy."""
+    """The outcome of each case in NumPy."""
     return {case.name: run_case(case) for case in all_cases()}
 
 
@@ -156,7 +156,7 @@ def test_compiled_kernels_pass_a_case_of_each_op_made_of_several(
 
 
 def imported_for(case: Case) -> tuple[ImportedModel, dict[str, Array]]:
-    """What is imported of a case, and its inputs."""
+    """The import of a case, and its inputs."""
     assert case.model is not None
     assert case.data_sets is not None
     ((inputs, _), *_) = case.data_sets
@@ -167,7 +167,7 @@ def imported_for(case: Case) -> tuple[ImportedModel, dict[str, Array]]:
 
 
 def count_of_ops(case: Case) -> int:
-    """How many ops are left of a case where what is known is computed."""
+    """The number of ops that are left of a case after constant folding."""
     module = imported_for(case)[0].module
     compiler, passes = installed_compiler()
     known = "op-infer-shapes,job-clean,op-fold-constants,job-clean"
@@ -177,7 +177,10 @@ def count_of_ops(case: Case) -> int:
 
 
 def compiled(case: Case) -> str:
-    """How what compiled kernels compute differs from a case; empty if it does not."""
+    """
+    The difference between the results of compiled kernels and a case; empty if there is
+    none.
+    """
     assert case.data_sets is not None
     ((_, wanted), *_) = case.data_sets
     imported, arrays = imported_for(case)

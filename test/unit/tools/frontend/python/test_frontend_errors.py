@@ -1,4 +1,4 @@
-"""What is wrong with a traced function or a call: the message, and its line."""
+"""Errors of a traced function or a call: the message, and its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ leaked: list[Tensor] = []
 
 
 def message_of(function: Callable[..., Any]) -> str:
-    """What tracing a function complains about; it says the function's line."""
+    """The message of tracing a function; it says the function's line."""
     with pytest.raises(TraceError) as caught:
         Job(function).trace()
     error = caught.value

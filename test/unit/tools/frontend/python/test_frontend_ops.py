@@ -51,7 +51,7 @@ def job_of(function: One | Two, *arrays: Array) -> Job:
 
 
 def meaning(function: One | Two, *arrays: Array) -> list[Array]:
-    """What the trace of a function means in NumPy, op by op."""
+    """The results of the trace of a function in NumPy, op by op."""
     job = job_of(function, *arrays)
     traced = job.trace()
     traced.module.verify()

@@ -232,7 +232,7 @@ def npy(array: Array | np.ndarray[Any, np.dtype[np.object_]], folder: Path) -> b
 
 
 class Evil:
-    """What runs code when it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __init__(self, path: Path):
         self.path = path
