@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from benchmarks.report import Json, Section, Table
 from penstock.tools.reports.benchmark_figures import (
@@ -145,6 +146,33 @@ def contenders_case(table: Table) -> Case:
     ours = [each for each in found if each.name.startswith(OURS)]
     peers = [each for each in found if not each.name.startswith(OURS)]
     return Case(table.header[0], ours, peers)
+
+
+def device_table(
+    rows: Sequence[Mapping[str, Any]], limit: str | None
+) -> FigureTable | None:
+    """
+    Rows of times on a GPU as figures, all cases with one limit; None without a time of
+    ours.
+    """
+    timed = [row for row in rows if row["microseconds"] is not None]
+    cases: list[Case] = []
+    for name, group in groupby(timed, lambda row: row["case"]):
+        found = [Contender(row["who"], dict(device_figures(row))) for row in group]
+        ours = [each for each in found if each.name.startswith(OURS)]
+        peers = [each for each in found if not each.name.startswith(OURS)]
+        if ours:
+            cases.append(Case(name, ours, peers, limit=limit))
+    return FigureTable("case", cases) if cases else None
+
+
+def device_figures(row: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """The time of a contender on a GPU, its ratio to ours, and its rate."""
+    yield "us", round(row["microseconds"], 2)
+    if row["ratio"] is not None:
+        yield "ratio", round(row["ratio"], 2)
+    if row["figure"]:
+        yield "rate", row["figure"]
 
 
 def plain_case(header: Sequence[str], row: Sequence[str]) -> Case:

@@ -1,12 +1,15 @@
 """
-All that has to be found out on a machine with a GPU, in one command of at most 8
-minutes: its versions, the tests for CUDA, a memory checker, and times beside peers.
+The benchmark of a machine with a GPU, in one command of at most 8 minutes: its versions,
+the tests for CUDA, a memory checker, and times beside peers.
 
     python benchmarks/gpu.py [--only NAME]... [--minutes 7.5] [--out FOLDER]
+                             [--write docs/benchmarks]
 
 It writes `gpu.md` and `gpu.json` into the folder, anew after each section. A section
 runs in a process of its own: if it fails, or has no time left, the others go on and the
-page says so. The exit code is 0 if nothing failed, 1 if there is no GPU, 2 otherwise.
+page says so. With `--write` times are added to the figures of other machines, of which
+`make docs` makes a page. The exit code is 0 if nothing failed, 1 if there is no GPU, 2
+otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -31,7 +34,7 @@ from typing import Any
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.report import Table
+from benchmarks.report import Section, Table, environment
 
 ROOT = Path(__file__).parents[1]
 NEEDED = ("penstock", "xdsl", "numba", "numba-cuda", "cuda-bindings")
@@ -49,6 +52,10 @@ that a run launches, again and again: medians of rounds in which contenders take
 A *ratio* is a contender's time over that of Penstock, so above 1 Penstock is faster.
 `f32` is computed with all its bits by everybody; outputs agree before anything is
 timed."""
+TIMES = """\
+Microseconds of the device, for Penstock all that a run launches, again and again:
+medians of rounds in which contenders take turns. `f32` is computed with all its bits by
+all of them."""
 KILL_SECONDS = 5.0
 """How long a process has to end after it was told to."""
 LEAST_SECONDS = 8.0
@@ -65,6 +72,8 @@ class Part:
     is_pytest: bool = False
     needs: str = ""
     """A program without which it is left out."""
+    limit: str | None = None
+    """The bound of all its cases."""
 
 
 @dataclass
@@ -135,7 +144,7 @@ def sanitizer(tool: str) -> list[str]:
 
 def parts_of_all() -> dict[str, Part]:
     """All sections by name, in their order."""
-    files = sorted((ROOT / "test" / "unit").glob("test_cuda*.py"))
+    files = sorted((ROOT / "test" / "unit").rglob("test_cuda*.py"))
     on_device = [str(path) for path in files if path.stem == "test_cuda_gpu"]
     others = [str(path) for path in files if path.stem != "test_cuda_gpu"]
     checker = "compute-sanitizer"
@@ -143,8 +152,12 @@ def parts_of_all() -> dict[str, Part]:
         "probe": Part("What there is", section("probe"), 40),
         "check": Part("Kernels against NumPy", section("check"), 90),
         "launches": Part("What it costs to ask", section("launches"), 60),
-        "rows": Part("Bound by memory", section("rows"), 90),
-        "products": Part("Products and convolutions", section("products"), 80),
+        "rows": Part(
+            "Bound by memory", section("rows"), 90, limit="bandwidth of memory"
+        ),
+        "products": Part(
+            "Products and convolutions", section("products"), 80, limit="arithmetic"
+        ),
         "libraries": Part("Libraries in programs", section("libraries"), 60),
         "attention": Part("Attention", section("attention"), 60),
         "layer": Part("A layer of BERT", section("layer"), 80),
@@ -258,8 +271,39 @@ def write(folder: Path, outcomes: Mapping[str, Outcome]) -> None:
     (folder / "gpu.json").write_text(text + "\n")
 
 
-def run_all(parts: Mapping[str, Part], minutes: float, folder: Path) -> int:
-    """Run sections one after the other; 2 if something failed."""
+def write_figures(
+    folder: Path,
+    parts: Mapping[str, Part],
+    outcomes: Mapping[str, Outcome],
+    commit: str,
+) -> None:
+    """Add the times of sections to the figures of all machines."""
+    # The command starts without packages, and says which of them are missing.
+    from benchmarks import figures
+    from benchmarks.gpu_sections import Setup, gpu_name
+
+    name, _, details = gpu_name().partition(",")
+    facts = {**environment(Setup.rounds), "processor": name}
+    for key, found in outcomes.items():
+        table = figures.device_table(found.rows, parts[key].limit)
+        if table is not None:
+            section = Section(f"On a GPU: {found.title}", TIMES, [], None)
+            measured = figures.measurement(f"gpu{key}", section, facts, commit)
+            notes = [f"{name},{details}."]
+            figures.write(folder, replace(measured, tables=[table], notes=notes))
+
+
+def run_all(
+    parts: Mapping[str, Part],
+    minutes: float,
+    folder: Path,
+    figures: Path | None = None,
+    measured: str = "",
+) -> int:
+    """
+    Run sections one after the other, and write times to `figures`, of the commit
+    `measured`; 2 if something failed.
+    """
     end = time.monotonic() + 60 * minutes
     outcomes: dict[str, Outcome] = {}
     for name, part in parts.items():
@@ -268,6 +312,8 @@ def run_all(parts: Mapping[str, Part], minutes: float, folder: Path) -> int:
         write(folder, outcomes)
         found = outcomes[name]
         print(f"\n{found.markdown()}\n\n({found.seconds:.0f} s)", flush=True)
+    if figures is not None:
+        write_figures(figures, parts, outcomes, measured)
     return 2 if any(found.has_failed for found in outcomes.values()) else 0
 
 
@@ -291,6 +337,7 @@ def arguments(names: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", choices=names, help="may repeat")
     parser.add_argument("--minutes", type=float, default=7.5, metavar="N")
     parser.add_argument("--out", type=Path, default=Path("gpu-results"))
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="add figures")
     # For the processes of sections.
     parser.add_argument("--section", help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
@@ -312,7 +359,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(NOT_INSTALLED.format(missing=", ".join(missing)), file=sys.stderr)
         return 1
     parts = parts_of_all()
-    args = arguments([*parts]).parse_args(argv)
+    parser = arguments([*parts])
+    args = parser.parse_args(argv)
     if args.section:
         return run_section(args.section, args.rows)
     from penstock.runtime.cuda.simulator import gpu_count
@@ -320,9 +368,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not gpu_count():
         print(NO_GPU, file=sys.stderr)
         return 1
+    measured = ""
+    if args.write:
+        from benchmarks.figures import commit
+
+        try:
+            measured = commit()
+        except (OSError, subprocess.CalledProcessError) as error:
+            parser.error(f"--write needs the commit, which git does not say: {error}")
     args.out.mkdir(parents=True, exist_ok=True)
     chosen = {name: parts[name] for name in args.only or parts}
-    return run_all(chosen, args.minutes, args.out)
+    return run_all(chosen, args.minutes, args.out, args.write, measured)
 
 
 if __name__ == "__main__":

@@ -86,30 +86,30 @@ def measurement_lines(found: Measurement, said: set[str]) -> Lines:
 
 def is_race(table: FigureTable) -> bool:
     """Whether contenders have times that are compared."""
-    return any("ms" in each.figures for case in table.cases for each in case.peers)
+    peers = [each for case in table.cases for each in case.peers]
+    return any(unit in each.figures for unit in UNITS for each in peers)
 
 
 def race_rows(table: FigureTable) -> Iterator[list[str]]:
-    """A row a case: our time with its extremes, and others' times with ratios."""
+    """A row a case: our time and other figures, and others' times with ratios."""
     reference = table.cases[0].ours[0].name
+    found = dict.fromkeys(name for case in table.cases for name in case.ours[0].figures)
+    unit = next(unit for unit in UNITS if unit in found)
+    more = [name for name in found if name not in (unit, *_EXTREMES, "best ratio")]
     names = dict.fromkeys(
         each.name for case in table.cases for each in contenders(case)[1:]
     )
-    has_best = any("best ratio" in case.ours[0].figures for case in table.cases)
-    head = [table.title, "threads", f"{reference} ms", "range", "GFLOP/s", *names]
+    columns = [unit, *["range"] * ("best" in found), *more]
+    last = [name for name in ("best ratio",) if name in found]
     has_limit = any(case.limit for case in table.cases)
-    yield [*head, *["best ratio"] * has_best, *["limit"] * has_limit]
+    head = [table.title, "threads", f"{reference} {unit}", *columns[1:], *names, *last]
+    yield [*head, *["limit"] * has_limit]
     for case in table.cases:
         ours, *others = contenders(case)
-        figures, times = ours.figures, {each.name: race_cell(each) for each in others}
-        row = [case.case, str(case.threads), *cells(figures, ("ms",))]
-        row += [
-            "-".join(cells(figures, ("best", "worst"))),
-            *cells(figures, ("GFLOP/s",)),
-        ]
+        times = {each.name: race_cell(each, unit) for each in others}
+        row = [case.case, str(case.threads or ""), *cells(ours.figures, columns)]
         row += [times.get(name, "") for name in names]
-        row += cells(figures, ("best ratio",) * has_best)
-        yield [*row, *[case.limit or ""] * has_limit]
+        yield [*row, *cells(ours.figures, last), *[case.limit or ""] * has_limit]
 
 
 def contenders(case: Case) -> list[Contender]:
@@ -117,30 +117,38 @@ def contenders(case: Case) -> list[Contender]:
     return [*case.ours, *case.peers]
 
 
-def race_cell(contender: Contender) -> str:
+def race_cell(contender: Contender, unit: str) -> str:
     """A time and its ratio to ours, or why there is none."""
     figures = contender.figures
-    if "problem" in figures:
-        return str(figures["problem"])
+    if unit not in figures:
+        return str(figures.get("problem", ""))
     ratio = f" ({text_of_value(figures['ratio'], 2)})" if "ratio" in figures else ""
-    return f"{text_of_value(figures['ms'], 3)}{ratio}"
+    return f"{text_of_value(figures[unit], _DIGITS[unit])}{ratio}"
 
 
+_EXTREMES = ("best", "worst")
 _DIGITS: Mapping[str, int] = {
     "ms": 3,
+    "us": 2,
     "best": 3,
     "worst": 3,
     "GFLOP/s": 1,
     "best ratio": 2,
 }
+UNITS = ("ms", "us")
+"""The figures that are times, of which a race has one."""
 
 
 def cells(figures: Mapping[str, Value], names: Sequence[str]) -> list[str]:
     """Figures of a race as texts; empty where there is none."""
-    return [
-        text_of_value(figures[name], _DIGITS[name]) if name in figures else ""
-        for name in names
-    ]
+    found: list[str] = []
+    for name in names:
+        if name == "range":
+            found.append("-".join(cells(figures, _EXTREMES)))
+        else:
+            digits = _DIGITS.get(name, 3)
+            found.append(text_of_value(figures.get(name, ""), digits))
+    return found
 
 
 def text_of_value(value: Value, digits: int) -> str:

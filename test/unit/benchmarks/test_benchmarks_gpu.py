@@ -27,6 +27,7 @@ from penstock.runtime.cuda.driver import Handle, Launch
 from penstock.runtime.cuda.libraries import registry as cuda_libraries
 from penstock.runtime.cuda.libraries.problems import Convolution, Product, Sum
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
+from penstock.tools.reports.benchmark_figures import read_measurements
 
 
 class Tensor:
@@ -359,6 +360,19 @@ def test_sections_that_fail_or_take_too_long_leave_rows_and_others(tmp_path: Pat
     assert "```\noh no\n```" in text
     assert "not installed" in text
     assert gpu.run_all({"good": parts["good"]}, 1, tmp_path) == 0
+
+
+def test_times_are_added_to_the_figures_of_all_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu_sections, "gpu_name", lambda: "NVIDIA X1, 550.1, 80 GiB")
+    part = replace(python(ONE_ROW), limit="bandwidth of memory")
+    figures = tmp_path / "figures"
+    assert gpu.run_all({"rows": part}, 1, tmp_path, figures, "0a590d1") == 0
+    (found,) = read_measurements(figures)
+    assert (found.section, found.processor) == ("gpurows", "NVIDIA X1")
+    assert found.notes == ["NVIDIA X1, 550.1, 80 GiB."]
+    assert found.tables[0].cases[0].limit == "bandwidth of memory"
 
 
 def test_without_time_a_section_is_left_out(tmp_path: Path):

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks import figures
-from benchmarks.figures import tables_of, value_of
+from benchmarks.figures import device_table, tables_of, value_of
 from benchmarks.report import Table
 
 RACE = Table(
@@ -82,6 +82,31 @@ def test_a_bound_is_the_limit_of_its_case(column: str, cell: str, limit: str) ->
 def test_cells_are_numbers_or_texts() -> None:
     cells = [value_of(cell) for cell in ("12", "1.50", "**7**", "3.7 MiB", "21%")]
     assert cells == [12, 1.5, 7, "3.7 MiB", "21%"]
+
+
+def device_row(
+    case: str, who: str, time: float | None, **more: object
+) -> dict[str, object]:
+    facts = {"case": case, "who": who, "microseconds": time, "figure": ""}
+    return {**facts, "ratio": None, "note": "", "is_problem": False, **more}
+
+
+def test_times_on_a_gpu_become_cases() -> None:
+    rows = [
+        device_row("sum", "Penstock", 1.504, figure="2 GB/s"),
+        device_row("sum", "PyTorch", 3.0, ratio=1.995),
+        device_row("sum", "Triton", None, note="not installed"),
+        device_row("copy", "driver", 4.0),
+    ]
+    table = device_table(rows, "bandwidth of memory")
+    assert table is not None
+    (case,) = table.cases
+    assert (case.case, case.limit) == ("sum", "bandwidth of memory")
+    assert case.ours[0].figures == {"us": 1.5, "rate": "2 GB/s"}
+    assert [(each.name, each.figures) for each in case.peers] == [
+        ("PyTorch", {"us": 3.0, "ratio": 2.0})
+    ]
+    assert device_table(rows[3:], None) is None
 
 
 def test_a_commit_is_a_number_of_git(monkeypatch: pytest.MonkeyPatch) -> None:
