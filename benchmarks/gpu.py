@@ -1,6 +1,6 @@
 """
-The benchmark of a machine with a GPU, in one command of at most 8 minutes: its versions,
-the tests for CUDA, a memory checker, and times beside peers.
+The benchmark of a machine with a GPU, in one command of at most 8 minutes: its
+versions, the tests for CUDA, a memory checker, and times beside peers.
 
     python benchmarks/gpu.py [--only NAME]... [--minutes 7.5] [--out FOLDER]
                              [--write docs/benchmarks]
