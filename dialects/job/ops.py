@@ -189,7 +189,7 @@ class AfterImplied(RewritePattern):
 
 
 def needs_of(job: JobOp, bits: dict[SSAValue, int]) -> Iterator[tuple[SSAValue, int]]:
-    """Which of the values with a bit each value of a job needs, or is."""
+    """The values with a bit that each value of a job needs, or is."""
     needs: Needs = {}
     for op in job.body.block.ops:
         needed = 0

@@ -55,20 +55,20 @@ class AttentionOp(TensorOp):
     """
     `softmax(scale * q * k^T + mask) * v` for stacks of matrices, without the matrix of
     scores in memory: each row of the result is a mean of the rows of `v`, weighted with
-    the powers of how well the rows of `k` fit one row of `q`.
+    the exponentials of the scores of the rows of `k` for one row of `q`.
 
     The last two dimensions are rows and terms; those before are broadcast, as the mask
     is to the scores. `q_by`, `k_by` and `v_by` reorder the axes of an operand before,
     `by` those of the result after, as `op.transpose` does.
 
-    With `causal` n row i sees the keys up to number i + n only: no others count. What a
-    row makes of values that are no finite numbers, of keys that it does not see, is not
-    said.
+    With `causal` n row i sees the keys up to number i + n only: no others count. The
+    result of a row is not defined if values of keys that it does not see are not
+    finite.
 
-    Powers and sums are in the element type; of 16 bits in 32, but that rows of the
-    result are rounded with each key where a kernel has no schedule. A row of which the
-    mask leaves nothing, as it adds -inf everywhere, is NaN, and so is one with a score
-    of NaN or inf.
+    Exponentials and sums are in the element type; for `f16` and `bf16` in `f32`, but
+    that rows of the result are rounded with each key where a kernel has no schedule. A
+    row of which the mask leaves nothing, as it adds -inf everywhere, is NaN, and so is
+    one with a score of NaN or inf.
 
     ```mlir
     %y = op.attention %q, %k, %v mask %m scale 5.000000e-01 q_by [1, 0, 2] by [1, 0, 2]

@@ -58,8 +58,8 @@ class Checkpoint:
     @property
     def manifest(self) -> Mapping[str, Any]:
         """
-        What it says of itself. Raises CheckpointError if it is no checkpoint that this
-        version can read.
+        The facts of its manifest. Raises CheckpointError if it is no checkpoint that
+        this version can read.
         """
         try:
             facts: object = json.loads((self.path / MANIFEST).read_bytes())
@@ -78,7 +78,7 @@ class Checkpoint:
         return found
 
     def note(self) -> Mapping[str, Any]:
-        """What was noted when it was saved. Raises CheckpointError as `manifest`."""
+        """The note that it was saved with. Raises CheckpointError as `manifest`."""
         if not isinstance(note := self.manifest.get("note"), dict):
             raise self._error("has no note in its manifest")
         return cast("dict[str, Any]", note)

@@ -49,7 +49,7 @@ class Executable(ABC):
     @cached_property
     @abstractmethod
     def report(self) -> Report:
-        """What a person is told of it."""
+        """The report for a person."""
 
     @property
     @abstractmethod
@@ -88,7 +88,7 @@ class Executable(ABC):
 
     def values(self) -> dict[str, Array]:
         """
-        What variables and constants start from, by their own names. Raises
+        The initial values of variables and constants, by their own names. Raises
         PenstockError with all arrays that are missing, do not fit, or have no variable.
         """
         # It may import Numba, which has to know before whether CUDA is simulated.

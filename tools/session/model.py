@@ -201,9 +201,7 @@ def database_of_environment() -> Path | None:
 
 
 def gpu_of_cuda() -> str:
-    """
-    What a kernel database calls the device of kernels for `cuda`, nothing without one.
-    """
+    """The name of the GPU in a kernel database, empty without one."""
     from penstock.runtime.cuda import device as cuda
     from penstock.runtime.errors import PenstockError
 

@@ -15,8 +15,8 @@ from penstock.runtime.options import DEVICES, check_count, check_name
 @dataclass(frozen=True)
 class CompileOptions:
     """
-    What a model is compiled for. Raises PenstockError for an unknown device and for no
-    number of threads.
+    The options of compiling a model. Raises PenstockError for an unknown device and for
+    no number of threads.
     """
 
     device: str | None = None
@@ -28,7 +28,7 @@ class CompileOptions:
     model_jobs: bool = False
     """Whether there are jobs that initialise, load and save all variables."""
     strategy: str = "parallelism"
-    """Which jobs use the same memory in turn (`plan-merge-jobs`)."""
+    """The groups of jobs that use the same memory in turn (`plan-merge-jobs`)."""
     panels: bool = True
     """Whether variables may lie as kernels read them: those that are shared may not."""
     database: Path | None = None
@@ -36,7 +36,7 @@ class CompileOptions:
     winograd: bool = False
     """Whether convolutions may have the error of `op-use-winograd`."""
     guard: str | None = None
-    """What the streams of several threads may take (`regst-plan-memory`)."""
+    """The memory that the streams of several threads may take (`regst-plan-memory`)."""
 
     def __post_init__(self) -> None:
         if self.device is not None:

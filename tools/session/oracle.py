@@ -1,4 +1,4 @@
-"""What a model means: its ops evaluated one by one in NumPy."""
+"""The reference implementation of a model: its ops evaluated one by one in NumPy."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ class _Evaluation:
         self._inputs = inputs
         self._values: dict[SSAValue, Array] = {}
         self._turns: dict[SSAValue, int] = {}
-        """How many pieces there are of what comes several times, along a first axis."""
+        """
+        The number of pieces of each value that comes several times, along a first axis.
+        """
         self.outputs: dict[str, Array] = {}
 
     def run_entry(self, entry: Operation) -> None:

@@ -100,7 +100,7 @@ class ExportedProgram(Executable):
 
     @cached_property
     def report(self) -> Report:
-        """What a person is told of it."""
+        """The report for a person."""
         return report_of(self._program)
 
     @property
@@ -187,7 +187,7 @@ def variables_of(program: ProgramOp) -> list[VariableOp]:
 
 
 def initializer_of(attribute: InitAttr) -> Initializer:
-    """What an attribute says."""
+    """The initialiser that an attribute stands for."""
     from penstock.runtime.loading.initializers import Initializer
 
     names = attribute.options.data
@@ -269,7 +269,10 @@ def _numbers_of(cases: Iterable[MemoryCaseAttr]) -> dict[tuple[int, int], int]:
 def _place_of(
     case: MemoryCaseAttr, numbers: Mapping[tuple[int, int], int], size: int
 ) -> tuple[str, int, int, str | None]:
-    """What is said of a chunk besides its name."""
+    """
+    The kind of memory of a chunk, its size, the number of its device, and the kind of
+    device that host memory is pinned for.
+    """
     from penstock.dialects.job import DeviceAttr
 
     kind = case.device_kind
@@ -308,7 +311,7 @@ def _variable(op: VariableOp) -> Variable:
 
 
 def panels_of(attribute: PanelsAttr) -> Panels:
-    """What an attribute says."""
+    """The packed layout that an attribute stands for."""
     axis, width, depth = attribute.axis, attribute.width, attribute.depth
     quads = bool(attribute.quads.data)
     return Panels(attribute.shape, axis.data, width.data, depth.data, quads)

@@ -1,4 +1,4 @@
-"""What a compiled model is made of, in a few lines for a person."""
+"""The report about a compiled model, in a few lines for a person."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """A program's name, what it is made of, and a line on each of its memories."""
+    """A program's name, its parts, and a line on each of its memories."""
 
     name: str
     tasks: int
@@ -23,7 +23,7 @@ class Report(NamedTuple):
     devices: str
     memory: tuple[str, ...]
     given_up: tuple[str, ...] = ()
-    """What several streams and waves cost, in parallelism or in memory."""
+    """The cost of several streams and waves, in parallelism or in memory."""
 
     def text(
         self, threads: int, *, ops: int | None = None, simulated: bool = False
@@ -68,7 +68,7 @@ def report_of(program: ProgramOp) -> Report:
 
 
 def given_up_lines(op: Operation) -> Iterator[str]:
-    """What streams and waves of a plan, of a program, or of each job in it cost."""
+    """The cost of streams and waves of a plan, of a program, or of each job in it."""
     from xdsl.dialects.builtin import DictionaryAttr
 
     from penstock.lowering.analysis.plan_reports import GIVEN_UP, WAVES
@@ -94,7 +94,7 @@ def numbers_of(attribute: DictionaryAttr) -> dict[str, int]:
 
 
 def waves_text(cost: DictionaryAttr) -> str:
-    """What waves cost, as the attribute `waves` of a plan says it."""
+    """The cost of waves, by the attribute `waves` of a plan."""
     said = numbers_of(cost)
     return (
         f"memory, {counted(said['tasks'], 'task')} act together and need "
@@ -103,7 +103,7 @@ def waves_text(cost: DictionaryAttr) -> str:
 
 
 def given_up_text(cost: DictionaryAttr) -> str:
-    """What streams cost, as the attribute `given_up` of a plan says it."""
+    """The cost of streams, by the attribute `given_up` of a plan."""
     from xdsl.dialects.builtin import StringAttr
 
     numbers = numbers_of(cost)
@@ -154,8 +154,8 @@ def memory_line(
     chunks: Sequence[ChunkOp], of_device: bool = False, of_rank: bool = False
 ) -> str:
     """
-    How full the chunks of a memory are at most, against what they would take at least.
-    `of_device` names the device whose memory it is, `of_rank` its rank.
+    The peak of the chunks of a memory, against the lower bound. `of_device` names the
+    device whose memory it is, `of_rank` its rank.
     """
     from penstock.dialects.job import DeviceAttr
 
@@ -174,9 +174,7 @@ def memory_line(
 
 
 def fill_text(*, peak: int, bound: int, sum: int, variables: int) -> str:
-    """
-    How full a memory is, against its lower bound, and what nothing shared would take.
-    """
+    """The peak of a memory, against its lower bound, and its size without sharing."""
     ratio = f" ({peak / bound:.3f} x the bound of {size_text(bound)})" if bound else ""
     return (
         f"activations peak {size_text(peak)}{ratio}, "

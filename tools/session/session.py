@@ -139,8 +139,8 @@ class Session(Closing):
         """
         The session of a file of IR, or of a plan that `save` has written, which is not
         compiled again: it runs where, and on as many streams and ranks, and with the
-        jobs, that it was compiled for. What is wrong with the file is raised with its
-        name, and with the line if it is known.
+        jobs, that it was compiled for. Errors of the file are raised with its name, and
+        with the line if it is known.
         """
         from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
@@ -184,7 +184,7 @@ class Session(Closing):
 
     @property
     def executable(self) -> Executable:
-        """What is run, without the arrays that variables started from."""
+        """The executable, without the arrays that variables started from."""
         return self._executable
 
     @property
@@ -194,7 +194,7 @@ class Session(Closing):
 
     @property
     def report(self) -> Report:
-        """What the program is made of."""
+        """The report about the program."""
         return self._executable.report
 
     @property
@@ -210,17 +210,17 @@ class Session(Closing):
 
     @property
     def executor(self) -> Executor:
-        """What runs the one job. Raises PenstockError if there are several."""
+        """The executor of the one job. Raises PenstockError if there are several."""
         return self._jobs.executor()
 
     def executor_of(self, job: str | None) -> Executor:
         """
-        What runs a job, without what brings its inputs in and takes its outputs out.
+        The executor of a job, without feeds of its inputs and fetches of its outputs.
         """
         return self._jobs.executor(job)
 
     def inputs(self, job: str | None = None) -> dict[str, Port]:
-        """What `run` takes, by name."""
+        """The inputs of `run`, by name."""
         return self._jobs.inputs(job)
 
     def run(

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.pass_pipeline import PassTable
 
 MOST_CANDIDATES = 16
-"""How many candidates of a kernel are measured, those that come first."""
+"""The number of candidates of a kernel that are measured, those that come first."""
 FINALISTS, FINALS = 3, 4
 """The fastest that are measured once more, and how often that is done at most until the
 one that is fastest then is one of them."""
@@ -64,13 +64,18 @@ one that is fastest then is one of them."""
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is measured: the model as these options compile it, and how thoroughly."""
+    """
+    The options of tuning: the model as these options compile it, and the effort of
+    measurements.
+    """
 
     options: CompileOptions
     most: int = MOST_CANDIDATES
     effort: Effort | None = None
     driver: Driver | None = None
-    """What drives the GPU for kernels of `cuda`, which are not measured without it."""
+    """
+    The driver of the GPU for kernels of `cuda`, which are not measured without it.
+    """
 
     @property
     def database(self) -> Path:
@@ -85,7 +90,7 @@ class Tuning:
 
     @property
     def gpu(self) -> str:
-        """What the database calls the GPU."""
+        """The name of the GPU in the database."""
         return "" if self.driver is None else device_name(self.driver)
 
 
@@ -104,7 +109,7 @@ class Subject:
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """Why candidates take no part, by name."""
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, "KernelOp"])
-    """What candidates make of the kernel."""
+    """The candidates' versions of the kernel."""
 
     @property
     def name(self) -> str:
@@ -113,17 +118,17 @@ class Subject:
 
     @property
     def usual_ns(self) -> float | None:
-        """What is taken without measurements takes, if it was measured."""
+        """The time of the choice without measurements, if it was measured."""
         return self.times.get(self.candidates[0].name)
 
     @property
     def chosen(self) -> Candidate:
-        """What is taken, by what is known."""
+        """The choice by the known times."""
         return choose(self.candidates, self.times)
 
     @property
     def chosen_ns(self) -> float | None:
-        """What that takes, if anything was measured."""
+        """The time of that choice, if it was measured."""
         return self.times.get(self.chosen.name)
 
 
@@ -149,7 +154,7 @@ def tune(
 
 
 def driver_here() -> Driver | None:
-    """What drives the GPU, unless that is only simulated."""
+    """The driver of the GPU, unless that is only simulated."""
     from penstock.runtime.cuda import device as cuda
 
     driver = cuda.open_cuda().driver

@@ -17,10 +17,10 @@ MAX_LANES = 64
 @irdl_attr_definition
 class TransformAttr(ParametrizedAttribute):
     """
-    How `o[i, j, t] += p[i, k] * q[j, l] * d[k, l, t]` is computed: rows first, then
-    columns, of as many tiles t at once as vectors have lanes. `folds [1, A]` says that
-    the stage before, which starts the sums, and the A stages after are computed with
-    it.
+    The schedule of a Winograd transform `o[i, j, t] += p[i, k] * q[j, l] * d[k, l, t]`:
+    rows first, then columns, of as many tiles t at once as vectors have lanes. `folds
+    [1, A]` says that the stage before, which starts the sums, and the A stages after
+    are computed with it.
 
     ```mlir
     #launch.transform<lanes 16, folds [1, 2]>

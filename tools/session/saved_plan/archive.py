@@ -24,7 +24,7 @@ from penstock.tools.driver.drafts import drafting
 from penstock.tools.driver.errors import explain_os_error
 
 Json: TypeAlias = dict[str, Any]
-"""What a JSON text says, which has no types."""
+"""The value of a JSON text, which has no types."""
 
 MANIFEST = "manifest.json"
 ALIGNMENT = 64

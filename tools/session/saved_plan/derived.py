@@ -1,9 +1,9 @@
 """
-What follows from the text of a launch program, and is kept in the cache folder.
+Facts derived from the text of a launch program, which are kept in the cache folder.
 
 To make it, IR has to be parsed, verified and printed as source. To find it again takes
 only the text's checksum, and none of the libraries. It never comes from a plan's file,
-so whoever wrote that file has no say in it but by the text.
+so the writer of that file has no say in it but by the text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Derived(NamedTuple):
 
 
 def derive(executable: Executable) -> Derived:
-    """What follows from the text of an executable's program."""
+    """The facts derived from the text of an executable's program."""
     return Derived(
         in_no_folder(executable.image),
         executable.sources,
@@ -76,7 +76,7 @@ def in_no_folder(image: ProgramImage) -> ProgramImage:
 
 
 def kept(text_hash: str) -> Derived | None:
-    """What is in the cache for a text of this checksum; None if there is nothing."""
+    """The entry of the cache for a text of this checksum; None without one."""
     # Whatever else lies there is nothing, too.
     with suppress(PlanError, KeyError, TypeError, ValueError):
         archive = Archive(_path(text_hash), private=True)
@@ -122,5 +122,5 @@ def _path(text_hash: str) -> Path:
 
 @cache
 def build() -> str:
-    """What stands for all that says what follows from a text."""
+    """A digest of all code that derives facts from a text."""
     return content_hash([digest_below(_MAKERS), code_of("xdsl")])

@@ -50,11 +50,14 @@ _FILES = "files.json"
 GROUPS = "xdsl.universe", "penstock.packing", "penstock.kernels"
 """The entry points of all that plug-ins offer."""
 _PACKAGES = ("xdsl", "onnx")
-"""What models are read and compiled with, besides what kernels depend on."""
+"""
+The packages that models are read and compiled with, besides those that kernels depend
+on.
+"""
 
 
 class Request(NamedTuple):
-    """What a model of ONNX is compiled for."""
+    """The options that an ONNX model is compiled with."""
 
     options: CompileOptions = DEFAULTS
     random_weights: int | None = None
@@ -65,7 +68,7 @@ class Request(NamedTuple):
 
 
 class KnownPlans:
-    """What the model in a file was compiled to before."""
+    """The plans that the model in a file was compiled to before."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -74,7 +77,7 @@ class KnownPlans:
         self._is_listed = False
         """Whether the names of these files are in the cache."""
         self._contents: str | None = None
-        """What stands for the files beside the model, as far as they are known."""
+        """A digest of the files beside the model, as far as they are known."""
         if os.environ.get(KERNELS):
             # Plans by measured times are of these, too, which no request names.
             return
@@ -166,7 +169,7 @@ def _names(data: bytes) -> list[str]:
 
 @cache
 def compiler_text() -> str:
-    """What stands for all that a model is compiled with."""
+    """The digests of all code that a model is compiled with, as a text."""
     found = entry_points()
     plugins = [entry for group in GROUPS for entry in found.select(group=group)]
     values = sorted(f"{entry.group} {entry.name} {entry.value}" for entry in plugins)

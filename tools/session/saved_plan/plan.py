@@ -34,12 +34,15 @@ SUFFIX = ".penstock"
 FORMAT = "penstock plan"
 FORMAT_VERSION = 1
 KERNEL_ABI = 1
-"""What launch programs and kernels mean: a plan of another number cannot be run."""
+"""
+The version of the meaning of launch programs and kernels: a plan of another number
+cannot be run.
+"""
 
 PROGRAM, KERNELS = "program.mlir", "kernels.py"
 _PACKAGES = ("penstock", "xdsl", "numba", "llvmlite", "numpy")
 _VECTORS = ("sse2", "avx", "avx2", "fma", "avx512f", "neon", "sve")
-"""What processors have vectors by."""
+"""The CPU features that vectors depend on."""
 
 
 def is_plan(path: Path) -> bool:
@@ -92,7 +95,7 @@ class Plan(Executable):
 
     @cached_property
     def report(self) -> Report:
-        """What a person is told of it."""
+        """The report for a person."""
         return self.derived.report
 
     @property
@@ -175,14 +178,14 @@ def _versions() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """What LLVM calls this processor."""
+    """The name of this CPU in LLVM."""
     from llvmlite import binding
 
     return binding.get_host_cpu_name()
 
 
 def cpu_features() -> frozenset[str]:
-    """What LLVM calls the abilities of this processor."""
+    """The features of this CPU, by their names in LLVM."""
     from llvmlite import binding
 
     features = cast("dict[str, bool]", binding.get_host_cpu_features())
@@ -190,7 +193,9 @@ def cpu_features() -> frozenset[str]:
 
 
 def _needed_features(text: str) -> list[str]:
-    """What the tiles of the kernels were chosen for, if there are any."""
+    """
+    The CPU features that the tiles of the kernels were chosen for, if there are any.
+    """
     if "#launch.contraction" not in text:
         return []
     return [name for name in _VECTORS if name in cpu_features()]
@@ -292,7 +297,9 @@ def _names(archive: Archive, key: str) -> list[str]:
 
 
 def _derive(archive: Archive, text: str) -> Derived:
-    """What follows from a text that this machine has not seen, which is kept then."""
+    """
+    The facts derived from a text that this machine has not seen, which are kept then.
+    """
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.model import Model, program_of
     from penstock.tools.session.program_export import ExportedProgram
