@@ -1,22 +1,19 @@
 """Old names of modules go on working for plug-ins, and users find all of `penstock`."""
 
-import ast
 import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import penstock
-from penstock.moved import MOVED, SHADOWED, place_of
+from penstock.moved import MOVED, SHADOWED
 from penstock.runtime.jit.source_digest import imported_modules
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("dialects", "lowering", "runtime", "tools")
 
 DOUBLING = '''
 from xdsl.dialects.builtin import StringAttr, TensorType, f32
@@ -207,27 +204,6 @@ def _command(asked: str, folder: Path) -> str:
 def test_the_source_of_a_kernel_is_kept_by_the_text_of_the_module_at_its_new_place():
     text = "from penstock.runtime.kernel_support import c_kernel\n"
     assert imported_modules(text) == {"runtime.kernels.cpu.support"}
-
-
-def test_nothing_of_penstock_imports_an_old_name():
-    old = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for folder in FOLDERS
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for name in _imported(path)
-        if place_of(name) != name
-    ]
-    assert old == []
-
-
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            if node.module in SHADOWED:
-                yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
 
 
 @pytest.mark.parametrize("name", penstock.__all__)
