@@ -16,14 +16,21 @@ from pathlib import Path
 from xdsl.passes import ModulePass
 
 from penstock.lowering import get_all_passes
-from penstock.lowering.pipelines import ON_TRIAL, PIPELINES
+from penstock.lowering.pipelines import (
+    DEFAULTS,
+    ON_TRIAL,
+    PIPELINES,
+    PipelineOptions,
+    pipeline,
+)
 from penstock.lowering.pipelines import text_of as pipeline_text
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.pass_examples import LEVELS, level_of, read_example
 
 _INTRODUCTION = """\
 Each pass is run by `penstock-opt -p NAME`. *Standard* passes are in a pipeline that
-`penstock-opt --pipeline NAME` runs; *optional* ones run on demand, or are on trial.
+`penstock-opt --pipeline NAME` runs; *optional* ones run on demand, or are on trial, or
+are added by an option of `lowering/pipelines.py`.
 
 Each example is a part of a lit test, which checks it; `...` stands for text or lines
 that are not shown. Verifiers write nothing: below their input stand their messages."""
@@ -31,7 +38,8 @@ that are not shown. Verifiers write nothing: below their input stand their messa
 _FEATURES = """\
 Some optional features are no passes of their own:
 
-* Rates: registers and actors of several rates ([jobs](jobs.md)).
+* Rates: registers and actors of several rates
+  ([jobs and rates](architecture/jobs-and-rates.md#rates)).
 * Optimal packing: `regst-plan-memory{algorithm="branch-and-bound"}` instead of the
   greedy rules.
 * Elementary functions of our own (`runtime/kernels/math`) instead of a library's: their
@@ -95,9 +103,23 @@ def example_lines(root: Path, name: str) -> Lines:
 def pipelines_with(name: str) -> list[str]:
     """The standard pipelines that have a pass."""
     return [
-        pipeline
-        for pipeline, passes in PIPELINES.items()
+        title
+        for title, passes in PIPELINES.items()
         if any(spec.name == name for spec in passes)
+    ]
+
+
+def options_that_add(name: str) -> list[str]:
+    """The options of pipelines that add a pass."""
+    values = {"bool": True, "str | None": "x"}
+    return [
+        field.name
+        for field in dataclasses.fields(PipelineOptions)
+        if (value := values.get(str(field.type))) is not None
+        and any(
+            spec.name == name
+            for spec in pipeline(dataclasses.replace(DEFAULTS, **{field.name: value}))
+        )
     ]
 
 
@@ -113,12 +135,15 @@ def is_standard(name: str) -> bool:
 
 def status(name: str) -> str:
     """Whether a pass is standard or optional, and in which standard pipelines it is."""
-    listed = ", ".join(f"`{pipeline}`" for pipeline in pipelines_with(name))
+    listed = ", ".join(f"`{title}`" for title in pipelines_with(name))
     if is_standard(name):
         return f"*Standard*: in {listed}."
     if feature := feature_of(name):
         return f"*Optional* ({feature}, on trial): in {listed}."
-    return "*Optional*: in no standard pipeline."
+    added = ", ".join(f"`{option}`" for option in options_that_add(name))
+    return (
+        f"*Optional*: in no standard pipeline{f'; {added} adds it' if added else ''}."
+    )
 
 
 def option_rows(pass_type: type[ModulePass]) -> Iterator[tuple[str, str, str, str]]:

@@ -158,8 +158,12 @@ def test_docs_tell_of_a_missing_example(
 
 
 def test_passes_of_no_pipeline_are_optional() -> None:
-    for name in ("op-use-winograd", "plan-form-waves", "launch-form-chains"):
+    for name in ("launch-form-chains", "verify-memory"):
         assert status(name) == "*Optional*: in no standard pipeline."
+    added = "*Optional*: in no standard pipeline; `{}` adds it."
+    assert status("op-use-winograd") == added.format("winograd")
+    assert status("plan-form-waves") == added.format("waves")
+    assert status("plan-write-times") == added.format("database")
 
 
 def test_passes_on_trial_are_optional_in_their_pipelines() -> None:
