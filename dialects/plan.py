@@ -102,7 +102,7 @@ from penstock.dialects.regst import (
 )
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
-from penstock.dialects.utils.diagnostics import refuse_if_any
+from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
 
 ################################################################################
 # Attributes                                                                   #
@@ -248,7 +248,7 @@ class PlanOp(IRDLOperation):
         refuse_if_any(self._torn_chains())
         self._verify_jobs()
 
-    def _doubled_names(self) -> Iterator[tuple[Operation, str]]:
+    def _doubled_names(self) -> Iterator[Finding]:
         seen: set[str] = set()
         for task in self.tasks:
             if task.task_name.data in seen:
@@ -260,7 +260,7 @@ class PlanOp(IRDLOperation):
                 yield register, f"two registers are named '{name}'"
             seen.add(name)
 
-    def _misused_registers(self) -> Iterator[tuple[Operation, str]]:
+    def _misused_registers(self) -> Iterator[Finding]:
         producers: dict[SSAValue, TaskOp] = {}
         for task in self.tasks:
             _, outs, _, signals = task.ports
@@ -282,7 +282,7 @@ class PlanOp(IRDLOperation):
                     )
                     yield task, text
 
-    def _torn_chains(self) -> Iterator[tuple[Operation, str]]:
+    def _torn_chains(self) -> Iterator[Finding]:
         streams: dict[int, TaskOp] = {}
         for task in self.tasks:
             if task.chain is None:

@@ -56,7 +56,7 @@ from penstock.dialects.job.ports import (
 from penstock.dialects.job.sections import SECTIONS, sections_of
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_JOBS, OF_VALUES, KnownAttributes
-from penstock.dialects.utils.diagnostics import refuse_if_any
+from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
 
 Needs = dict[SSAValue, int]
 """The values that each value of a job needs, itself included, as a set of bits."""
@@ -111,7 +111,7 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             raise VerifyException("the block of a job takes no arguments")
         refuse_if_any(self._complaints())
 
-    def _complaints(self) -> Iterator[tuple[Operation, str]]:
+    def _complaints(self) -> Iterator[Finding]:
         """The ops of the job that do not suit it, or others before them."""
         seen: set[tuple[str, str]] = set()
         for op in self.body.block.ops:

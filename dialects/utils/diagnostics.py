@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from inspect import getsourcefile, getsourcelines
 from traceback import walk_tb
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -24,6 +24,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 from xdsl.utils.hints import isa
+
+Finding: TypeAlias = tuple[Operation, str]
+"""A diagnostic: an op, and a message about it."""
 
 
 class Place(NamedTuple):
@@ -134,9 +137,9 @@ class LocatedPassFailure(PassFailedException):
     that is wrong before it raises.
     """
 
-    complaints: tuple[tuple[Operation, str], ...]
+    complaints: tuple[Finding, ...]
 
-    def __init__(self, complaints: Iterable[tuple[Operation, str]]) -> None:
+    def __init__(self, complaints: Iterable[Finding]) -> None:
         self.complaints = tuple(complaints)
         if not self.complaints:
             raise ValueError("a located pass failure needs at least one complaint")
@@ -149,7 +152,7 @@ class LocatedVerifyException(VerifyException):
     and what is wrong with it.
     """
 
-    def __init__(self, complaints: Iterable[tuple[Operation, str]]) -> None:
+    def __init__(self, complaints: Iterable[Finding]) -> None:
         self.complaints = tuple(complaints)
         super().__init__("\n".join(message for _, message in self.complaints))
 
@@ -165,13 +168,13 @@ def verifying(op: Operation) -> Generator[None]:
         raise LocatedVerifyException([(op, str(error))]) from error
 
 
-def refuse_if_any(complaints: Iterable[tuple[Operation, str]]) -> None:
+def refuse_if_any(complaints: Iterable[Finding]) -> None:
     """Raise a `LocatedVerifyException` when there is at least one complaint."""
     if found := tuple(complaints):
         raise LocatedVerifyException(found)
 
 
-def fail_if_any(complaints: Iterable[tuple[Operation, str]]) -> None:
+def fail_if_any(complaints: Iterable[Finding]) -> None:
     """Raise a `LocatedPassFailure` when there is at least one complaint."""
     if found := tuple(complaints):
         raise LocatedPassFailure(found)

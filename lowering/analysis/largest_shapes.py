@@ -36,12 +36,11 @@ from penstock.dialects.job import (
 from penstock.dialects.op.sbp import devices_of
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.regst import DataType
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
 from penstock.lowering.analysis.shape_refinement import is_static, refine_block
-
-Finding = tuple[Operation, str]
 
 POWERS = [1 << exponent for exponent in range(0, 63, 2)]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.deadlock import (
     BUDGET,
     Register,
@@ -71,7 +72,7 @@ class PlanWaits:
 
 def deadlocks_in(
     plan: PlanOp, found: PlanWaits, budget: int = BUDGET
-) -> Iterator[tuple[Operation, str]]:
+) -> Iterator[Finding]:
     """
     The cycles of tasks that wait for each other, each with the slots that break it.
     `found` is changed if no slots break some of them.
@@ -100,7 +101,7 @@ def deadlocks_in(
         )
 
 
-def too_few_slots(rates: PlanRates) -> Iterator[tuple[Operation, str]]:
+def too_few_slots(rates: PlanRates) -> Iterator[Finding]:
     """The tasks that act at different rates and do not come to the end of a launch."""
     if stuck := rates.stuck(slots_of_value):
         names = ", ".join(f"'{task.task_name.data}'" for task in stuck)
@@ -144,9 +145,7 @@ def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
     )
 
 
-def complaints_about_waits(
-    plan: PlanOp, found: PlanWaits
-) -> Iterator[tuple[Operation, str]]:
+def complaints_about_waits(plan: PlanOp, found: PlanWaits) -> Iterator[Finding]:
     """The tasks that would wait for each other forever."""
     deadlocks = list(deadlocks_in(plan, found))
     yield from deadlocks

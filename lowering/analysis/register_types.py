@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
@@ -24,6 +24,7 @@ from penstock.dialects.job import CopyOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.counts import count_of
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.tensors import tensor_type
 
@@ -31,7 +32,7 @@ MAX_SHAPE = "max_shape"
 """The attribute of a task that says the largest shapes of its dynamic results."""
 
 
-def complaints_about_registers(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+def complaints_about_registers(plan: PlanOp) -> Iterator[Finding]:
     """The tasks whose results cannot be given registers."""
     for task in plan.tasks:
         slots = task.attributes.get("slots")

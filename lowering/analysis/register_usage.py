@@ -17,7 +17,7 @@ from itertools import pairwise, permutations
 from math import gcd
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
@@ -28,6 +28,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_sharing import (
     CycleError,
     Edge,
@@ -394,7 +395,7 @@ def tokens_of(register: SSAValue) -> tuple[int, int]:
 ################################################################################
 
 
-def complaints_about(usage: Usage) -> Iterator[tuple[Operation, str]]:
+def complaints_about(usage: Usage) -> Iterator[Finding]:
     """All that keeps the memory of a plan from being planned."""
     plan = usage.plan
     if any(task.results_ for task in plan.tasks):
@@ -420,7 +421,7 @@ def complaints_about(usage: Usage) -> Iterator[tuple[Operation, str]]:
                 )
 
 
-def order_complaints(usage: Usage) -> Iterator[tuple[Operation, str]]:
+def order_complaints(usage: Usage) -> Iterator[Finding]:
     """The tasks without an order in streams where others have one."""
     for tasks in usage.streams.values():
         without = [task for task in tasks if task.order is None]
@@ -442,7 +443,7 @@ def is_read_too_early(
     return usage.position[reader] <= usage.position[writer]
 
 
-def cycle_complaint(usage: Usage, error: CycleError) -> tuple[Operation, str]:
+def cycle_complaint(usage: Usage, error: CycleError) -> Finding:
     """That tasks wait for each other."""
     cycle = [*error.tasks, error.tasks[0]]
     numbers = cycle if usage.acts is None else usage.acts.tasks_of(cycle)

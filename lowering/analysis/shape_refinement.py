@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
@@ -12,6 +12,7 @@ from penstock.dialects.job import AfterOp, CopyOp, Job
 from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import known
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 JOB_OPS = frozenset(op.name for op in Job.operations)
@@ -33,7 +34,7 @@ def refine(value: SSAValue, inferred: TensorType) -> bool:
     return True
 
 
-def refine_block(block: Block) -> Iterator[tuple[Operation, str]]:
+def refine_block(block: Block) -> Iterator[Finding]:
     """Refine the types of a block in order, and yield each op that does not fit."""
     for op in block.ops:
         if isinstance(op, TensorOp):
@@ -53,7 +54,7 @@ def is_static(type: Attribute) -> bool:
     return not isa(type, TensorType) or type.has_static_shape()
 
 
-def refine_tensor_op(op: TensorOp) -> Iterator[tuple[Operation, str]]:
+def refine_tensor_op(op: TensorOp) -> Iterator[Finding]:
     """Refine the results of an op, and yield what does not fit."""
     if isinstance(op, FusedOp | EpilogueOp | RowsOp):
         for arg, operand in zip(op.body.block.args, op.ins, strict=True):

@@ -21,11 +21,10 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import DataType
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
-
-Finding: TypeAlias = tuple[Operation, str]
 
 SYSTEM = "system"
 """The attribute of jobs that no user wrote: they run at the same time as others."""

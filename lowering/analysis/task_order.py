@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 
@@ -89,7 +90,7 @@ class TaskOrder:
         """Whether each task is listed after all that come before it."""
         return self.tasks == [t for t in self.plan.tasks if t.kind != "variable"]
 
-    def complaints(self) -> Iterator[tuple[Operation, str]]:
+    def complaints(self) -> Iterator[Finding]:
         """The tasks that come before each other."""
         for cycle in self.cycles:
             names = [task.task_name.data for task in (*cycle, cycle[0])]

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, fields, replace
 from math import ceil, isfinite
 
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import CopyOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import as_tensor, byte_count
 from penstock.lowering.algorithms.list_scheduling import Job
 
@@ -113,9 +114,7 @@ def parse_rate(text: str) -> tuple[str, float]:
     return name, value
 
 
-def complaints_about_times(
-    plan: PlanOp, machine: Machine
-) -> Iterator[tuple[Operation, str]]:
+def complaints_about_times(plan: PlanOp, machine: Machine) -> Iterator[Finding]:
     """The tasks whose attribute `time_ns` is no time, and plans that take too long."""
     total, longest, slowest = 0, 0, ""
     for task in plan.tasks:

@@ -15,12 +15,11 @@ from typing import IO, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.target import Target
 
 from penstock.dialects.launch import KernelOp, ProgramOp
-from penstock.dialects.utils.diagnostics import LocatedPassFailure, fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
 from penstock.lowering.codegen.cuda.kernel import cuda_source
@@ -61,7 +60,7 @@ class NumbaTarget(Target):
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         if not any(isinstance(op, KernelOp | ProgramOp) for op in module.walk()):
             raise PassFailedException("no launch program: run a pipeline first")
-        complaints: list[tuple[Operation, str]] = []
+        complaints: list[Finding] = []
         texts: list[str] = []
         for op in module.walk():
             if not isinstance(op, KernelOp):

@@ -81,7 +81,7 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.counts import count_of
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -106,7 +106,7 @@ from penstock.lowering.convert.boxing_tasks import BoxingTasks
 ################################################################################
 
 
-def complaints_about(maxima: JobMaxima) -> list[tuple[Operation, str]]:
+def complaints_about(maxima: JobMaxima) -> list[Finding]:
     """
     All that keeps a job from becoming a plan, each with the op it is about. The largest
     shapes of its values are found for that.
@@ -120,7 +120,7 @@ def complaints_about(maxima: JobMaxima) -> list[tuple[Operation, str]]:
     return found or [c for op in ops for c in check.operands_of(op)]
 
 
-def op_complaints(job: JobOp) -> Iterator[tuple[Operation, str]]:
+def op_complaints(job: JobOp) -> Iterator[Finding]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
         known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
@@ -144,7 +144,7 @@ class LayoutCheck:
         self._devices = devices
         self.layouts: dict[SSAValue, Layout] = {}
 
-    def results_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+    def results_of(self, op: Operation) -> Iterator[Finding]:
         """Note how the results of an op lie; what is wrong with that."""
         place = self._devices.of(op)
         entire = Layout.whole_on(place)
@@ -167,7 +167,7 @@ class LayoutCheck:
             verify_layout(tensor_type(value), sbp, place)
             self.layouts[value] = Layout(place, sbp)
 
-    def operands_of(self, op: Operation) -> Iterator[tuple[Operation, str]]:
+    def operands_of(self, op: Operation) -> Iterator[Finding]:
         """The operands of an op that lie in another way than they are used."""
         if isinstance(op, AfterOp):
             return

@@ -26,6 +26,7 @@ from penstock.dialects.kernel.builder import as_memref, kernel_body
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import alias_place
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import (
     lies_as_paired,
@@ -33,10 +34,6 @@ from penstock.lowering.analysis.aliases import (
     pairs_of,
 )
 from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
-
-Finding: TypeAlias = tuple[Operation, str]
-"""What is wrong, with the op it is about."""
-
 
 LARGEST = (1 << 63) - 1
 """The largest number that a program holds; costs may be larger."""

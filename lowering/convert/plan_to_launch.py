@@ -75,7 +75,7 @@ from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
 from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
@@ -90,7 +90,6 @@ from penstock.lowering.analysis.memory_bound import Liveness
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.convert.chunk_report import memory_report
 from penstock.lowering.convert.kernel_bodies import (
-    Finding,
     Kernels,
     copied_in_place,
     overwritten_by,

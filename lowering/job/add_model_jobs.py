@@ -37,11 +37,10 @@ from penstock.dialects.job import (
     VariableOp,
     placement_of,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
-    Finding,
     complaints_about,
     jobs_in,
     shared_ports,

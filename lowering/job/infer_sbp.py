@@ -62,7 +62,7 @@ from penstock.dialects.op.sbp import (
     sbp_of,
 )
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import byte_count, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices
@@ -215,7 +215,7 @@ class Inference:
         self._layouts: dict[SSAValue, Layout | None] = {}
         """How each value lies, None if it can be made as it is wanted."""
 
-    def run(self) -> Iterator[tuple[Operation, str]]:
+    def run(self) -> Iterator[Finding]:
         """Choose for all ops; what keeps ops from being split, each with its op."""
         several = self._devices.has_several
         for op in self._job.body.block.ops:

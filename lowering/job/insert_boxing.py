@@ -37,7 +37,7 @@ from penstock.dialects.job import (
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import PARTIAL, Layout
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import JobDevices, place_on
@@ -63,7 +63,7 @@ class BoxingInserter:
         self._constants: dict[ConstantOp, dict[Layout, list[tuple[Operation, int]]]]
         self._constants = {}
 
-    def complaints(self) -> Iterator[tuple[Operation, str]]:
+    def complaints(self) -> Iterator[Finding]:
         """
         The findings that keep the ops of the job from being supplied, each with its op.
         """

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.dialects.job import JobOp, PlacementAttr
-from penstock.lowering.analysis.shared_ports import SYSTEM, Finding
+from penstock.dialects.utils.diagnostics import Finding
+from penstock.lowering.analysis.shared_ports import SYSTEM
 
 CALLER = PlacementAttr("cpu", [(0, 0)])
 """Where the caller's arrays are."""

@@ -21,16 +21,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.shape_refinement import refine_block
 
 
-def complaints_of(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
+def complaints_of(module: ModuleOp) -> Iterator[Finding]:
     """Refine all jobs of a module, and yield each op that does not fit."""
     for op in outermost(module, JobOp):
         yield from refine_block(op.body.block)

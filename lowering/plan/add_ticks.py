@@ -33,7 +33,7 @@ from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
@@ -49,12 +49,10 @@ from penstock.dialects.job import (
     sections_of,
 )
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan.variable_uses import readers_of
-
-Finding = tuple[Operation, str]
 
 
 def complaints_about(plan: PlanOp) -> Iterator[Finding]:

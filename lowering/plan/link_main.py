@@ -67,12 +67,10 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.job_interfaces import Interfaces
-
-Finding = tuple[Operation, str]
 
 LAUNCH, FINISHED = "System-Launch", "System-Finished"
 """The buffers of numbers of jobs: those to be launched, and those at their end."""

@@ -61,7 +61,7 @@ from penstock.dialects.regst import (
     RegisterOp,
 )
 from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.exclusion_groups import (
     STRATEGIES,
     exclusion_groups,
@@ -75,7 +75,6 @@ from penstock.lowering.analysis.memory_bound import write_bounds
 from penstock.lowering.analysis.plan_waits import WAITS_FOR
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
-    Finding,
     Port,
     SharedPorts,
     complaints_about,

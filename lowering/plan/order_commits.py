@@ -28,12 +28,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.job import AssignOp, CommitOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.commit_gate import AHEAD, Gate, gate_of
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
@@ -41,8 +41,6 @@ from penstock.lowering.analysis.control_edges import ControlEdge, write_control_
 from penstock.lowering.analysis.ordering_tokens import Tokens
 from penstock.lowering.analysis.task_builder import TaskBuilder
 from penstock.lowering.analysis.task_order import TaskOrder, controls_of
-
-Finding = tuple[Operation, str]
 
 
 def graph_of(plan: PlanOp, tasks: Sequence[TaskOp]) -> MarkedGraph:

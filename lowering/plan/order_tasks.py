@@ -49,13 +49,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.list_scheduling import Job, in_order
 from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
@@ -100,9 +99,7 @@ def has_sizes(task: TaskOp) -> bool:
     return True
 
 
-def complaints_about(
-    order: TaskOrder, machine: Machine
-) -> Iterator[tuple[Operation, str]]:
+def complaints_about(order: TaskOrder, machine: Machine) -> Iterator[Finding]:
     """All that keeps a plan from being ordered."""
     yield from complaints_about_times(order.plan, machine)
     yield from order.complaints()

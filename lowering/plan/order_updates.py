@@ -26,20 +26,18 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from penstock.dialects.job import AssignOp, CopyOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import RegisterOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.plan.variable_uses import readers_of, target_of
-
-Finding = tuple[Operation, str]
 
 
 def edges_of(plan: PlanOp) -> list[ControlEdge]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.in_place import IN_PLACE, verify_hints
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import alias_place
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.analysis.aliases import (
     bytes_of,
     lies_as_paired,
@@ -20,8 +20,6 @@ from penstock.lowering.analysis.aliases import (
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, earlier_readers
 from penstock.lowering.regst.alias_forest import Forest, Timeline, Tree, Version
 from penstock.lowering.regst.alias_rules import Rules, quoted
-
-Finding: TypeAlias = tuple[Operation, str]
 
 
 class Aliasing:

@@ -79,11 +79,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from penstock.dialects.plan import PlanOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.plan_waits import PlanWaits, complaints_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
-from penstock.lowering.regst.alias_decisions import Finding, bad_hints
+from penstock.lowering.regst.alias_decisions import bad_hints
 from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
 from penstock.lowering.regst.alias_rules import quoted

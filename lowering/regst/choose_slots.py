@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -50,7 +50,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.event_reduction import zero_edges
 from penstock.lowering.algorithms.list_scheduling import Job, Schedule, scheduled_on
@@ -250,7 +250,7 @@ class PlanQueues:
 
 def complaints_about(
     plan: PlanOp, found: PlanWaits, machine: Machine
-) -> Iterator[tuple[Operation, str]]:
+) -> Iterator[Finding]:
     """All that keeps one act of a plan from being laid out in time."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
@@ -262,7 +262,7 @@ def complaints_about(
 
 def choose_slots(
     given: PlanQueues, limits: Mapping[int, int], interval: int | None
-) -> Iterator[tuple[Operation, str]]:
+) -> Iterator[Finding]:
     """Choose the slots of the registers of a plan, unless it does not fit."""
     least = given.busiest if interval is None else interval
     chosen = least_interval(given.queues, limits, least)

@@ -40,12 +40,11 @@ from xdsl.passes import ModulePass
 from penstock.dialects.job import AssignOp, CopyOp, DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp, alias_place
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import aliases_of, is_view, joined_case
 from penstock.lowering.analysis.register_types import requested_slots, with_headers
 from penstock.lowering.analysis.shared_ports import (
-    Finding,
     Port,
     SharedPorts,
     complaints_about,

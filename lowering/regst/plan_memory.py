@@ -86,7 +86,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -99,7 +99,11 @@ from penstock.dialects.regst import (
     MemoryCaseAttr,
     RegisterOp,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any, with_place_of_cause
+from penstock.dialects.utils.diagnostics import (
+    Finding,
+    fail_if_any,
+    with_place_of_cause,
+)
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
 from penstock.lowering.algorithms.byte_sharing import (
@@ -551,7 +555,7 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     write_bounds(usage.plan)
 
 
-def left_out(plan: PlanOp) -> Iterator[tuple[Operation, str]]:
+def left_out(plan: PlanOp) -> Iterator[Finding]:
     """The registers of a plan with blocks that have no place."""
     for register in plan.registers:
         is_data = not isinstance(register.register.type, ControlType)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -43,7 +43,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_root,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.slot_counts import Queue, peak_of
 from penstock.lowering.algorithms.unique_names_sizes import parse_size
@@ -222,9 +222,7 @@ def chunks_of(plan: PlanOp) -> list[ChunkOp]:
 ################################################################################
 
 
-def complaints_about(
-    plan: PlanOp, limits: Mapping[str, int]
-) -> Iterator[tuple[Operation, str]]:
+def complaints_about(plan: PlanOp, limits: Mapping[str, int]) -> Iterator[Finding]:
     """The memories of a plan that are too small, or why that is not known yet."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"

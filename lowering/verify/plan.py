@@ -57,13 +57,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.plan_waits import PlanWaits, deadlocks_in
 from penstock.lowering.verify.plan_rules.events import bad_events, equal_orders
@@ -74,8 +73,6 @@ from penstock.lowering.verify.plan_rules.memory import bad_aliases, shared_bytes
 from penstock.lowering.verify.plan_rules.symmetry import asymmetries
 from penstock.lowering.verify.plan_rules.updates import bad_updates
 from penstock.lowering.verify.plan_rules.waves import bad_waves
-
-Finding = tuple[Operation, str]
 
 
 def findings_in(plan: PlanOp) -> Iterator[Finding]:

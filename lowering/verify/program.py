@@ -45,11 +45,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import ControlOp, ProgramOp, names_of
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import clashes, marks_of
 from penstock.lowering.verify.program_rules.graph import (
@@ -61,8 +60,6 @@ from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_relea
 from penstock.lowering.verify.program_rules.main_job import bad_main
 from penstock.lowering.verify.program_rules.updates import bad_updates
 from penstock.lowering.verify.program_rules.waves import bad_waves
-
-Finding = tuple[Operation, str]
 
 
 def findings_in(program: ProgramOp) -> Iterator[Finding]:

@@ -23,18 +23,17 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import SECTIONS, SinkTickOp, SourceTickOp, sections_of
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
 NOTHING = DictionaryAttr({})
-Finding = tuple[Operation, str]
 Ends: TypeAlias = dict[tuple[str, int], list[int]]
 """The ticks of each section on each rank."""
 

@@ -5,11 +5,10 @@ Diagnostics of the tools: their texts, and the exceptions that carry them.
 from collections.abc import Iterable
 from typing import NoReturn
 
-from xdsl.ir import Operation
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
 
-from penstock.dialects.utils.diagnostics import Place, place_of
+from penstock.dialects.utils.diagnostics import Finding, Place, place_of
 from penstock.tools.driver.errors import Diagnosis as Diagnosis
 from penstock.tools.driver.errors import InternalError as InternalError
 from penstock.tools.driver.errors import Rejected as Rejected
@@ -20,7 +19,7 @@ _LONGEST_QUOTED_LINE = 200
 """In characters; binary garbage has lines of megabytes."""
 
 
-def reject_if_any(complaints: Iterable[tuple[Operation, str]], prefix: str) -> None:
+def reject_if_any(complaints: Iterable[Finding], prefix: str) -> None:
     """
     Raise `Rejected` with all diagnostics in the order of the source, if there are any.
     """

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
-from penstock.dialects.utils.diagnostics import place_of
+from penstock.dialects.utils.diagnostics import Finding, place_of
 
 
-def dominance_errors(top: Operation) -> list[tuple[Operation, str]]:
+def dominance_errors(top: Operation) -> list[Finding]:
     """
     The operations under `top` that use a value where it is not available, each with a
     message that names the value.
@@ -29,7 +29,7 @@ class _Checker:
     """
 
     def __init__(self, top: Operation) -> None:
-        self.errors: list[tuple[Operation, str]] = []
+        self.errors: list[Finding] = []
         self._top = top
         self._available: set[SSAValue] = set()
 

@@ -8,7 +8,7 @@ from xdsl.ir import ErasedSSAValue, IRNode, Operation
 from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import DiagnosticException
 
-from penstock.dialects.utils.diagnostics import LocatedVerifyException
+from penstock.dialects.utils.diagnostics import Finding, LocatedVerifyException
 from penstock.tools.driver.dominance import dominance_errors
 
 _ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
@@ -27,7 +27,7 @@ class VerifierCrash(Exception):
         self.op = op
 
 
-def module_errors(module: Operation) -> list[tuple[Operation, str]]:
+def module_errors(module: Operation) -> list[Finding]:
     """
     The bad operations of a module, each with its message, inner operations first:
     errors of verifiers, and of the dominance of values.
@@ -37,7 +37,7 @@ def module_errors(module: Operation) -> list[tuple[Operation, str]]:
     may be its reason.
     """
     unavailable = dominance_errors(module)
-    errors: list[tuple[Operation, str]] = []
+    errors: list[Finding] = []
     for op in module.walk(region_first=True):
         try:
             _verify_alone(op)

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
-
     from penstock.dialects.launch import KernelOp, ProgramOp
+    from penstock.dialects.utils.diagnostics import Finding
 
 _ONLY_IF_ALLOWED = (
     "which is only run if that is allowed (--allow-source, allow_source=True)"
@@ -28,7 +27,7 @@ def kernel_sources(
     from penstock.tools.driver.diagnostics import reject_if_any
 
     sources: dict[str, str] = {}
-    complaints: list[tuple[Operation, str]] = []
+    complaints: list[Finding] = []
     for op in program.body.block.ops:
         if not isinstance(op, KernelOp) or op.target.data not in targets:
             continue
@@ -48,7 +47,7 @@ def own_sources(program: ProgramOp) -> list[KernelOp]:
     return [op for op in ops if isinstance(op, KernelOp) and op.source is not None]
 
 
-def kernel_objections(program: ProgramOp) -> list[tuple[Operation, str]]:
+def kernel_objections(program: ProgramOp) -> list[Finding]:
     """
     Why kernels of a program that comes from elsewhere are not run, one reason a kernel:
     a source of its own, or an op that is not proven to stay inside of its memory.
@@ -56,7 +55,7 @@ def kernel_objections(program: ProgramOp) -> list[tuple[Operation, str]]:
     from penstock.dialects.launch import KernelOp
     from penstock.lowering.analysis.access_bounds import unproven_accesses
 
-    objections: list[tuple[Operation, str]] = []
+    objections: list[Finding] = []
     for kernel in program.body.block.ops:
         if not isinstance(kernel, KernelOp):
             continue

@@ -26,7 +26,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.padded_view import PaddedOp
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.loop_nest import Access, Nest, merged, row_major
 from penstock.lowering.codegen.body.scalars import SUPPORT_NAMES, Scalars, type_name
@@ -91,7 +91,7 @@ class BodyPrinter(ABC):
         self.kernel = kernel
         self.scalars = Scalars()
         self.lines: list[str] = []
-        self.complaints: list[tuple[Operation, str]] = []
+        self.complaints: list[Finding] = []
         self._depth = 0
         self._names: dict[SSAValue, str] = {}
         self._values = count()

@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import chain
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.ir import Operation
 
 from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
 from penstock.dialects.launch.memory import VariableOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.lowering.kernel_times.keys import Key, kernel_key
 from penstock.lowering.launch.autotune.alternatives import (
@@ -47,9 +47,7 @@ class Selector:
     """What the kernel database calls the device of kernels for `cuda`."""
     matrices: bool = False
     """Whether the processor has registers of matrices of bytes."""
-    complaints: list[tuple[Operation, str]] = field(
-        default_factory=list[tuple[Operation, str]]
-    )
+    complaints: list[Finding] = field(default_factory=list[Finding])
     refused: set[str] = field(default_factory=set[str])
     """The kinds of devices that were complained about."""
 

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
-
-Finding = tuple[Operation, str]
 
 WAITS_FOR = "waits_for"
 """The attribute of a task that names the tasks whose events it waits for."""

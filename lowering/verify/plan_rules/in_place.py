@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.dialects.op.in_place import MUST, NEVER, HintAttr, hints_of
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
-
-Finding = tuple[Operation, str]
 
 
 def bad_hints(plan_graph: PlanGraph) -> Iterator[Finding]:

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from xdsl.ir import Operation
-
 from penstock.dialects.job import InputOp, OutputOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.marked_graph import Storage
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
-Finding: TypeAlias = tuple[Operation, str]
 Stored: TypeAlias = Mapping[RegisterOp, Storage]
 
 

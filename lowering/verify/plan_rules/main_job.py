@@ -9,9 +9,8 @@ by one name, but for what jobs hand on to each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.job import (
     CallbackNotifyOp,
@@ -28,6 +27,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.lock_proof import Shared
 from penstock.lowering.algorithms.marked_graph import Storage
 from penstock.lowering.analysis.job_interfaces import Interfaces
@@ -36,8 +36,6 @@ from penstock.lowering.verify.plan_rules.jobs import Jobs
 from penstock.lowering.verify.plan_rules.updates import updates_in
 from penstock.lowering.verify.shared_rules import main_job
 from penstock.lowering.verify.shared_rules.main_job import Actor, LinkedJobs, Position
-
-Finding: TypeAlias = tuple[Operation, str]
 
 
 def bad_main(plan_graph: PlanGraph) -> Iterator[Finding]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument
 
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.marked_graph import (
     Storage,
     clashes,
@@ -28,8 +29,6 @@ from penstock.lowering.verify.plan_rules.rates import (
     is_unrolled,
     meet,
 )
-
-Finding = tuple[Operation, str]
 
 FRAMES = ", several slots on each of its own, but does not show it so often"
 

@@ -31,7 +31,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from penstock.dialects.job import CopyOp, DeviceAttr, PlacementAttr, VariableOp
 from penstock.dialects.op.constant import ConstantOp
@@ -39,11 +39,10 @@ from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.plan import TaskOp, YieldOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
-
-Finding = tuple[Operation, str]
 
 BOXING_OPS = (SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp)
 """What boxings are made of."""

@@ -16,20 +16,18 @@ device, which the host has to ask.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument
 
 from penstock.dialects.job import AssignOp, CommitOp, SourceTickOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.graphs import bits_of
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.rates import ActGraph, ActOrder, is_unrolled
-
-Finding: TypeAlias = tuple[Operation, str]
 
 
 def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:

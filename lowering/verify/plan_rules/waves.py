@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.regst import BlockOp, RegisterOp, alias_place
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_ranges import Range
 from penstock.lowering.analysis.aliases import bytes_of, operand_register
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.wave_members import Bytes, conflicts_of
 
 
-def bad_waves(plan_graph: PlanGraph) -> Iterator[tuple[Operation, str]]:
+def bad_waves(plan_graph: PlanGraph) -> Iterator[Finding]:
     """Members of waves that write bytes which other members use."""
     memories: dict[SSAValue, str] = {}
     for task in plan_graph.tasks:

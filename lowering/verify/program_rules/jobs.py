@@ -22,9 +22,8 @@ from typing import NamedTuple
 from xdsl.ir import Operation
 
 from penstock.dialects.launch import ReleaseOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.verify.program_rules.graph import ProgramGraph, Span, shared_by
-
-Finding = tuple[Operation, str]
 
 
 class Stored(NamedTuple):

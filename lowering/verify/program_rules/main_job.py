@@ -8,17 +8,13 @@ The rules are those of `penstock.lowering.verify.shared_rules.main_job`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
-
-from xdsl.ir import Operation
 
 from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.lock_proof import Shared
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
 from penstock.lowering.verify.shared_rules import main_job
 from penstock.lowering.verify.shared_rules.main_job import Actor, LinkedJobs, Position
-
-Finding: TypeAlias = tuple[Operation, str]
 
 
 def bad_main(graphs: Sequence[ProgramGraph]) -> Iterator[Finding]:

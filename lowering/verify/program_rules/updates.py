@@ -14,16 +14,12 @@ both copies last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
-
-from xdsl.ir import Operation
 
 from penstock.dialects.launch import ActorOp, CallOp, CommitOp, CopyOp, names_of
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.graphs import bits_of
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
-
-Finding: TypeAlias = tuple[Operation, str]
 
 
 def bad_updates(graph: ProgramGraph) -> Iterator[Finding]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Operation
-
 from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
-from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure
 from penstock.lowering.algorithms.byte_ranges import Range
 from penstock.lowering.analysis.byte_places import ranges_of
 from penstock.lowering.analysis.kernel_effects import KernelEffects
 from penstock.lowering.codegen.cpu.wave import MEMBERS, member_counts, members_of
 from penstock.lowering.verify.wave_members import Bytes, conflicts_of
-
-Finding = tuple[Operation, str]
 
 
 def bad_waves(program: ProgramOp) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.graphs import reached
 from penstock.lowering.algorithms.lock_proof import (
     Section,
@@ -35,7 +36,6 @@ from penstock.lowering.algorithms.lock_proof import (
 )
 from penstock.lowering.algorithms.marked_graph import MarkedGraph
 
-Finding: TypeAlias = tuple[Operation, str]
 Register: TypeAlias = Hashable
 
 

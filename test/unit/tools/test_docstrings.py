@@ -1,4 +1,4 @@
-"""Docstrings of the commands, the driver and the reports name their subjects."""
+"""Docstrings of dialects and of most of the tools name their subjects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parents[3] / "tools"
-ROOMS = ("cli", "driver", "reports")
+ROOT = Path(__file__).parents[3]
+ROOMS = (
+    *("dialects", "tools/cli", "tools/driver", "tools/frontend/onnx"),
+    "tools/reports",
+)
 
 _SUBJECT = re.compile(r"(?:^|(?<=[.:;] ))(?:What|Who|Whoever|How many)\b(?!.*\?)")
 
@@ -38,8 +41,8 @@ def without_subject(source: str) -> list[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_sentences_have_a_noun_for_their_subject(room: str) -> None:
     found = {
-        str(path.relative_to(TOOLS)): sentences
-        for path in sorted((TOOLS / room).rglob("*.py"))
+        str(path.relative_to(ROOT)): sentences
+        for path in sorted((ROOT / room).rglob("*.py"))
         if (sentences := without_subject(path.read_text(encoding="utf-8")))
     }
     assert found == {}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Region
 
 from penstock.dialects.job import JobOp, OutputOp, VariableOp
+from penstock.dialects.utils.diagnostics import Finding
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.diagnostics import reject_if_any
 from penstock.tools.frontend.python.errors import TraceError
@@ -34,7 +35,7 @@ class Linker:
         definitions = [variables_of(traced) for traced in jobs]
         self._verify(definitions)
         known = dict(self._known)
-        complaints: list[tuple[Operation, str]] = []
+        complaints: list[Finding] = []
         for traced, job in zip(jobs, definitions, strict=True):
             for op in tuple(job.body.block.ops):
                 assert isinstance(op, VariableOp), "nothing else was put there"
