@@ -5,8 +5,8 @@ An *access* is a use of some names by a run: those that it writes it has to itse
 those that it only reads it shares with others that read. Accesses take their turns in
 the order in which they ask. Each waits for the earlier ones that write what it uses, or
 use what it writes, so none waits for ever, and accesses without a common name wait for
-nobody. An access can release names before its end: whoever waited for these alone goes
-on.
+no other. An access can release names before its end, which lets those go on that waited
+for these alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 POLL_SECONDS = 0.0002
-"""The time between two looks of one who waits at conditions of an early release."""
+"""The time between two looks at the conditions of early releases."""
 
 
 class Use(NamedTuple):

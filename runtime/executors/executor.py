@@ -42,7 +42,7 @@ Pieces: TypeAlias = list[dict[str, Array]]
 NO_PIECES: tuple[Pieces, Pieces] = ([], [])
 
 RECYCLED_BYTES = 1 << 16
-"""Arrays of so many bytes are used again once nobody has them."""
+"""Bytes from which on the memory of a result is used again once it is free."""
 
 WORK_PER_NANOSECOND = 10
 """Flops and bytes together that take a nanosecond of a virtual clock."""
@@ -55,8 +55,8 @@ class Executor(Closing):
     the flops and bytes of their kernels stand for. All have the same results. Close it
     after use.
 
-    Between loading and closing, nothing of a program is allocated anew: what a run
-    allocates is the arrays it returns.
+    Between loading and closing, nothing of a program is allocated anew: a run
+    allocates only the arrays that it returns.
     """
 
     def __init__(self, program: LoadedProgram, engine: str = "actors"):
@@ -64,15 +64,18 @@ class Executor(Closing):
         self._program = program
         self._engine = engine
         self.simulation: Simulation | None = None
-        """When acts of the last run would be made, if it ran on a virtual clock."""
+        """The times of the acts of the last run, if it ran on a virtual clock."""
         self._core = (
             Core(program.tables, program.threads, resume=ResumedRun)
             if engine == "actors"
             else None
         )
-        # What is dropped ends its threads at once, so nothing here leads back to it.
+        # An executor that is dropped ends its threads at once, so nothing leads back to
+        # it.
         self.observers = Observers(partial(_observed, program, engine == "actors"))
-        """Who looks on: a run is one call of `run`, or at most BATCH pieces of many."""
+        """
+        The observers; a run is one call of `run`, or at most BATCH pieces of many.
+        """
         self._watchdog: Watchdog | None = None
         self._stream: Stream | None = None
         self._stream_core: MakeCore = StreamCore
@@ -88,7 +91,7 @@ class Executor(Closing):
 
     @property
     def program(self) -> LoadedProgram:
-        """What is run."""
+        """The program that it runs."""
         return self._program
 
     def watch(self, watchdog: Watchdog) -> None:
@@ -103,12 +106,12 @@ class Executor(Closing):
 
     @property
     def acts_in_run(self) -> int:
-        """How many acts all tasks make together for one piece."""
+        """The number of acts of all tasks together for one piece."""
         return sum(self._program.tables.turns)
 
     def acts_made(self) -> int:
         """
-        How many acts the tasks have made since the executor, or a run after one that
+        The number of acts of the tasks since the executor, or a run after one that
         failed, began; also while it runs. The reference executor counts none.
         """
         return 0 if self._core is None else self._core.acts_made()
@@ -133,7 +136,7 @@ class Executor(Closing):
                     self._core, self._stream_core = own, StreamCore
 
     def close(self) -> None:
-        """End the threads. What was returned stays valid."""
+        """End the threads. Arrays that were returned stay valid."""
         self._closed = True
         if self._stream is not None:
             self._stream.close()
@@ -155,10 +158,11 @@ class Executor(Closing):
         Compute the outputs for one array for each input, of its shape and dtype, which
         must not change meanwhile.
 
-        Threads that call this at once take turns. Raises PenstockError if the arrays do
-        not fit, and what `Core.run` raises; the executor can run again after either.
+        Threads that call this at once run one after the other. Raises PenstockError if
+        the arrays do not fit, and the errors of `Core.run`; the executor can run again
+        after either.
         """
-        # What `run_many` does for one piece, in as few steps as it takes: those of a
+        # The steps of `run_many` for one piece, as few as it takes: those of a
         # short run are most of its time, above all the first one after a pause.
         fed = check_inputs(self._program.inputs, inputs)
         if self._changing:
@@ -182,8 +186,8 @@ class Executor(Closing):
 
     def _new_result(self, name: str, port: Port) -> Array:
         """
-        An array for a result of a run. The memory of a large one, in which the system
-        would have to put each page, is that of the last one if nobody has it any more.
+        An array for a result of a run. A large one gets the memory of the last one if
+        that is free again, as the system would have to map each page of new memory.
         """
         if port.nbytes < RECYCLED_BYTES:
             return np.empty(port.shape, port.dtype)
@@ -236,8 +240,8 @@ class Executor(Closing):
 
     def _apart(self, fed: dict[str, Array]) -> dict[str, Array]:
         """
-        What is fed, but copies of arrays that lie where the program assigns, as what is
-        fed must not change in a run.
+        The arrays of inputs, which must not change in a run: copies of those that lie
+        where the program assigns.
         """
         for name, array in fed.items():
             start = address_of(array)
@@ -269,10 +273,10 @@ class Executor(Closing):
     ) -> tuple[list[dict[str, Array]], Simulation]:
         """
         Compute the outputs for at most BATCH pieces as if an act of the actor of each
-        name took that many nanoseconds; the results, and when what would run.
+        name took that many nanoseconds; the results, and the times of all acts.
 
-        Raises what `run_many` and `simulate` raise, and PenstockError unless there is a
-        time for each actor.
+        Raises the errors of `run_many` and `simulate`, and PenstockError unless there
+        is a time for each actor.
         """
         inputs = self._program.inputs
         fed = [self._apart(check_inputs(inputs, piece)) for piece in pieces]
@@ -333,26 +337,28 @@ class Executor(Closing):
     def _simulated(
         self, acts: int, times: Sequence[int], log: Log | None
     ) -> Simulation:
-        """What `simulate` does."""
+        """The run of `simulate`."""
         run = SequentialRun(self._program.tables, acts)
         clock = VirtualClock(run, times)
         return self._make(partial(run_clock, clock, log), run)
 
     def _make(self, work: Callable[[], T], run: SequentialRun) -> T:
-        """Do the work of a run; what assigns is not cut short in a turn that does."""
+        """Do the work of a run; an iteration that assigns is not cut short."""
         if not run.tables.assigns:
             return work()
         return self._shield.run(work, run.stop)
 
     def _times(self) -> list[int]:
-        """Nanoseconds of the acts of each actor, from what its kernels do."""
+        """
+        Nanoseconds of the acts of each actor, from flops and bytes of its kernels.
+        """
         tasks = self.observers.subject.tasks
         work = [sum((op.flops or 0) + (op.bytes or 0) for op in x.ops) for x in tasks]
         return [max(1, amount // WORK_PER_NANOSECOND) for amount in work]
 
 
 def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
-    """What observers look at; made when the first one is attached."""
+    """The program metadata for observers, made when the first one is attached."""
     if is_compiled:
         # Not in a run, which is measured.
         address_of_recorder(program.tables.needs_dataflow)
@@ -360,7 +366,7 @@ def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
 
 
 def changing_bytes(program: LoadedProgram) -> list[tuple[int, int]]:
-    """Where the variables start and end, in memory, that a program assigns to."""
+    """The address ranges of the variables that a program assigns to."""
     actors = program.image.actors
     copies = [x for actor in actors for x in actor.steps if x.verb == "copy"]
     targets = {step.arguments[1] for step in copies}
@@ -373,12 +379,12 @@ def changing_bytes(program: LoadedProgram) -> list[tuple[int, int]]:
 
 
 def is_shared(array: Array) -> bool:
-    """Whether anybody has an array but a container, who asks, and this function."""
+    """Whether an array has references besides a container, the caller and this."""
     return sys.getrefcount(array) > UNSHARED or weakref.getweakrefcount(array) > 0
 
 
 def _unshared() -> int:
-    """What `is_shared` counts for an array that nobody else has."""
+    """The count of `is_shared` for an array without other references."""
     counted = {"": np.empty(0)}
     array = counted[""]
 

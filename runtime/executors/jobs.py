@@ -1,5 +1,5 @@
 """
-Running the jobs of one program, which share memory.
+The executor of all jobs of one program, which share memory.
 
 A job is run by an executor of its own. Jobs share named resources: each group of
 `exclusive`, each interface, and each variable that some job writes. A job has to itself
@@ -10,8 +10,8 @@ release an interface that it reads before it ends.
 
 To run a job for a caller means to push its inputs, run it, and pull its outputs: where
 there is a job `System-Push-<input>` or `System-Pull-<output>`, these are runs as well,
-which are asked for at once, so that nobody else comes between. So the next run of a job
-writes an output only when the last one has been pulled.
+which are asked for at once, so that no other run comes between. So the next run of a
+job writes an output only when the last one has been pulled.
 
 `submit` asks for the same, and returns at once: the runs are made in threads of the
 executor, in the order in which they were asked for as far as they share anything, and
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.loader import LoadedProgram, Port
 
 PUSH = "System-Push-"
-"""What the name of a job that brings an input in starts with."""
+"""The prefix of the names of jobs that bring an input in."""
 PULL = "System-Pull-"
-"""What the name of a job that takes an output out starts with."""
+"""The prefix of the names of jobs that take an output out."""
 MODEL = "System-Model"
-"""What the name of a job that sets or hands out all variables starts with."""
+"""The prefix of the names of jobs that set or return all variables."""
 
 RUNNERS = 8
-"""How many runs that were submitted may be under way at the same time, or wait."""
+"""The most submitted runs that are under way at the same time, or wait."""
 
 
 class JobFacts(NamedTuple):
@@ -68,7 +68,7 @@ class JobFacts(NamedTuple):
 
 
 def facts_of(own: ProgramImage) -> JobFacts:
-    """What a job does with interfaces and variables, by its own image."""
+    """The interfaces and variables that a job uses, by its own image."""
     interface = {x.name: x.interface for x in own.queues if x.interface is not None}
     taken: set[str] = set()
     made: set[str] = set()
@@ -150,8 +150,9 @@ class JobExecutor(Closing):
     """
     Runs the jobs of a program, each from any thread. Close it after use.
 
-    `programs` are what `load_jobs` made of the image, `engine` is that of `Executor`.
-    Where a job is to be named, the name may be left out if a person wrote but one.
+    `programs` are those that `load_jobs` made of the image, `engine` is that of
+    `Executor`. Where a job is to be named, the name may be left out if a person wrote
+    but one.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class JobExecutor(Closing):
         is_one = len(self._runners) == len(names) == 1
         only = next(iter(self._runners.values())) if is_one else None
         self._only = only if only is not None and only.is_alone else None
-        """What runs the one job, if there is one, that has to do with no other."""
+        """The runner of the only job, if there is but one and it shares nothing."""
         self._asking = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._is_closed = False
@@ -190,16 +191,16 @@ class JobExecutor(Closing):
         return job in self._runners
 
     def executor(self, job: str | None = None) -> Executor:
-        """What runs a job alone: its program, and who observes it."""
+        """The executor of a job, with its program and its observers."""
         return self._runners[self._name_of(job)].executor
 
     def inputs(self, job: str | None = None) -> dict[str, Port]:
-        """What a caller gives a job, by name."""
+        """The inputs that a caller gives a job, by name."""
         ports, _ = self._ports[self._name_of(job)]
         return {name: of.port for name, of in ports.items()}
 
     def outputs(self, job: str | None = None) -> dict[str, Port]:
-        """What a caller gets of a job, by name."""
+        """The outputs that a caller gets of a job, by name."""
         _, ports = self._ports[self._name_of(job)]
         return {name: of.port for name, of in ports.items()}
 
@@ -210,9 +211,10 @@ class JobExecutor(Closing):
         Run a job: the outputs for one array for each input, of its shape and dtype.
 
         Raises PenstockError if there is no such job, if the arrays do not fit, or if
-        the job takes what no job has made yet, and what `Executor.run` raises.
+        the job reads an interface that no job has made yet, and the errors of
+        `Executor.run`.
         """
-        # The way of most, in as few steps as it takes.
+        # The way of most runs, in as few steps as it takes.
         if job is None and (only := self._only) is not None and not only.submitted:
             return only.executor.run(inputs)
         job = self._name_of(job)
@@ -226,16 +228,16 @@ class JobExecutor(Closing):
         self, inputs: Mapping[str, Array], job: str | None = None
     ) -> Future[dict[str, Array]]:
         """
-        Ask for a run of a job, and return at once: the future has the outputs, or what
-        `run` would raise. Until then the arrays must not change. A future that has not
-        begun can be cancelled.
+        Ask for a run of a job, and return at once: the future has the outputs, or the
+        error that `run` would raise. Until then the arrays must not change. A future
+        that has not begun can be cancelled.
 
         Raises PenstockError if there is no such job, if the arrays do not fit, or if
         the executor is closed.
         """
         job = self._name_of(job)
         call, runner = self._call(job, inputs), self._runners[job]
-        # Those who share something begin in the order of their requests.
+        # Runs that share something begin in the order in which they are asked for.
         with self._asking:
             if self._is_closed:
                 raise PenstockError("the executor is closed")
@@ -244,7 +246,7 @@ class JobExecutor(Closing):
             accesses = self._ask(call.jobs)
             runner.submitted += 1
             future = self._threads.submit(self._finish, call, accesses)
-        # Who keeps the future does not keep the executor.
+        # A future that is kept does not keep the executor.
         future.add_done_callback(partial(_forget, ref(self), job, accesses))
         return future
 
@@ -256,7 +258,7 @@ class JobExecutor(Closing):
             self._runners[job].submitted -= 1
 
     def _call(self, job: str, inputs: Mapping[str, Array]) -> _Call:
-        """What runs to give a job these inputs. Raises PenstockError if they misfit."""
+        """The runs that these inputs take. Raises PenstockError if they do not fit."""
         sources, targets = self._ports[job]
         ports = {name: of.port for name, of in sources.items()}
         given = check_inputs(ports, inputs)
@@ -303,8 +305,8 @@ class JobExecutor(Closing):
     def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
         """
         A run of a job that ends when there are no more pieces, see `Executor.stream`.
-        Raises PenstockError for one that has to do with others, which take turns. Jobs
-        that are linked to a main job are one here.
+        Raises PenstockError for a job that shares something with others. Jobs that are
+        linked to a main job are one here.
         """
         job = self._name_of(job)
         runner = self._runners[job]
@@ -328,7 +330,7 @@ class JobExecutor(Closing):
     def close(self) -> None:
         """
         End the threads of all jobs, once the runs that have begun are over; those that
-        have not are cancelled. What was returned stays valid.
+        have not are cancelled. Arrays that were returned stay valid.
         """
         with self._asking:
             self._is_closed, threads = True, self._threads
@@ -394,7 +396,7 @@ class JobExecutor(Closing):
             raise PenstockError(
                 f"job '{job}' takes {missing}, which no job has made yet"
             )
-        # A run that fails leaves what it makes half made.
+        # A run that fails leaves its interfaces half made.
         self._made -= made
         self._accesses.release_when(access, runner.early())
         results = runner.executor.run(arrays)
@@ -403,7 +405,7 @@ class JobExecutor(Closing):
 
 
 class _Call(NamedTuple):
-    """A run of a job for a caller: all jobs to run, and what each is fed."""
+    """A run of a job for a caller: all jobs to run, and the inputs of each."""
 
     job: str
     jobs: Sequence[str]

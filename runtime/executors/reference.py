@@ -1,4 +1,4 @@
-"""The reference executor: what a program means, in plain Python on one thread."""
+"""The reference executor: the meaning of a program, in plain Python on one thread."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ NO_LIMIT = 1 << 62
 
 def run_sequential(tables: Tables, acts: int) -> None:
     """
-    Let every actor make its acts of `acts` turns, from the program's first slots on.
+    Let every actor make its acts of `acts` iterations, from the program's first slots
+    on.
 
-    Raises what `Core.run` raises. It uses the registers and actors alone, not the flat
-    tables, so that it can tell whether those are right.
+    Raises the errors of `Core.run`. It uses the registers and actors alone, not the
+    flat tables, so that it can check those.
     """
     SequentialRun(tables, acts).run()
 
 
 class SequentialRun:
     """
-    The pieces and slots of a program on their way: how often each actor has acted.
+    A run of a program: pieces and slots on their way, and the acts of each actor.
 
-    Without a number of turns it is a stream: it ends when there are no more pieces.
-    What stops early goes on until no turn has assigned to some of its variables alone,
-    and turns before one that failed have ended (`settle`).
+    Without a number of iterations it is a stream: it ends when there are no more
+    pieces. A run that stops early goes on until no iteration has assigned to some of
+    its variables alone, and iterations before one that failed have ended (`settle`).
     """
 
     def __init__(self, tables: Tables, acts: int | None):
@@ -57,7 +58,7 @@ class SequentialRun:
         self.tables = tables
         self.acts = acts
         self.limits = [NO_LIMIT if acts is None else acts * n for n in tables.turns]
-        """How often each actor may act."""
+        """The acts that each actor may make."""
         self.failures: dict[int, TaskError] = {}
         """Actors that have failed, which act no more."""
         self.is_stopped = False
@@ -66,13 +67,13 @@ class SequentialRun:
         """Whether the caller of a stream takes and gives nothing more."""
         self.done = [0] * len(tables.actors)
         self.made = [register.initial for register in tables.registers]
-        """How many pieces each register has had."""
+        """The number of pieces that each register has had."""
         self.used = dict.fromkeys(tables.edges, 0)
-        """How many pieces of a register a reader is done with."""
+        """The number of pieces of a register that a reader has released."""
         self.has_end = [False] * len(tables.registers)
         """Whether a register gets no more pieces."""
         self.left_over = dict.fromkeys(tables.edges, 0)
-        """How many pieces were thrown away."""
+        """The number of pieces that were discarded."""
         self.is_draining = [False] * len(tables.actors)
         self.is_over = [False] * len(tables.actors)
         self.readers: list[list[int]] = [[] for _ in tables.registers]
@@ -89,7 +90,7 @@ class SequentialRun:
         ]
 
     def begin(self) -> None:
-        """Wait for what is under way before the first act."""
+        """Wait for work that is under way before the first act."""
         self.tables.go_back()
 
     def run(self) -> None:
@@ -128,13 +129,13 @@ class SequentialRun:
 
     def settle(self) -> TaskError | None:
         """
-        Bring turns to their end: those in which some variable was assigned to, and
-        those before one that failed. What failed first of what has, by turns.
+        Bring iterations to their end: those in which some variable was assigned to, and
+        those before one that failed. Returns the failure of the earliest iteration.
 
-        An actor that has failed acts no more, so if that is after its turn has begun to
-        assign (it assigns itself, or was not known to be able to fail), variables that
-        come after it keep what they held; the failure has a note that names those
-        actors.
+        An actor that has failed acts no more, so if that is after its iteration has
+        begun to assign (it assigns itself, or was not known to be able to fail),
+        variables that come after it keep what they held; the failure has a note that
+        names those actors.
         """
         tables = self.tables
         self.is_settling, self.is_stopped = True, False
@@ -150,16 +151,16 @@ class SequentialRun:
         return None if failed is None else self.noted(self.failures[failed])
 
     def turn_of(self, actor: int) -> int:
-        """The turn that the next act of an actor is of."""
+        """The iteration of the next act of an actor."""
         return self.done[actor] // self.tables.turns[actor]
 
     def settled_limits(self) -> list[int]:
-        """How often each actor may act so that nothing is assigned to in part."""
+        """The acts that each actor may make so that nothing is assigned to in part."""
         tables = self.tables
         jobs = {actor.job for actor in tables.actors} - {None}
         ends: dict[str | None, int] = {}
         for index, actor in enumerate(tables.actors):
-            # What devices add to a job is part of it.
+            # Actors that devices add to a job are part of it.
             job = actor.job if len(jobs) > 1 else None
             end = self.turn_of(index) if index in self.failures else 0
             if actor.assigns:
@@ -175,7 +176,7 @@ class SequentialRun:
         ]
 
     def begun_turns(self, actor: int) -> int:
-        """The turns in which an actor has acted, or failed to."""
+        """The iterations in which an actor has acted, or failed to."""
         acts = self.done[actor] + (actor in self.failures)
         return -(-acts // self.tables.turns[actor])
 
@@ -207,7 +208,7 @@ class SequentialRun:
         counters, thrown = self.counters(), self.left_over
         return stuck_in(self.tables, counters, self.done, phases, thrown)
 
-    # What actors ask for
+    # Questions of actors
 
     def has_piece(self, register: int, reader: int) -> bool:
         """Whether there is something to read."""
@@ -244,7 +245,7 @@ class SequentialRun:
         return self.ends(actor) or self._behaviours[actor].is_ready()
 
     def ends(self, actor: int) -> bool:
-        """Whether what an actor has to do is to end, or to throw something away."""
+        """Whether the next step of an actor is to end, or to discard pieces."""
         if self.acts is not None:
             return False
         behaviour = self._behaviours[actor]
@@ -262,7 +263,7 @@ class SequentialRun:
         return [other for other in found if other != CALLER]
 
     def address(self, actor: int, arg: Argument) -> int:
-        """What an argument is in the next act of an actor."""
+        """The word of an argument in the next act of an actor."""
         if isinstance(arg, Fixed):
             return arg.address
         register = self.tables.registers[arg.register]
@@ -283,7 +284,7 @@ class SequentialRun:
             self.call(actor, call)
 
     def is_lost(self, call: Call) -> bool:
-        """Whether what a call makes is for the caller of a stream that is ending."""
+        """Whether the result of a call is for the caller of a stream that is ending."""
         registers = self.tables.registers
         return self.is_settling and any(
             isinstance(arg, Slot) and registers[arg.register].is_taken
@@ -298,7 +299,7 @@ class SequentialRun:
         return [(place, call) for place, call in calls if not self.is_lost(call)]
 
     def finish(self, actor: int) -> None:
-        """Hand on what the next act of an actor makes, and give back what it used."""
+        """Produce the pieces of the next act of an actor, and release those it used."""
         if not self.ends(actor):
             self._behaviours[actor].finish()
             self.done[actor] += 1

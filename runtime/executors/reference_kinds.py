@@ -1,5 +1,5 @@
 """
-What the kinds of actors mean, in plain Python: see
+The behaviour of each kind of actor, in plain Python: see
 `penstock.runtime.program.actor_kinds`.
 """
 
@@ -36,7 +36,7 @@ class Run(Protocol):
 
 
 class Behaviour:
-    """How an actor behaves that reads and writes all of its registers."""
+    """The behaviour of an actor that reads and writes all of its registers."""
 
     def __init__(self, run: Run, index: int):
         self.run = run
@@ -44,7 +44,7 @@ class Behaviour:
         self.actor = run.tables.actors[index]
 
     def is_ready(self) -> bool:
-        """Whether there is what the next act needs."""
+        """Whether the inputs and slots of the next act are there."""
         return all(map(self.has, self.actor.reads)) and all(
             map(self.run.has_free_slot, self.actor.writes)
         )
@@ -59,7 +59,7 @@ class Behaviour:
         return [(place, self.actor.calls[place]) for place in made]
 
     def finish(self) -> None:
-        """Hand on and give back what ends with this act."""
+        """Produce and release the pieces that end with this act."""
         done = self.run.done[self.index] + 1
         for register in self.actor.writes:
             if done % self.actor.acts_for(register) == 0:
@@ -83,7 +83,7 @@ class Behaviour:
         self.run.used[register, self.index] += 1
 
     def failure(self, act: int, code: int, message: str) -> TaskError:
-        """What is raised when an act cannot be made."""
+        """The error of an act that cannot be made."""
         error = TaskError(self.actor.name, act, code, message)
         return self.run.tables.placed(error)
 
@@ -134,7 +134,7 @@ class Case(Behaviour):
         return self.is_over(self.actor.reads[0]) and not any(self.pending.values())
 
     def finish(self) -> None:
-        """Take a number if there is one, and hand on one piece where there is room."""
+        """Take a number if there is one, and produce one piece where there is room."""
         if self.has(self.actor.reads[0]):
             number = self.take_number(self.actor.reads[0])
             self.pending[self.actor.writes[number]] += 1
@@ -182,7 +182,7 @@ class InputWise(Behaviour):
         self.turn = 0
         self.seen: set[int] = set()
         self.chosen = 0
-        """Which piece the calls of the act under way are for."""
+        """The piece that the calls of the act under way are for."""
 
     def _next_input(self) -> int | None:
         reads = self.actor.reads
@@ -216,7 +216,7 @@ class InputWise(Behaviour):
         ]
 
     def finish(self) -> None:
-        """Give the piece back, and hand on the result after the last one."""
+        """Release the piece, and produce the result after the last one."""
         number, reads = self.chosen, self.actor.reads
         self.turn = (number + 1) % len(reads)
         self.seen.add(number)
@@ -237,7 +237,7 @@ class Lock(Behaviour):
         self.granted: deque[int] = deque()
 
     def is_ready(self) -> bool:
-        """Whether a section is asked for or given back, or can be handed on."""
+        """Whether a section is asked for or given back, or can be granted."""
         wanted, returned = self.actor.reads
         (target,) = self.actor.writes
         if self.has(returned) or (self.granted and self.run.has_free_slot(target)):
@@ -257,7 +257,7 @@ class Lock(Behaviour):
         return self.is_over(wanted) and not self.waiting and not any(self.held)
 
     def finish(self) -> None:
-        """Take what is given back and asked for, and hand on one section granted."""
+        """Take a section given back and a request, and produce one section granted."""
         wanted, returned = self.actor.reads
         (target,) = self.actor.writes
         if self.has(returned):
@@ -297,14 +297,14 @@ class SendIds(Behaviour):
         self.rest: deque[int] = deque()
 
     def is_ready(self) -> bool:
-        """Whether there is a number to hand on, and room for it."""
+        """Whether there is a number to produce, and room for it."""
         (target,) = self.actor.writes
         if not self.run.has_free_slot(target):
             return False
         return bool(self.rest) or self.has(self.actor.reads[0])
 
     def is_finished(self) -> bool:
-        """Whether all lists have been handed on that were asked for."""
+        """Whether all lists have been produced that were asked for."""
         return not self.rest and self.is_over(self.actor.reads[0])
 
     def finish(self) -> None:
@@ -329,5 +329,5 @@ _KINDS: dict[str, type[Behaviour]] = {
 
 
 def behaviour_of(run: Run, index: int) -> Behaviour:
-    """How an actor of a run behaves."""
+    """The behaviour of an actor of a run."""
     return _KINDS[run.tables.actors[index].kind](run, index)

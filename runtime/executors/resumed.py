@@ -21,12 +21,12 @@ from penstock.runtime.program.tables import Call, Layout, Tables
 
 class ResumedRun(SequentialRun):
     """
-    A run or stream of a core that has stopped, from where it is. Nobody else may act.
+    A run or stream of a core that has stopped, from where it is; no thread may act.
 
-    Given are the turns that actors were to make from the core's beginning on, the words
-    of the core, and which actors have failed. Argument rows of the static scheduler are
-    those of the next acts, also of registers that are lent; the dataflow scheduler
-    computes them.
+    Given are the iterations that actors were to make from the core's beginning on, the
+    words of the core, and which actors have failed. Argument rows of the static
+    scheduler are those of the next acts, also of registers that are bound to the
+    caller's arrays; the dataflow scheduler computes them.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ResumedRun(SequentialRun):
             self.used[edge] = int(counters[tables.consumed_at(number)])
 
     def begin(self) -> None:
-        """What is under way belongs to it."""
+        """Do nothing: work that is under way belongs to this run."""
 
     def make_calls(self, actor: int) -> None:
         """Make the calls of the next act of an actor."""
@@ -71,7 +71,7 @@ class ResumedRun(SequentialRun):
         self.check(actor, call, self.kernels[call.kernel](row, 0, 1))
 
     def finish(self, actor: int) -> None:
-        """Hand on what the next act of an actor makes, and step through slots."""
+        """Produce the pieces of the next act of an actor, and step through slots."""
         super().finish(actor)
         state, layout = self._state, self._layout
         # Faults are counted by it.

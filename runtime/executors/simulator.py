@@ -1,9 +1,9 @@
 """
-Running a program on a virtual clock: what it computes, and when each act would be made.
+The executor on a virtual clock: results of a program, and the times of its acts.
 
 Every worker makes one act at a time, and begins the next one as soon as an actor of it
-can act: of several the one that could do so first, then the first in the program. What
-an act reads is free, and what it writes is there, when it ends.
+can act: of several the one that could do so first, then the first in the program. When
+an act ends, its inputs are free and its results are there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Simulation:
 
     @property
     def makespan(self) -> int:
-        """When the last act ends."""
+        """The end of the last act."""
         return max((act.end for act in self.acts), default=0)
 
     def busy(self, worker: int) -> int:
@@ -91,18 +91,18 @@ def simulate(
     tables: Tables, acts: int, times: Sequence[int], log: Log | None = None
 ) -> Simulation:
     """
-    Let every actor make its acts of `acts` turns, from the program's first slots on,
-    where each act of actor i takes `times[i]` on the virtual clock. The acts are noted
-    in a log, also if one fails.
+    Let every actor make its acts of `acts` iterations, from the program's first slots
+    on, where each act of actor i takes `times[i]` on the virtual clock. The acts are
+    noted in a log, also if one fails.
 
-    Raises what `run_sequential` raises, and PenstockError for times that are negative
+    Raises the errors of `run_sequential`, and PenstockError for times that are negative
     or not one for each actor.
     """
     return run_clock(VirtualClock(SequentialRun(tables, acts), times), log)
 
 
 def run_clock(clock: VirtualClock, log: Log | None) -> Simulation:
-    """Make all acts of a run; what `simulate` returns and raises."""
+    """Make all acts of a run; returns and raises as `simulate` does."""
     try:
         clock.go_on(range(len(clock.times)))
     except TaskError as error:
@@ -136,7 +136,7 @@ class VirtualClock:
         self.ready: list[list[tuple[int, int, int | None]]] = [
             [] for _ in range(run.tables.workers)
         ]
-        """Worker: heap of actors that can act: since when, which, because of what."""
+        """Worker: heap of actors that can act: the time since, actor, cause."""
         self.waiting = set(range(len(times)))
         """Actors that are neither ready nor acting."""
         self.last: list[int | None] = [None] * run.tables.workers
@@ -154,7 +154,7 @@ class VirtualClock:
             self.begin_all(self.now)
 
     def settle(self) -> TaskError | None:
-        """End the acts that have begun, and do what `SequentialRun.settle` does."""
+        """End the acts that have begun, then settle as `SequentialRun` does."""
         program = self.program
         for _, index in sorted(self.ends):
             if (actor := self.acts[index].actor) not in program.failures:

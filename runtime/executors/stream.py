@@ -2,7 +2,7 @@
 Streams: runs that end when there are no more pieces, whatever their numbers.
 
 The caller is at the end of some registers: it fills those that actors bring data in
-from, as long as there is room, and takes what is in those that they bring data out to
+from, as long as there is room, and takes pieces of those that they bring data out to
 (OneFlow's foreign inputs and outputs with their buffers). When it says that it fills no
 more, each actor ends once it can never act again; what is left over of other inputs
 then is thrown away and counted, so unequal numbers of pieces are no deadlock.
@@ -45,8 +45,8 @@ class EndOfData(PenstockError):
 
 class Ending(NamedTuple):
     """
-    What there was of each output that nobody had taken, and how many pieces of which
-    register (second name) were thrown away by which actor (first name).
+    The pieces of each output that were not taken, and the number of pieces of a
+    register (second name) that an actor (first name) discarded.
     """
 
     outputs: Mapping[str, Sequence[Array]]
@@ -54,7 +54,7 @@ class Ending(NamedTuple):
 
 
 class Engine(Protocol):
-    """What lets actors act in a stream; registers are known by their numbers."""
+    """An executor of actors in a stream; registers are known by their numbers."""
 
     tables: Tables
 
@@ -64,7 +64,7 @@ class Engine(Protocol):
 
     @property
     def failure(self) -> BaseException | None:
-        """What has ended the stream before its time."""
+        """The error that has ended the stream before its time."""
         ...
 
     @property
@@ -113,11 +113,11 @@ class Engine(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise what has ended the stream before its time."""
+        """Raise the error that has ended the stream before its time."""
         ...
 
     def verify(self) -> None:
-        """Raise MessageError if actors were told what is wrong, because of faults."""
+        """Raise MessageError if injected faults have falsified what actors see."""
         ...
 
     def make_room(self) -> None:
@@ -125,7 +125,7 @@ class Engine(Protocol):
         ...
 
     def left_over(self) -> dict[tuple[str, str], int]:
-        """How many pieces were thrown away, by reader and register."""
+        """The number of pieces that were discarded, by reader and register."""
         ...
 
     def close(self) -> None:
@@ -138,8 +138,9 @@ class Stream(Closing):
     A stream of a program. Close it after use, or use it in a `with` block.
 
     `capacity` pieces of an input may be on their way before actors take them. It may be
-    used from several threads; those who wait let actors act meanwhile. It is a run for
-    the observers of the executor, and failed for them if it is closed before the end.
+    used from several threads; threads that wait let actors act meanwhile. It is a run
+    for the observers of the executor, and failed for them if it is closed before the
+    end.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Stream(Closing):
         """
         Give a piece of an input, as soon as there is room. Raises TimeoutError if there
         is none for so many seconds, PenstockError if it does not fit or no more was to
-        come, and what ends the stream.
+        come, and the error that ends the stream.
         """
         port, register = self._wiring.find(name, self._wiring.inputs, "input")
         piece = fitting(f"input '{name}'", array, piece_shape(port), port.dtype)
@@ -214,7 +215,7 @@ class Stream(Closing):
     def take(self, name: str, timeout: float | None = None) -> Array:
         """
         The next piece of an output. Raises EndOfData if there are no more, TimeoutError
-        if there is none for so many seconds, and what ends the stream.
+        if there is none for so many seconds, and the error that ends the stream.
         """
         _, register = self._wiring.find(name, self._wiring.outputs, "output")
         limit = wait_limit(timeout)
@@ -235,8 +236,8 @@ class Stream(Closing):
     def notify(self, name: str, function: Callable[[Array], object]) -> None:
         """
         Call a function with each piece of an output, in a thread of its own, in which
-        it must not use the stream. What it raises is raised by `finish`. Engines
-        without threads call it from where the caller gives or takes something.
+        it must not use the stream. Its exceptions are raised by `finish`. Engines
+        without threads call it while the caller gives or takes a piece.
         """
         self._wiring.find(name, self._wiring.outputs, "output")
         if isinstance(self._engine, Stepwise):
@@ -247,7 +248,7 @@ class Stream(Closing):
     def finish(self, timeout: float | None = None) -> Ending:
         """
         End all inputs, and wait until all actors have ended. Raises TimeoutError if
-        that takes so many seconds, and what ends the stream.
+        that takes so many seconds, and the error that ends the stream.
         """
         self.end()
         limit = wait_limit(timeout)
@@ -266,10 +267,10 @@ class Stream(Closing):
 
     def run(self, inputs: Mapping[str, Iterable[Array]]) -> Ending:
         """
-        Give what there is of each input, and end the input then; wait until all actors
+        Give all pieces of each input, and end the input then; wait until all actors
         have ended. Each iterable is asked in a thread of its own, but by engines that
-        have none. Inputs that are not named have no pieces. Raises what `put` and
-        `finish` raise, and what an iterable does.
+        have none. Inputs that are not named have no pieces. Raises the errors of `put`,
+        `finish` and the iterables.
         """
         for name in inputs:
             self._wiring.find(name, self._wiring.inputs, "input")
@@ -318,7 +319,7 @@ class Stream(Closing):
 
     @property
     def simulation(self) -> Simulation | None:
-        """When acts would be made, if the stream is on a virtual clock."""
+        """The times of acts, if the stream is on a virtual clock."""
         engine = self._engine
         return engine.simulation if isinstance(engine, Stepwise) else None
 
@@ -336,12 +337,12 @@ class Stream(Closing):
             self._telling.finish(failure)
 
     def _tell(self) -> None:
-        """Tell observers what has ended, if the log needs room."""
+        """Tell observers of acts that have ended, if the log needs room."""
         if self._telling is not None and self._telling.go_on():
             self._engine.make_room()
 
     def _collect(self) -> bool:
-        """Take what there is of outputs that nobody waits for; False if nothing."""
+        """Take pieces of outputs that no thread waits for; False if there are none."""
         found = False
         for name, (_, register) in self._wiring.outputs.items():
             if self._taking[name].acquire(blocking=False):
@@ -386,7 +387,7 @@ class _Notifier:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the last call. Raises what one of them has raised."""
+        """Wait for the last call. Raises the exception of one of them."""
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -28,24 +28,24 @@ from penstock.runtime.program.tables import CALLER, Tables
 
 NEVER = 1 << 62
 SHORT_SLICE = 1_000_000
-"""Nanoseconds that a caller works for others before it looks for what it waits for."""
+"""Nanoseconds that a caller works for others between looks at its own counter."""
 
 
 CLOSED = "the stream is closed"
-"""What those are told who use a stream that is."""
+"""The message for users of a closed stream."""
 
 
 class StreamCore(Core):
     """
-    One stream of a program: the caller fills registers and takes what is in others,
-    from any of its threads. Those who wait for something work meanwhile.
+    One stream of a program: the caller fills registers and takes pieces of others, from
+    any of its threads. Threads that wait work meanwhile.
     """
 
     def __init__(self, tables: Tables, threads: int = 1):
         super().__init__(tables, threads, dataflow=True, resume=ResumedRun)
         self._edge_of = {edge: number for number, edge in enumerate(tables.edges)}
         self._worker = threading.Lock()
-        """Who has it is the first thread."""
+        """The lock of the thread that is the first one of the core."""
         self._waiters = 0
         state = self._memory.state
         self._counters = state.counters
@@ -78,14 +78,14 @@ class StreamCore(Core):
 
     @property
     def failure(self) -> PenstockError | None:
-        """What has ended the stream before its time."""
+        """The error that has ended the stream before its time."""
         if self._failure is None and self._control[w.STOP] not in (w.RUNNING, w.CLOSED):
             self._end_stream()
         return self._failure
 
     def close(self) -> None:
         """
-        Stop the stream wherever it is, but for turns that have begun to assign to
+        Stop the stream wherever it is, but for iterations that have begun to assign to
         variables, and end the threads.
         """
         self._check_caller()
@@ -95,7 +95,7 @@ class StreamCore(Core):
         super().close()
 
     def _end_stream(self) -> None:
-        """Bring turns to their end that have begun to assign; what ended the stream."""
+        """Bring iterations to their end that assign; the error of the stream."""
         if self.tables.assigns:
             self._shield.run(self._settle_stream)
         else:
@@ -175,7 +175,7 @@ class StreamCore(Core):
         self._wait(0, NEVER)
 
     def check(self) -> None:
-        """Raise what has ended the stream before its time."""
+        """Raise the error that has ended the stream before its time."""
         if self._closed:
             raise PenstockError(CLOSED)
         if self._control[w.STOP] != w.RUNNING and (failure := self.failure) is not None:
@@ -189,7 +189,7 @@ class StreamCore(Core):
         move_on(self._memory.address, -1, 0)
 
     def left_over(self) -> dict[tuple[str, str], int]:
-        """How many pieces were thrown away, by reader and register."""
+        """The number of pieces that were discarded, by reader and register."""
         used = {
             edge: int(self._counters[self.tables.consumed_at(number)])
             for edge, number in self._edge_of.items()
@@ -197,7 +197,7 @@ class StreamCore(Core):
         return left_over_of(self.tables, self._thrown(), used)
 
     def _thrown(self) -> dict[tuple[int, int], int]:
-        """How many pieces were thrown away, by register and reader."""
+        """The number of pieces that were discarded, by register and reader."""
         dataflow = self._memory.dataflow
         assert dataflow is not None, "a stream has the dataflow scheduler"
         thrown: dict[tuple[int, int], int] = {}
@@ -257,7 +257,7 @@ class StreamCore(Core):
 @dataclass
 class Helpers:
     """
-    How many threads a stream has of its own, whether the caller helps, and the log that
+    The help that a stream has: threads of its own, maybe the caller, and the log that
     the caller makes room in.
     """
 
@@ -287,8 +287,8 @@ def left_over_of(
     used: Mapping[tuple[int, int], int],
 ) -> dict[tuple[str, str], int]:
     """
-    How many pieces of each register an actor threw away, or had used for what it did
-    not finish. Given is how many of each register it threw away, and was done with. As
+    The number of pieces of each register that an actor discarded, or used without a
+    result. Given are the pieces of each register that it discarded, and released. As
     many as were there at the start are no loss.
     """
     found: dict[tuple[str, str], int] = {}
@@ -307,5 +307,5 @@ def left_over_of(
 
 
 def wait_limit(timeout: float | None) -> float | None:
-    """When somebody stops waiting who begins now."""
+    """The time at which a wait ends that begins now."""
     return None if timeout is None else time.monotonic() + timeout

@@ -28,7 +28,7 @@ ALIGNMENT = 64
 
 
 def piece_shape(port: Port) -> tuple[int, ...]:
-    """The shape of one of the pieces of a turn."""
+    """The shape of one of the pieces of an iteration."""
     return port.shape[1:] if port.turns > 1 else port.shape
 
 
@@ -136,8 +136,8 @@ class Wiring:
         self, actors: Sequence[Actor], turns: Sequence[int]
     ) -> list[list[int]]:
         """
-        For each job the actors that read its inputs, if something in it assigns that
-        does not wait for all of them, and there is one piece of each in a turn.
+        For each job the actors that read its inputs, if an assignment in it does not
+        wait for all of them, and there is one piece of each in an iteration.
         """
         by_job: dict[str | None, list[int]] = {}
         for index, actor in enumerate(actors):
@@ -154,7 +154,7 @@ class Wiring:
         return found
 
     def _reached(self, actors: Sequence[Actor], feeds: Sequence[int]) -> list[int]:
-        """For each actor a bit for each of some actors that it waits for in a turn."""
+        """For each actor a bit for each of some actors that it waits for."""
         reached = [0] * len(actors)
         readers: dict[int, list[int]] = {}
         for index, actor in enumerate(actors):

@@ -41,7 +41,7 @@ class Stepwise:
         self._clock: VirtualClock | None = None
         self._log: StreamLog | None = None
         self._noted = 0
-        """How many acts of the clock are in the log."""
+        """The number of acts of the clock that are in the log."""
         self._is_closed = False
         self._failure: BaseException | None = None
 
@@ -55,12 +55,12 @@ class Stepwise:
 
     @property
     def failure(self) -> BaseException | None:
-        """What has ended the stream before its time."""
+        """The error that has ended the stream before its time."""
         return self._failure
 
     @property
     def simulation(self) -> Simulation | None:
-        """When acts would be made, if there is a clock."""
+        """The times of acts, if there is a clock."""
         return None if self._clock is None else self._clock.simulation()
 
     @property
@@ -103,7 +103,7 @@ class Stepwise:
 
     def wait_for_room(self, register: int) -> None:
         """
-        Raise NoRoom, as nobody else could make room, or DeadlockError if the caller
+        Raise NoRoom, as no other thread could make room, or DeadlockError if the caller
         could not either.
         """
         self._refuse(
@@ -112,18 +112,18 @@ class Stepwise:
 
     def wait_for_piece(self, register: int) -> None:
         """
-        Raise NoRoom, as nobody else could make a piece, or DeadlockError if the caller
-        could not either.
+        Raise NoRoom, as no other thread could make a piece, or DeadlockError if the
+        caller could not either.
         """
         self._refuse(f"there is no piece of output '{self._of(register)}'")
 
     def wait_for_end(self) -> None:
-        """Raise DeadlockError, as nobody else could go on."""
+        """Raise DeadlockError, as no other thread could go on."""
         if not self.is_over:
             self._deadlock()
 
     def check(self) -> None:
-        """Raise what has ended the stream before its time."""
+        """Raise the error that has ended the stream before its time."""
         if self._is_closed:
             raise PenstockError(CLOSED)
         if self._failure is not None:
@@ -136,11 +136,11 @@ class Stepwise:
         """Nobody waits for room in the log."""
 
     def left_over(self) -> dict[tuple[str, str], int]:
-        """How many pieces were thrown away, by reader and register."""
+        """The number of pieces that were discarded, by reader and register."""
         return left_over_of(self.tables, self._run.left_over, self._run.used)
 
     def close(self) -> None:
-        """End all that goes on, but for turns that have begun to assign."""
+        """End the run, but for iterations that have begun to assign."""
         if not self._is_closed and self._failure is None:
             self._shielded(self._settle)
         self._is_closed = True
@@ -150,7 +150,7 @@ class Stepwise:
             (self._clock or self._run).settle()
 
     def _shielded(self, work: Callable[[], None]) -> None:
-        """Do something; a turn that assigns is not cut short by a signal."""
+        """Do some work; a signal cuts no iteration short that assigns."""
         if self.tables.assigns:
             self._shield.run(work, self._run.stop)
         else:

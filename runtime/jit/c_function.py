@@ -1,10 +1,10 @@
 """
 Compiling Python functions of words to C functions, with Numba.
 
-What Numba itself makes for C calls Python where an error may come. Our functions raise
-none, and without that their object files need nothing of Numba.
+Numba's own C functions call Python where an error may come. Ours raise none, and
+without these calls their object files need nothing of Numba.
 
-Of Numba's passes only those run that plain loops, numbers and calls need. The others,
+Only those of Numba's passes run that plain loops, numbers and calls need. The others,
 for closures, `with`, `literal_unroll` and the like, find nothing to do in kernels, and
 took an eighth of the time.
 """
@@ -90,8 +90,8 @@ def assembly_of(
     machine: binding.TargetMachine | None = None,
 ) -> str:
     """
-    The assembly text of what `compile_c_function` makes, for another machine if one is
-    given.
+    The assembly text of the function of `compile_c_function`, for another machine if
+    one is given.
     """
     module, here = _linked(function, "function", words, bits)
     if machine is not None:
@@ -120,13 +120,12 @@ def _linked(
 
 def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     """
-    What Numba makes of a function, without what Python or C calls it by: optimised, but
-    not yet machine code.
+    The optimised LLVM IR of a function, without wrappers for Python or C.
     """
     flags: Any = Flags()
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.nrt, flags.error_model = False, "numpy"
-    # Numba's own types for these do not know what they are.
+    # Numba's own stubs for these have no types.
     typing: Any = cpu_target.typing_context
     target: Any = cpu_target.target_context
     typing.refresh()

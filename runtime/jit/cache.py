@@ -5,8 +5,8 @@ It is `PENSTOCK_CACHE_DIR`, else `penstock` in the user's cache folder. Where th
 cannot be written, belongs to another user, or can be written to by others, a temporary
 folder of this user alone takes its place for this process.
 
-What is in it under a content hash may take `PENSTOCK_CACHE_BYTES` (4 GiB if nothing is
-said): what was not used for longest goes, unless that was a moment ago.
+Entries, each under a content hash, may take `PENSTOCK_CACHE_BYTES` (by default 4 GiB):
+the least recently used ones go, unless they were used a moment ago.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ DEFAULT_LIMIT = 4 << 30
 SPARED = 600.0
 """Seconds since an entry was used in which it stays, as others may be at work on it."""
 FILLED = 0.9
-"""How much of the limit may be taken by what is left."""
+"""The share of the limit that entries may take after a clean-up."""
 _PACKAGES = ("numba", "llvmlite", "numpy")
 
 
 def user_cache_dir() -> Path:
-    """Where programs of this user keep what they can make again."""
+    """The cache folder of this user."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -137,7 +137,7 @@ def keep_within(limit: int, folder: Path) -> int:
 
 
 def _entries(folder: Path) -> list[tuple[float, int, list[Path]]]:
-    """When each entry was used last, its bytes, and what it is made of."""
+    """The time of last use of each entry, its bytes, and its files."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if (match := ENTRY.match(path.name)) is not None:
@@ -187,7 +187,7 @@ def content_hash(parts: Iterable[str]) -> str:
 
 @cache
 def environment() -> tuple[str, ...]:
-    """What compiled code depends on besides its source and modules of ours."""
+    """The facts that compiled code depends on besides its source and our modules."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()

@@ -1,7 +1,7 @@
 """
 Files of the cache folder: one that is damaged, or not this user's, counts as missing.
 
-Machine code from the cache is run, so a file is used only if nobody else can have
+Machine code from the cache is run, so a file is used only if no other user can have
 written it: it belongs to this user, and neither group nor others may write to it. Each
 file begins with a line that has the checksum of the rest and of its own name:
 
@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 ENTRY = re.compile("[0-9a-f]{32}")
-"""What names of entries of the cache begin with: a content hash."""
+"""The pattern of the names of cache entries: a content hash first."""
 FOR_USER = 0o600
 """The mode of a file that its user alone can read and write."""
 _MAGIC = b"penstock kept "
@@ -39,7 +39,7 @@ def is_private(status: os.stat_result) -> bool:
 
 
 def read_kept(path: Path) -> bytes | None:
-    """What was kept as a file; None if it is missing, damaged or not this user's."""
+    """The data of a kept file; None if it is missing, damaged or not this user's."""
     with suppress(OSError), open(path, "rb", opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or not is_private(status):
@@ -70,8 +70,8 @@ def keep_text(path: Path, data: bytes) -> bool:
 
 def clear(path: Path) -> None:
     """
-    Make the folder for a file of an entry, and delete what has no business there: a
-    folder in place of the file, or a file in place of the folder. Raises OSError.
+    Make the folder for a file of an entry, and delete a folder in place of the file, or
+    a file in place of the folder. Raises OSError.
     """
     if not path.parent.is_dir():
         path.parent.unlink(missing_ok=True)

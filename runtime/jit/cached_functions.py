@@ -2,8 +2,8 @@
 Functions that Numba compiles for this package, kept in the cache folder.
 
 Numba itself would keep them beside their modules, in the folder that the package is
-installed into, where nobody deletes them, and would neither see that a module changes
-which a function calls, nor that a file is damaged.
+installed into, where they are never deleted. It would notice neither a change of a
+module that a function calls, nor a damaged file.
 """
 
 # llvmlite and most of numba carry no types.
@@ -29,9 +29,9 @@ from penstock.runtime.jit.first_start import first_start
 
 class KeptFunction(Cache):
     """
-    What Numba asks for machine code of a function, and gives what it compiles: each
-    signature is a file in a folder, whose name stands for the texts of all modules that
-    take part.
+    The cache that Numba asks for the machine code of a function, and gives new code to:
+    a file for each signature in a folder, whose name is the digest of the texts of all
+    modules that take part.
     """
 
     def __init__(self, function: Callable[..., object], folder: Path):
@@ -60,7 +60,7 @@ class KeptFunction(Cache):
 
     def _save_overload(self, sig: Any, data: Any) -> None:
         path = self._path(sig, data.codegen)
-        # What holds addresses of this process is of no use to others.
+        # Code that holds addresses of this process is of no use to others.
         if not data.library.has_dynamic_globals:
             keep(path, dumps(data._reduce()))
         if path in self._missing:

@@ -2,8 +2,8 @@
 The command line of a child process that runs a module of this package.
 
 `python -m` alone puts the current folder first on `sys.path`, where a `json.py` that
-lies beside a model would be run. The child searches what the environment names instead,
-`PYTHONPATH` included, and not even that where this process does not.
+lies beside a model would be run. The child searches the folders of the environment,
+`PYTHONPATH` included, and not even these where this process does not.
 """
 
 from __future__ import annotations

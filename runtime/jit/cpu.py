@@ -45,7 +45,7 @@ class CompiledKernel:
     address: int
     """Of a C function `int32(int64 args, int64 part, int64 parts)`."""
     parts: int
-    """The most parts that are of use: what the source says as `PARTS`, or 1."""
+    """The most parts that are of use: `PARTS` of the source, or 1."""
     from_cache: bool
     """Whether the machine code was found on disk."""
 
@@ -67,7 +67,7 @@ _SLP = "SLP_VECTORIZE"
 """Numba's setting, of which its types do not know."""
 
 ROOM_EVERY = 64
-"""How many kernels are compiled before the size of the cache is looked at again."""
+"""The number of kernels compiled between two looks at the size of the cache."""
 
 _compiled: dict[str, CompiledKernel] = {}
 _lock = Lock()
@@ -93,7 +93,7 @@ def is_kept(source: str) -> bool:
 
 
 def key_of(source: str) -> str:
-    """What machine code of a module text, and of what it imports, is found by."""
+    """The cache key of the machine code of a module text and of its imports."""
     used = imported_modules(source) | {"runtime.jit.cpu"}
     facts = [source, digest_below(used), *code_of_plugins(packages_in(source))]
     if "runtime.kernels.cpu.matmul.amx" in used:

@@ -1,11 +1,11 @@
 """
 Machine code of CUDA kernels on disk, compiled by other processes.
 
-A cache entry is known by a hash of all that it depends on: the source, the compute
-capability, and the compiler, but nothing of this machine; so what was compiled without
-a device can be taken to one. It is one file, `<hash>/kernel.cubins`: a line of JSON
-that says of each phase what it takes and how long its PTX and its machine code are,
-then these.
+The key of a cache entry is a hash of all that it depends on: the source, the compute
+capability, and the compiler, but nothing of this machine; so code that was compiled
+without a device can be taken to one. It is one file, `<hash>/kernel.cubins`: a line of
+JSON with the resources of each phase and the lengths of its PTX and machine code, then
+these.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Capability: TypeAlias = tuple[int, int]
 
 
 def needs_cuda() -> PenstockError:
-    """What to raise where the packages that compile for CUDA are not installed."""
+    """The error where the packages that compile for CUDA are not installed."""
     command = how_to_install("cuda")
     return PenstockError(f"kernels for CUDA are compiled by packages: {command}")
 
 
 class CompiledPhase(NamedTuple):
-    """A phase as machine code, and what it takes: in bytes, but for registers."""
+    """A phase as machine code, and its resources: in bytes, but for registers."""
 
     name: str
     """Of the phase, and of its entry in the machine code."""
@@ -58,7 +58,7 @@ class CompiledPhase(NamedTuple):
     threads: int
     blockwise: bool
     is_fallback: bool
-    """Whether it only computes what the one before it asks aligned buffers for."""
+    """Whether it is the fallback of the one before it for unaligned buffers."""
     parameters: tuple[str, ...]
     """The types of the parameters, as in PTX."""
     registers: int
@@ -100,12 +100,12 @@ def compile_kernels(
     done: Callable[[str], None] = lambda name: None,
 ) -> dict[str, tuple[CompiledPhase, ...]]:
     """
-    The phases of kernels, given the source of each by its name, fallbacks after what
-    they stand in for.
+    The phases of kernels, given the source of each by its name, fallbacks after the
+    phases that they stand in for.
 
-    What is not in the cache is compiled by so many processes at once, by default one a
-    processor. `done` is told of each kernel that is there. Raises PenstockError that
-    names the kernels which cannot be compiled.
+    Kernels that are not in the cache are compiled by so many processes at once, by
+    default one a processor. `done` is told of each kernel that is there. Raises
+    PenstockError that names the kernels which cannot be compiled.
     """
     keys = {name: _key(source, capability) for name, source in sources.items()}
     known = {key: _kept(key) for key in keys.values()}
@@ -184,8 +184,8 @@ def _compile_all(
     sources: Mapping[str, str], capability: Capability, processes: int
 ) -> tuple[dict[str, tuple[CompiledPhase, ...]], dict[str, str]]:
     """
-    Compile sources, given by their keys, and keep what can be kept; the phases, and
-    what is wrong with those that fail.
+    Compile sources, given by their keys, and cache the results that can be cached; the
+    phases, and the errors of those that fail.
     """
     made: dict[str, tuple[CompiledPhase, ...]] = {}
     errors: dict[str, str] = {}
@@ -252,17 +252,17 @@ def _feed(
 
 
 class Job(NamedTuple):
-    """What a process is asked to compile, as a line of JSON."""
+    """The job of a compiling process, as a line of JSON."""
 
     key: str
     source: str
     capability: Sequence[int]
     path: str
-    """Where the source is written for people."""
+    """The file that the source is written to for people."""
 
 
 class Answer(NamedTuple):
-    """What a process answers to a job, as a line of JSON."""
+    """The answer of a process to a job, as a line of JSON."""
 
     code: str | None
     """The bytes for the cache entry in base 64; None if it could not be compiled."""

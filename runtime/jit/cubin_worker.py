@@ -1,8 +1,7 @@
 """
 A process that compiles CUDA kernels: `python -m penstock.runtime.jit.cubin_worker`.
 
-It reads jobs, a line of JSON each, and answers each with the phases, or with what is
-wrong.
+It reads jobs, a line of JSON each, and answers each with the phases, or with an error.
 """
 
 from __future__ import annotations

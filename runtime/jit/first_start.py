@@ -1,8 +1,8 @@
 """
-What a process compiles of this package itself, as it is not in the cache.
+Progress of the first start, when a process compiles parts of this package itself.
 
 The core of the executor, and searches for places of registers, are compiled once in an
-environment, which takes some 10 s. Whoever runs a process for a person is told of it.
+environment, which takes some 10 s. A listener can tell the user.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Listener: TypeAlias = Callable[[str, int], None]
-"""Is told what is compiled, and how many functions were begun so far; at an end, ""."""
+"""Is told a name and the number of functions begun so far; at an end, ""."""
 
 
 class FirstStart:
@@ -20,9 +20,9 @@ class FirstStart:
 
     def __init__(self) -> None:
         self.functions = 0
-        """How many were begun."""
+        """The number of functions that were begun."""
         self.seconds = 0.0
-        """How long those took that have ended."""
+        """The seconds of those that have ended."""
         self.listener: Listener | None = None
         self._began: list[float] = []
 

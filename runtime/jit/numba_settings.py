@@ -1,11 +1,11 @@
 """
-Keeps Numba from taking its settings from the current folder.
+A guard that keeps Numba from taking its settings from the current folder.
 
 Where PyYAML is installed, Numba reads a file `.numba_config.yaml` of the current folder
 when it is imported and each time it compiles. Among its settings are the library that
-drives CUDA, and how machine code is made that is kept for other folders. Commands and
-their child processes take settings from the environment alone; a Python program that
-imports this package is left as it is.
+drives CUDA, and options of machine code that is cached for other folders, too. Commands
+and their child processes take settings from the environment alone; a Python program
+that imports this package is left as it is.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Finder(MetaPathFinder):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Where the module is; None for all others."""
+        """The place of the module; None for all others."""
         if fullname != SETTINGS:
             return None
         sys.meta_path.remove(self)
@@ -60,7 +60,7 @@ class _WithoutFile(Loader):
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """What the other loader makes."""
+        """The module of the other loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -47,7 +47,7 @@ def write_object(path: Path, entry: ObjectCode) -> None:
 
 
 def read_object(path: Path) -> ObjectCode | None:
-    """The machine code in a file, if there is one and it is what was written."""
+    """The machine code in a file, if there is one and it is intact."""
     if (data := read_kept(path)) is None:
         return None
     head, _, code = data.partition(b"\n")

@@ -3,8 +3,8 @@ Compiling many kernels at once, in other processes.
 
 Numba compiles one function at a time in a process, so where many kernels are not in the
 cache, processes (`penstock.runtime.jit.worker`) take one after the other and leave
-their machine code there. Whatever goes wrong in one of them is found again, and told,
-by whoever loads the kernel: it compiles what is still missing itself.
+their machine code there. An error in one of them is found again, and told, when the
+kernel is loaded: the loader compiles kernels that are still missing itself.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def compile_missing(
     Compile the sources of CPU kernels, given by name, that are not in the cache, if
     there are enough of them for several processes (by default, as many as processors).
 
-    `done` is told, from any thread, of each kernel that is in the cache then, once. Who
-    is interrupted ends the processes at once.
+    `done` is told, from any thread, of each kernel that is in the cache then, once. An
+    interrupt ends the processes at once.
     """
     missing: dict[str, list[str]] = {}
     for name, source in sources.items():
@@ -91,7 +91,7 @@ def _feed(
     tell: Callable[[str], None],
 ) -> None:
     """Let a process compile until nothing is left, or it has ended."""
-    # Also when what it was to read last is written at its end.
+    # Also when its last job is written at its end.
     with suppress(BrokenPipeError), worker:
         assert worker.stdin is not None, "it is a pipe"
         assert worker.stdout is not None, "it is a pipe"

@@ -35,13 +35,13 @@ STACK = re.compile(
     r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
 )
 TOOLKIT = Path("/usr/local/cuda")
-"""Where NVVM is looked for, if there is no package of it."""
+"""The folders in which NVVM is looked for, if there is no package of it."""
 
 
 def complete(numpy: Any, environment: MutableMapping[str, str], toolkit: Path) -> None:
     """
-    Add what numba-cuda asks for when it is imported: a function that NumPy has no
-    longer since 2.5, and where the toolkit is, unless a package or the user says so.
+    Prepare the import of numba-cuda: add a function that NumPy has no longer since 2.5,
+    and name the folder of the toolkit, unless a package or the user does.
     """
     if not hasattr(numpy, "row_stack"):
         numpy.row_stack = numpy.vstack
@@ -63,7 +63,7 @@ complete(np, os.environ, TOOLKIT)
 
 
 class Resources(NamedTuple):
-    """What a kernel takes of a device, in bytes but for the registers of a thread."""
+    """The resources of a kernel, in bytes but for the registers of a thread."""
 
     registers: int
     stack: int
@@ -137,7 +137,7 @@ def _numba(module: str) -> Any:
 
 
 def _architecture(major: int, minor: int, arch: str = "") -> str:
-    """What NVRTC calls an architecture."""
+    """The name of NVRTC for an architecture."""
     return f"compute_{major}{minor}{arch}"
 
 
@@ -178,8 +178,8 @@ def ptx_of(phase: Phase, dtypes: Sequence[str], capability: tuple[int, int]) -> 
 
 def _with_entry(ptx: str, name: str) -> str:
     """
-    PTX with one entry of this name, and without what Numba keeps for exceptions: both
-    have names that depend on what was compiled before.
+    PTX with one entry of this name, and without Numba's data for exceptions: both have
+    names that depend on what was compiled before.
     """
     entry = ENTRY.search(ptx)
     assert entry is not None, "each phase is an entry"
@@ -194,7 +194,7 @@ def machine_of(ptx: str, capability: tuple[int, int]) -> Machine:
 
 
 def _linked(ptx: bytes, architecture: str) -> tuple[bytes, str]:
-    """Machine code, and what the linker says of it."""
+    """Machine code, and the log of the linker."""
     nvjitlink: Any = import_module("cuda.bindings.nvjitlink")
     handle = nvjitlink.create(2, [f"-arch={architecture}", "-verbose"])
     try:
@@ -215,7 +215,7 @@ def _linked(ptx: bytes, architecture: str) -> tuple[bytes, str]:
 
 
 def _resources(log: str) -> Resources:
-    """What the log of the linker says that a kernel takes."""
+    """The resources of a kernel, by the log of the linker."""
     registers, stack, shared = (
         pattern.search(log) for pattern in (REGISTERS, STACK, SHARED)
     )

@@ -1,9 +1,9 @@
 """
-What made code that is kept on disk: the texts of modules, and of what they import.
+Digests of modules that cached code is made of: their texts, and those they import.
 
 Machine code depends on all modules whose functions become part of it, or print it. They
-are found by the lines that import them, wherever these stand, so that no list of them
-has to be kept: too many are found rather than too few.
+are found by the lines that import them, at any place in the text, so that no list of
+them has to be kept: too many are found rather than too few.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IMPORTS = (
 )
 
 _FOR_TYPES = re.compile(r"\nif TYPE_CHECKING:\n(?: .*\n|\n)+")
-"""What is imported for type checkers alone."""
+"""Imports for type checkers alone."""
 
 
 def imported_modules(text: str) -> frozenset[str]:
@@ -39,7 +39,7 @@ def imported_modules(text: str) -> frozenset[str]:
         if (path := _path(module)) is not None:
             found.add(module)
         if path is None or path.name == "__init__.py":
-            # What a package is asked for may be a module of it.
+            # A name that is imported from a package may be a module of it.
             inner = (f"{module}.{name}" for name in re.findall(r"\w+", names))
             found.update(name for name in inner if _path(name) is not None)
     return frozenset(found)
@@ -55,7 +55,7 @@ def _place_of(module: str) -> str:
 
 
 def _imports_in(text: str) -> Iterator[tuple[str, str]]:
-    """What stands at the starts of lines: a module, and the names wanted of it."""
+    """The imports at the starts of lines: a module, and the names wanted of it."""
     for pattern in _IMPORTS:
         for match in pattern.finditer(text):
             start = match.start()
@@ -64,7 +64,7 @@ def _imports_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def modules_below(roots: Iterable[str]) -> frozenset[str]:
-    """These modules, and all of this package that they and what they import import."""
+    """These modules, and all modules of this package that they import, at any depth."""
     found: set[str] = set()
     left = list(roots)
     while left:
@@ -76,14 +76,14 @@ def modules_below(roots: Iterable[str]) -> frozenset[str]:
 
 @cache
 def digest_below(roots: frozenset[str]) -> str:
-    """What stands for the texts of these modules and of all that they import."""
+    """The digest of the texts of these modules and of all that they import."""
     names = sorted(modules_below(roots))
     return _digest((name, _text_of(name).encode()) for name in names)
 
 
 @cache
 def digest_of_all() -> str:
-    """What stands for the texts of all modules of the package."""
+    """The digest of the texts of all modules of the package."""
     folders = sorted(path for path in _ROOT.iterdir() if path.is_dir())
     paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     return _digest((str(path.relative_to(_ROOT)), path.read_bytes()) for path in paths)

@@ -24,7 +24,7 @@ def main(sources: IO[str], answers: IO[str]) -> None:
             # On a full disk it is not.
             is_compiled = is_kept(source)
         except Exception:
-            # Whoever needs the kernel compiles it again, and tells what is wrong.
+            # The process that needs the kernel compiles it again, and tells the error.
             is_compiled = False
         print(json.dumps(is_compiled), file=answers, flush=True)
 

@@ -33,8 +33,8 @@ def is_float(dtype: np.dtype[np.generic]) -> bool:
 
 def reread(array: Array, dtype: np.dtype[np.generic]) -> Array:
     """
-    An array as this dtype if it is one of bytes as long as that: NumPy writes what it
-    does not know so, and `bfloat16` is nothing else in a file.
+    An array as this dtype if it is one of bytes of that length: NumPy writes dtypes
+    that it does not know as bytes, `bfloat16` among them.
     """
     is_bytes = array.dtype.type is np.void and array.dtype.fields is None
     if dtype.name != "bfloat16" or not is_bytes:

@@ -1,4 +1,4 @@
-"""What the executor asks of a kind of device, and the processor as one."""
+"""The protocol of a kind of device, and the CPU as one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from penstock.runtime.program.tables import Actor, Argument, Call, Fixed, Regist
 
 class Place(NamedTuple):
     """
-    Where an actor works: the stream of the plan, the device, and whether it copies
-    between that and the host.
+    The stream and device of an actor, and whether it copies between that and the host.
     """
 
     stream: int
@@ -28,7 +27,7 @@ class Place(NamedTuple):
 
 
 class Wired(NamedTuple):
-    """What tables are made of; what was there before keeps its number."""
+    """Registers and actors for tables; those given before keep their numbers."""
 
     registers: Sequence[Register]
     actors: Sequence[Actor]
@@ -40,7 +39,7 @@ class Chunk(Protocol):
 
     @property
     def address(self) -> int:
-        """What kernels of the device are told; never 0."""
+        """The address for kernels of the device; never 0."""
         ...
 
     def write(self, offset: int, array: npt.NDArray[np.generic]) -> None:
@@ -84,8 +83,8 @@ class Device(Protocol):
         worker: int,
     ) -> Wired:
         """
-        A program in which actors that have a place work on this device. Those that need
-        a thread of their own are on this worker and those after it.
+        A program in which actors that have a place work on this device. Actors that
+        need a thread of their own are on this worker and those after it.
         """
         ...
 

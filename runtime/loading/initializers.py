@@ -95,7 +95,7 @@ def _number(init: Initializer, key: str, default: float) -> int | float:
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
     """
-    How many inputs an output depends on, and the other way round: for a vector or a
+    The inputs that an output depends on, and the other way round: for a vector or a
     scalar its size, for a matrix `[in, out]`, for convolutions `[out, in, ...]`.
     """
     if len(shape) < 2:

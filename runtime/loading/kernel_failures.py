@@ -1,4 +1,4 @@
-"""What is wrong with the source of a kernel that cannot be compiled or run."""
+"""Errors about the source of a kernel that cannot be compiled or run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from traceback import walk_tb
 from penstock.runtime.errors import KernelError, PenstockError
 
 MODULE = "penstock_kernel_"
-"""What the names of modules begin with that sources of kernels are run as."""
+"""The prefix of the names of modules as which sources of kernels are run."""
 
 _LINE = re.compile(r"\.py(?:\", line | \()(\d+)")
-"""How Numba names a line of the source that it compiles."""
+"""The pattern by which Numba names a line of the source that it compiles."""
 
 
 @contextmanager
 def compiling(kernel: str) -> Generator[None]:
-    """Raise what the source of a kernel makes fail as a KernelError that names it."""
+    """Raise failures of the source of a kernel as a KernelError that names it."""
     try:
         yield
     except (MemoryError, OSError, PenstockError):
@@ -28,7 +28,7 @@ def compiling(kernel: str) -> Generator[None]:
 
 
 def _reason_of(error: Exception) -> str:
-    """What an exception says first; Numba says before that in which of its steps."""
+    """The first line of an exception, after the step that Numba names before it."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}"
     lines = str(error).splitlines()

@@ -22,7 +22,7 @@ _allocations = 0
 
 
 def allocation_count() -> int:
-    """How many chunks were allocated in this process so far, on any device."""
+    """The number of chunks allocated in this process so far, on any device."""
     return _allocations
 
 

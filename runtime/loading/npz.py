@@ -32,7 +32,7 @@ NPZ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What reading raises of files that are missing, damaged or of another kind."""
+"""The exceptions of reading files that are missing, damaged or of another kind."""
 
 SUFFIX = ".npy"
 MOST_EXPANDED = 1032
@@ -131,7 +131,7 @@ def _read(file: IO[bytes], name: str, size: int) -> Array:
 
 
 def explain_npz_error(error: Exception) -> str:
-    """What one of NPZ_ERRORS says, without the file's name."""
+    """The message of one of NPZ_ERRORS, without the file's name."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__

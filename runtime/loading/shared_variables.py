@@ -1,11 +1,10 @@
 """
 Variables that several programs share: one copy of each, in memory of its own.
 
-Programs that are compiled one by one, each with memory of its own, may still mean the
-same by the name of a variable. Loaded with the same `SharedVariables`, they are given
-the same addresses: what one assigns, the others read, and nothing is copied. The first
-one that is loaded sets the values. Whoever runs them sees to it that none writes what
-another one uses at the same time.
+Programs that are compiled one by one, each with memory of its own, may share variables
+by name. Loaded with the same `SharedVariables`, they get the same addresses: each reads
+the values that another one assigns, and nothing is copied. The first program that is
+loaded sets the values. The caller lets none write a variable while another one uses it.
 
 A variable that programs keep in different orders (`panels`) has a copy in each order.
 """
@@ -63,7 +62,7 @@ class SharedVariables:
 
     def addresses(self, name: str) -> list[int]:
         """
-        Where a variable lies, in as many parts and orders as programs have of it.
+        The addresses of a variable, in as many parts and orders as programs have of it.
         Raises PenstockError if there is none.
         """
         places = [
@@ -109,7 +108,8 @@ class SharedVariables:
 def moved(image: ProgramImage, homes: Mapping[str, Variable]) -> ProgramImage:
     """
     An image in which some variables, and all that is a view of them, lie elsewhere: at
-    the start of chunks of their own. What stays begins at the first page in use.
+    the start of chunks of their own. The rest of a chunk begins at its first page in
+    use.
     """
     places = _Places(image, homes)
     memories = {memory.name: memory for memory in image.chunks}
@@ -133,7 +133,7 @@ def moved(image: ProgramImage, homes: Mapping[str, Variable]) -> ProgramImage:
 
 
 class _Places:
-    """Where what lies in an image is after some variables have moved."""
+    """The places of registers and variables after some variables have moved."""
 
     def __init__(self, image: ProgramImage, homes: Mapping[str, Variable]):
         self._homes = homes

@@ -1,6 +1,6 @@
 """
-What lies in memory for variables: their arrays, or what is made of them, in the usual
-order or in panels (`#launch.panels`).
+The layout of variables in memory: plain, packed in panels (`#launch.panels`), or
+transformed for Winograd.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def winograd_weights(weights: Array) -> Array:
 
 
 def stored_value(variable: Variable, value: Array) -> Array:
-    """What lies in memory for a value of a variable (its part of the whole)."""
+    """The array in memory for a value of a variable (its part of the whole)."""
     if variable.winograd:
         value = winograd_weights(value)
     return as_stored(value, variable.panels)

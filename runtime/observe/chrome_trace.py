@@ -2,12 +2,12 @@
 A time line of runs in the format of Chrome's tracing, which Perfetto and others read.
 
 There is a track for each stream (and each worker, where several run one), and one for
-runs. A slice is an act, with its calls inside if there are several. Where a stream had
-nothing to do and then something came that its next act was waiting for, a slice says
-what: the register in which a piece was last to arrive, or a slot to become free. Flows
-lead from who fills a slot to who reads it, counters show live bytes. Where numbers say
-how often actors act (`penstock.runtime.program.actor_kinds`), it is not known who reads
-what: there are neither reasons nor flows.
+runs. A slice is an act, with its calls inside if there are several. Where a stream was
+idle until its next act could be made, a slice names the reason: the register in which a
+piece was last to arrive, or a slot to become free. Flows lead from the act that fills a
+slot to those that read it, counters show live bytes. Where data says how often actors
+act (`penstock.runtime.program.actor_kinds`), readers of a slot are not known: there are
+neither reasons nor flows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION = 1
 """Of the form: it changes when a key changes or goes, not when one is added."""
 
 Json: TypeAlias = "dict[str, Any]"
-"""A trace event: what `json.dumps` takes."""
+"""A trace event, for `json.dumps`."""
 
 PROCESS = 1
 RUNS = 0
@@ -36,7 +36,7 @@ KINDS = {"copy": "copy", "feed": "edge", "fetch": "edge", "wait": "wait"}
 
 
 class _Reason(NamedTuple):
-    """What an act waited for until some time."""
+    """The reason of an act to wait until some time."""
 
     time: int
     register: str
@@ -178,7 +178,7 @@ class Trace(Observer):
     def _reasons(
         self, event: Event, ends: Mapping[tuple[int, int], int]
     ) -> Iterator[_Reason]:
-        """What an act needed of others in this run, and when they had done it."""
+        """The acts of this run that an act had to wait for, and when they had ended."""
         tables = self._subject.tables
         actor = tables.actors[_task_of(event).number]
         number = _task_of(event).number
@@ -200,7 +200,7 @@ class Trace(Observer):
                     yield _Reason(time, register.name, "free slot", name)
 
     def _source(self, event: Event, register: int) -> tuple[int, int] | None:
-        """The act that filled what an act reads in a register, if that is known."""
+        """The act that filled the slot of a register that an act reads, if known."""
         actor = self._subject.tables.actors[_task_of(event).number]
         if actor.kind != PLAIN:
             return None

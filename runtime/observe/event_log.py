@@ -1,9 +1,9 @@
 """
-When acts and calls of a run started and ended: the rows that workers leave in a log.
+The event log: starts and ends of the acts and calls of a run, in rows of its workers.
 
-The log of a run is large enough for all that happens in it. That of a stream is a ring:
-who finds no room in it makes no act until rows are taken. So threads only write, and
-nothing is lost. `penstock.runtime.core.state_layout` says what the words of a row mean.
+The log of a run is large enough for all of its acts. That of a stream is a ring: a
+worker without room in it makes no act until rows are taken. So threads only write, and
+nothing is lost. `penstock.runtime.core.state_layout` describes the words of a row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Row(NamedTuple):
     """
     A call of an act, or the WHOLE act; times are in nanoseconds of the monotonic clock.
 
-    `act` counts from the start of the run. What has not ended has the end 0.
+    `act` counts from the start of the run. A call or act that has not ended has the end
+    0.
     """
 
     worker: int
@@ -41,9 +42,9 @@ class Row(NamedTuple):
 
 class Log:
     """
-    Rows of one run of `acts` turns: one for each act, and its calls if several.
+    Rows of one run of `acts` iterations: one for each act, and its calls if several.
 
-    `acts` are None for a stream; `room` is how many rows of each worker there are.
+    `acts` are None for a stream; `room` is the number of rows of each worker.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Log:
         self.tables = tables
         self.acts = acts
         self.first = 0
-        """The turns that there were before the run."""
+        """The iterations that there were before the run."""
         if room is None:
             room = [0] * tables.workers
             for actor, turns in zip(tables.actors, tables.turns, strict=True):
@@ -74,8 +75,8 @@ class Log:
 
     def take(self) -> tuple[list[Row], int]:
         """
-        Rows of what ended well that were not taken before, and a time: what is told of
-        later starts and ends at that time or after it.
+        Rows of acts and calls that ended well and were not taken before, and a time:
+        later rows start and end at that time or after it.
         """
         return [], 0
 
@@ -88,7 +89,7 @@ class Log:
         return row
 
     def close(self, actor: int, row: int, code: int) -> None:
-        """Note that what an actor did has ended with a code."""
+        """Note that an act or call of an actor has ended with a code."""
         words = self._words[self.tables.actors[actor].worker]
         words[row + w.CODE] = code
         words[row + w.END] = time.monotonic_ns()

@@ -2,12 +2,11 @@
 Measuring CPU kernels that do the same, one against the other.
 
 They are measured in rounds (`penstock.runtime.observe.timing_rounds`), with arguments
-at the same addresses, and so many calls at a time as take `LEAST_NS`. Times are those
-that the thread has worked, where the system tells, so that it does not count when
-others are given the processor.
+at the same addresses, and so many calls at a time as take `LEAST_NS`. Times are CPU
+times of the thread, where the system has them, so that other processes do not count.
 
-Where several threads share the work, each part is measured alone, and the time is that
-of parts which threads take one after the other.
+Where several threads share the work, each part is measured alone. The time is then the
+makespan of threads that compute one part after the other.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from penstock.runtime.observe.timing_rounds import (
 from penstock.runtime.program.executable import Panels, TensorKind
 
 LEAST_NS = 50_000
-"""How long a measurement takes at least, of which a kernel may need many calls."""
+"""The least time of a measurement, for which a kernel may need many calls."""
 MOST_CALLS = 10_000
 
 
@@ -104,7 +103,7 @@ class Arguments:
         self.restore()
 
     def restore(self) -> None:
-        """Make what kernels write what it was before."""
+        """Restore the arguments that kernels write."""
         for number in self._restored:
             self._chunks[number].write(0, self._values[number])
 
@@ -127,7 +126,7 @@ class Arguments:
         return chunk.address
 
     def results(self) -> dict[int, Array]:
-        """What has changed, by the number of the argument."""
+        """The arguments that have changed, by their numbers."""
         found: dict[int, Array] = {}
         for number, value in enumerate(self._values):
             after = self._chunks[number].read(0, value.nbytes)
@@ -147,7 +146,7 @@ class Arguments:
 
 
 def makespan(times: Sequence[float], threads: int) -> float:
-    """How long threads take that each take the next part when they are done."""
+    """The time of threads that each take the next part when they are done."""
     ends = [0.0] * threads
     heapify(ends)
     for time_of_part in times:

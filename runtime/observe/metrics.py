@@ -14,11 +14,11 @@ from penstock.runtime.observe.observers import Event, Level, Observer
 from penstock.runtime.observe.program_info import Place, Subject
 
 Name: TypeAlias = tuple[Level, str]
-"""What events are about: programs, tasks or ops by name."""
+"""The subject of an event: the name of a program, a task or an op."""
 
 
 class CountObserver(Observer):
-    """Counts what started, stopped and failed."""
+    """Counts starts, ends and failures of programs, tasks and ops."""
 
     def __init__(self) -> None:
         self.started: Counter[Name] = Counter()
@@ -40,7 +40,7 @@ class CountObserver(Observer):
 
 @dataclass
 class Times:
-    """How often something ended well, and the nanoseconds that it took."""
+    """The number of events of a subject that ended well, and their nanoseconds."""
 
     count: int = 0
     total: int = 0
@@ -61,20 +61,20 @@ class Times:
 
 
 class TimeObserver(Observer):
-    """Measures what ends well."""
+    """Measures the times of runs, tasks and ops that end well."""
 
     def __init__(self) -> None:
         self.times: defaultdict[Name, Times] = defaultdict(Times)
 
     def stop(self, event: Event) -> None:
-        """Add the time of what has ended."""
+        """Add the time of an event that has ended."""
         self.times[event.level, event.name].add(event.duration)
 
 
 @dataclass
 class Expense:
     """
-    What calls of one op of a task took. Flops and bytes are those of all calls, None
+    The times of calls of one op of a task. Flops and bytes are those of all calls, None
     where the program does not tell.
     """
 
@@ -100,7 +100,7 @@ def _rate(amount: int | None, nanoseconds: int) -> float | None:
 
 
 class CostObserver(Observer):
-    """Sets what ops took against what their costs say."""
+    """Compares the times of ops with the times that their costs predict."""
 
     def __init__(self) -> None:
         self._expenses: dict[tuple[str, str, str], Expense] = {}
@@ -130,9 +130,9 @@ class CostObserver(Observer):
 class MemoryObserver(Observer):
     """
     Counts the live bytes of each chunk: those of variables always, those of a slot of a
-    register from the start of who fills it to the end of the last one that reads it,
-    unless numbers say which act that is. A byte that several registers lie on counts
-    once.
+    register from the start of the act that fills it to the end of the last one that
+    reads it, unless data says which act that is. A byte that several registers lie on
+    counts once.
     """
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ def _cuts_of(subject: Subject) -> Mapping[str, list[int]]:
 
 
 class _Cover:
-    """How many things lie on each byte."""
+    """The number of live registers on each byte."""
 
     def __init__(self, cuts: list[int]):
         self._index = {cut: i for i, cut in enumerate(cuts)}
@@ -260,7 +260,7 @@ class Sampled(Observer):
         self.observer.attached(subject)
 
     def wants(self, run: int) -> bool:
-        """Whether it is the turn of a run."""
+        """Whether a run is sampled."""
         return run % self.every == 0 and self.observer.wants(run // self.every)
 
     def start(self, event: Event) -> None:

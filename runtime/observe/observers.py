@@ -1,12 +1,12 @@
 """
-Who looks on while a program runs: one protocol for runs, tasks and ops.
+Observers of running programs: one protocol for runs, tasks and ops.
 
-An observer that is attached to an executor is told that something starts, and later
-that it stopped or failed, always one of the two. It is told of a run as it happens, and
+An attached observer is told that a run, task or op starts, and later that it stopped or
+failed, always one of the two. It is told of a run as it happens, and
 of the tasks and ops in it when it is over, in order of time, as workers that call
 Python would be slow. A stream counts as a run; as it may be long, the tasks and ops in
-it are told of in between, too, by who gives or takes a piece. While nobody is attached
-to an executor, nothing is noted.
+it are told of in between, too, by the thread that gives or takes a piece. Without an
+observer an executor notes nothing.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Event(NamedTuple):
 
 class Observer:
     """
-    The base of observers, which does nothing. What its methods raise reaches the caller
-    of the run, after all observers have been told all.
+    The base of observers, which does nothing. Exceptions of its methods reach the
+    caller of the run, after all observers have been told all.
     """
 
     def attached(self, subject: Subject) -> None:
@@ -100,7 +100,7 @@ class _Attached:
 
 
 class Observers:
-    """Those who are attached to an executor; their number is its length."""
+    """The observers that are attached to an executor; its length is their number."""
 
     def __init__(self, subject: Callable[[], Subject]):
         self._make_subject = subject
@@ -187,9 +187,9 @@ class Observers:
         self, make_log: Callable[[], LogKind], acts: int, virtual: bool
     ) -> Telling[LogKind] | None:
         """
-        Tell that a run of that many acts starts, 0 if nobody knows how many. Who lets
-        it run has to fill the log, and to tell when it has ended; None if no observer
-        wants to be told.
+        Tell that a run of that many acts starts, 0 if their number is not known. The
+        executor has to fill the log, and to tell when the run has ended; None if no
+        observer wants to be told.
         """
         number, self._runs = self._runs, self._runs + 1
         present = [attached for attached in self._attached if _wants_next(attached)]
@@ -208,8 +208,8 @@ def _wants_next(attached: _Attached) -> bool:
 
 class _Moment(NamedTuple):
     """
-    When something starts, or ends and whether it failed then. The first four order
-    what happens at one time; no two moments have them alike.
+    The start or end of an event, and whether it failed then. The first four fields
+    order events of one time; no two moments have them alike.
     """
 
     time: int
@@ -222,7 +222,7 @@ class _Moment(NamedTuple):
 
 
 class Telling(Generic[LogKind]):
-    """Tells observers what happens in one run, whose log others fill."""
+    """Tells observers of the events of one run, whose log the executor fills."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Telling(Generic[LogKind]):
     ):
         self.log = log
         self.errors: list[Exception] = []
-        """What observers have raised."""
+        """Exceptions that observers have raised."""
         self._subject = subject
         self._present = present
         self._run = run
@@ -248,7 +248,7 @@ class Telling(Generic[LogKind]):
         self._start(run)
 
     def go_on(self) -> bool:
-        """Tell what has ended up to now, if the log needs room; False if nothing."""
+        """Tell of events that have ended, if the log needs room; False if none have."""
         # A thread that finds another one here need not wait for it.
         if not self.log.is_due or not self._lock.acquire(blocking=False):
             return False
@@ -295,7 +295,8 @@ class Telling(Generic[LogKind]):
             failed = row.end == 0 or row.code != 0
             for event in self._events(row, ended):
                 depth = LEVELS.index(event.level)
-                # What ends comes before what starts at that time, but after its start.
+                # At one time ends come before starts, but after the start of the same
+                # event.
                 last = 2 if ended == row.start else 0
                 start = row.start, 1, depth, number, event, True, failed
                 self._moments.append(_Moment(*start))
@@ -304,7 +305,7 @@ class Telling(Generic[LogKind]):
         self._rows += len(rows)
 
     def _tell_until(self, until: int | None, error: BaseException | None) -> None:
-        """Tell in order what happened before a time, or all."""
+        """Tell of all events before a time, or of all, in order."""
         self._moments.sort(key=lambda moment: moment[:4])
         count = len(self._moments)
         if until is not None:
@@ -336,7 +337,7 @@ class Telling(Generic[LogKind]):
                     self.errors.append(error)
 
     def _events(self, row: Row, end: int) -> Sequence[Event]:
-        """What a row is about: a task, its only op too, or one of its ops."""
+        """The subjects of a row: a task, its only op too, or one of its ops."""
         task = self._subject.tasks[row.actor]
         place = self._run.run, row.act, row.worker, row.start, end, task
         whole = Event("task", task.name, *place)

@@ -1,4 +1,4 @@
-"""What observers know of a program: its tasks and ops, and where its registers lie."""
+"""Program metadata for observers: tasks, ops, and the places of registers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Op(NamedTuple):
 
 
 class Task(NamedTuple):
-    """An actor, by its number, and what it works on."""
+    """An actor, by its number, with its job, device and ops."""
 
     number: int
     name: str
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What its calls are made of; that of a task without any is `view`."""
+        """The ops of its calls as a name; `view` for a task without any."""
         return ", ".join(dict.fromkeys(op.kind for op in self.ops)) or "view"
 
 
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     step: int = 0
 
     def slot(self, index: int) -> tuple[int, int]:
-        """Where a slot starts and where it ends."""
+        """The first byte of a slot, and the one after its last."""
         frame, part = divmod(index % self.slots, self.parts)
         start = self.offset + frame * self.stride + part * self.step
         return start, start + self.size
@@ -79,8 +79,8 @@ class Subject:
 
     def span(self, actor: int, register: int) -> int | None:
         """
-        How many acts of an actor a piece of a register lasts for at most, None if that
-        depends on numbers.
+        The most acts of an actor that a piece of a register lasts for, None if that
+        depends on data.
         """
         found = self.tables.actors[actor]
         if found.kind in DYNAMIC:
@@ -88,7 +88,7 @@ class Subject:
         return len(found.reads) if found.kind != PLAIN else found.acts_for(register)
 
     def filling(self, register: int, piece: int) -> tuple[int, int] | None:
-        """Who hands on a piece, and in which act, if that is known."""
+        """The producer of a piece, and its act, if that is known."""
         queue = self.tables.registers[register]
         if queue.producer == CALLER:
             return None
@@ -99,7 +99,7 @@ class Subject:
 
 
 def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:
-    """What is known of a program; without its image not much more than names."""
+    """The metadata of a program; without its image not much more than names."""
     readers: list[list[int]] = [[] for _ in tables.registers]
     for register, reader in tables.edges:
         readers[register].append(reader)
@@ -146,7 +146,7 @@ def _added(tables: Tables, count: int) -> list[Task]:
 
 
 class _Ops:
-    """Looks up what the steps of actors work on."""
+    """Finds the ops of the steps of actors."""
 
     def __init__(self, image: ProgramImage):
         self._kernels = {kernel.name: kernel for kernel in image.kernels}
@@ -180,7 +180,7 @@ class _Ops:
             return Op("call", step.subject, work.op, work.flops, work.bytes)
         if step.verb == "release":
             return Op(step.verb, step.arguments[0], step.verb, 0, 0)
-        # What is moved is read and written.
+        # Bytes that are moved are read and written.
         moved = 2 * self.places[step.arguments[0]].size
         name = step.subject or " to ".join(step.arguments)
         return Op(step.verb, name, step.verb, 0, moved)

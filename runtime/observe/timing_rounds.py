@@ -4,7 +4,7 @@ Rounds of measurements of kernels that do the same, one against the other.
 All contenders get the same random arguments: standard normal floats, booleans, and
 zeros for integers, which are in range wherever they stand for a place. The results of
 the first one are what the others are checked against. Then each is called once a round,
-so that whatever else the machine does hits all of them alike: in rounds to warm up, and
+so that other work of the machine hits all of them alike: in rounds to warm up, and
 rounds that count. A contender that is clearly slower after a few rounds drops out.
 """
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[np.generic]
 TRIALS = 5
 """The rounds after which a contender may drop out."""
 HOPELESS = 1.3
-"""How many times the least median a contender may take to stay."""
+"""The multiple of the least median up to which a contender stays."""
 TOLERANCE: Mapping[str, float] = {
     "bfloat16": 5e-2,
     "float16": 2e-2,
@@ -40,7 +40,7 @@ TOLERANCE: Mapping[str, float] = {
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done to measure: rounds, and seconds after which no round begins."""
+    """The extent of a measurement: rounds, and seconds after which none begins."""
 
     warm_up: int = 5
     rounds: int = 100
@@ -49,7 +49,7 @@ class Effort:
 
 @dataclass
 class Result:
-    """What was found out about a contender."""
+    """The times of a contender, or the reason why it has none."""
 
     name: str
     samples: list[float] = field(default_factory=list[float])
@@ -107,7 +107,7 @@ def random_array(kind: TensorKind, random: np.random.Generator) -> Array:
 
 
 def difference(found: Mapping[int, Array], wanted: Mapping[int, Array]) -> str | None:
-    """How results differ by more than rounding, in words; None if they do not."""
+    """The first difference of results beyond rounding, in words; None if equal."""
     if found.keys() != wanted.keys():
         return f"it writes arguments {[*found]}, not {[*wanted]}"
     for number, array in wanted.items():

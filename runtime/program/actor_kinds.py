@@ -1,15 +1,15 @@
 """
-The kinds of actors: what an act of each needs, does and hands on.
+The kinds of actors: the inputs, work and results of an act of each.
 
 `plain`       reads and writes all of its registers in every act
-`case`        takes a number from what it reads, and hands a piece on to the register of
+`case`        takes a number from its input, and produces a piece in the register of
               that number; one that has no free slot does not keep others from going on
-`esac`        takes a piece from any of what it reads, and says from which by number
-`input_wise`  takes a piece from each of what it reads, in any order, makes the calls
-              that are on that register, and hands on what it writes after all of them
+`esac`        takes a piece from any of its inputs, and says from which by number
+`input_wise`  takes a piece from each of its inputs, in any order, makes the calls
+              that are on that register, and produces its results after all of them
 `lock`        takes the numbers of sections that are asked for (first register) and
-              given back (second one), and hands on those that are granted
-`send_ids`    takes a number from what it reads and hands on the numbers in its list of
+              given back (second one), and produces those that are granted
+`send_ids`    takes a number from its input and produces the numbers in its list of
               that number, one in each act
 
 The lists of a lock are for each section those that may not be held at the same time. A
@@ -32,10 +32,10 @@ KINDS = ("plain", "case", "esac", "input_wise", "lock", "send_ids")
 """The kinds by their numbers in compiled code."""
 
 DYNAMIC = ("case", "esac", "lock", "send_ids")
-"""The kinds of which numbers say how often they hand something on."""
+"""The kinds that produce pieces as numbers in the data say."""
 
 WHEN = ("always", "first", "rest")
-"""When calls are made, by number."""
+"""The conditions of calls, by number."""
 
 WAITING = 256
 """Requests that a lock knows of at most; it takes no more until some are granted."""
@@ -47,11 +47,11 @@ _REGISTERS: dict[str, tuple[int | None, int | None]] = {
     "lock": (2, 1),
     "send_ids": (1, 1),
 }
-"""How many registers a kind reads and writes, None for one or more."""
+"""The numbers of registers that a kind reads and writes, None for one or more."""
 
 
 def check_kind(actor: Actor, registers: Sequence[Register]) -> None:
-    """Raise PenstockError unless an actor has what its kind needs."""
+    """Raise PenstockError unless an actor has the registers that its kind needs."""
     what = f"actor '{actor.name}' of kind '{actor.kind}'"
     if actor.kind not in KINDS:
         raise PenstockError(
@@ -114,11 +114,11 @@ def choices(actor: Actor) -> int:
 
 
 def refusal(actor: Actor, number: int) -> str:
-    """What is wrong with a number that an actor has taken."""
+    """The message about a number out of range that an actor has taken."""
     things = {"case": "branches", "lock": "sections"}.get(actor.kind, "lists")
     return f"got number {number}, but there are {choices(actor)} {things}"
 
 
 def not_held(section: int) -> str:
-    """What is wrong with a section that a lock gets back."""
+    """The message about a section that a lock gets back but has not granted."""
     return f"got back section {section}, which nobody has"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 CALLER = -2
-"""Who produces a register that the caller of a stream fills."""
+"""The producer of a register that the caller of a stream fills."""
 
 PLAIN = "plain"
 """The kind of an actor that reads and writes all of its registers."""
@@ -21,13 +21,14 @@ PLAIN = "plain"
 @dataclass(frozen=True)
 class Register:
     """
-    What flows from one actor to its readers: `slots` buffers filled in turn.
+    A register from one actor to its readers: `slots` buffers that are filled in turn.
 
     Slot i is at byte `address + i * stride`. The first `initial` slots are full at the
     start. A control register carries no bytes: its address and stride are 0.
 
     With `parts`, so many slots follow each other in a *frame* at every `step` bytes,
-    and `stride` is that from frame to frame. The caller, too, reads what `is_taken`.
+    and `stride` is that from frame to frame. The caller, too, reads a register that
+    `is_taken`.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Register:
     is_taken: bool = False
 
     def address_of(self, piece: int) -> int:
-        """Where the piece of this number lies, counted from 0."""
+        """The address of the piece of this number, counted from 0."""
         frame = piece // self.parts % (self.slots // self.parts)
         return self.address + frame * self.stride + piece % self.parts * self.step
 
@@ -74,7 +75,7 @@ class Call:
 
     `kernel` is its address; `args` becomes a row of words whose address it is given. It
     does share `part` of `parts` and returns 0, or a code that ends the run: `messages`
-    say what the codes from 1 on mean. Its work may be shared out in up to `parts`
+    explain the codes from 1 on. Its work may be shared out in up to `parts`
     parts, which run at once in any order.
 
     It is made `when` an act is the `first` of a round or one of the `rest`, or
@@ -89,7 +90,7 @@ class Call:
     on: int | None = None
 
     def message_of(self, code: int) -> str | None:
-        """What a code means, if that is known."""
+        """The message of a code, if it has one."""
         return self.messages[code - 1] if 0 < code <= len(self.messages) else None
 
 
@@ -102,12 +103,12 @@ class Actor:
     only held included.
 
     `every` are pairs (register, n): a piece of this register lasts for n acts, it is
-    there before the first, and handed on after the last of them. A *round* are those
+    there before the first, or produced after the last of them. A *round* are the acts
     for a piece that is written. `kind` says which of its registers an act needs
-    (`penstock.runtime.program.actor_kinds`), `lists` is what some kinds know by number.
-    `job` is the one that it is part of, if there are several; `place` is where it was
-    written. One that `commits` acts when nothing can fail any more in its turn, one
-    that `assigns` writes a variable.
+    (`penstock.runtime.program.actor_kinds`), `lists` are the lists of some kinds. `job`
+    is the one that it is part of, if there are several; `place` is where it was
+    written. One that `commits` acts when no task of its iteration can fail any more,
+    one that `assigns` writes a variable.
     """
 
     name: str
@@ -125,7 +126,7 @@ class Actor:
 
     @property
     def round(self) -> int:
-        """The acts of a round, which are those for what calls write, if any do."""
+        """The acts of a round, in which calls write a piece, if any do."""
         written = (n for register, n in self.every if register in self.writes)
         return max(self.rounds or written, default=1)
 
@@ -137,7 +138,7 @@ class Actor:
         return [self.acts_for(register) for register in self.writes if register in used]
 
     def calls_in(self, act: int) -> list[int]:
-        """Which of its calls a plain actor makes in an act."""
+        """The calls that a plain actor makes in an act."""
         is_first = act % self.round == 0
         return [
             index
@@ -146,5 +147,5 @@ class Actor:
         ]
 
     def acts_for(self, register: int) -> int:
-        """How many acts a piece of a register lasts for."""
+        """The number of acts that a piece of a register lasts for."""
         return dict(self.every).get(register, 1)

@@ -14,8 +14,8 @@ def find_deadlock(tables: Tables) -> list[str] | None:
     Where each act moves one piece per register, a program stops for ever exactly if
     some cycle of it has no token: no piece on the way from a producer to a reader, no
     free slot on the way back. With pieces that last for several acts, it does if it
-    does so within one turn. Linear in the number of acts of a turn and of reads. Only
-    actors of the plain kind count: what others need depends on data.
+    does so within one iteration. Linear in the number of acts of an iteration and of
+    reads. Only actors of the plain kind count: the others depend on data.
     """
     rates = {n for actor in tables.actors for _, n in actor.every}
     cycle = find_cycle(_waiting(tables) if rates <= {1} else _left_waiting(tables))
@@ -42,7 +42,9 @@ def _waiting(tables: Tables) -> list[list[int]]:
 
 
 def _left_waiting(tables: Tables) -> list[list[int]]:
-    """For each actor those that wait for it when no actor can act in the first turn."""
+    """
+    For each actor those that wait for it when no actor can act in the first iteration.
+    """
     if not all(_is_plain(tables, actor) for actor in range(len(tables.actors))):
         return _waiting(tables)
     done = [0] * len(tables.actors)

@@ -1,13 +1,13 @@
 """
-Which registers lie in the caller's arrays during a run, so that nothing is copied.
+Zero-copy I/O: binds registers to the caller's input and output arrays for a run.
 
 Registers that have bytes of each other (a view, a part of a concatenation, a result
-that is written over an operand) are a *family*: they can lie elsewhere only together.
-They lie in the array of an input if its feed is all that writes to any of them, else in
-that of an output if its fetch reads all their bytes, which nobody writes over later.
-What another job knows, has several slots, or shows bytes of a variable is needed where
-it is. Registers that share bytes only because they are used at different times are no
-family: no actor uses both.
+that is written over an operand) are a *family*: they can be bound only together. They
+are bound to the array of an input if its feed is all that writes to any of them, else
+to that of an output if its fetch reads all their bytes, and no actor writes over them
+later. A register that another job knows, that has several slots, or that views a
+variable stays in its place. Registers that share bytes only because they are used at
+different times are no family: no actor uses both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from penstock.runtime.program.executable import ProgramImage, Queue
 
 Span: TypeAlias = tuple[int, int]
-"""Where bytes of a chunk start and end."""
+"""The first of some bytes of a chunk, and the one after the last."""
 
 
 class Lending(NamedTuple):
@@ -36,7 +36,7 @@ class Lending(NamedTuple):
 
 
 def lendings_of(image: ProgramImage) -> list[Lending]:
-    """What lies in the caller's arrays when a program runs."""
+    """The registers that are bound to the caller's arrays when a program runs."""
     if any(memory.device != "cpu" for memory in image.chunks):
         return []
     if any(actor.kind != "plain" or actor.every for actor in image.actors):
@@ -46,7 +46,7 @@ def lendings_of(image: ProgramImage) -> list[Lending]:
 
 @dataclass
 class _Family:
-    """Registers that have bytes of each other, and what steps do with them."""
+    """Registers that have bytes of each other, and the steps that use them."""
 
     members: list[Queue] = field(default_factory=list[Queue])
     written: list[str] = field(default_factory=list[str])
@@ -58,7 +58,7 @@ class _Family:
     """The members that the actor reads that makes one."""
 
     def lendings(self) -> Iterator[Lending]:
-        """Where the members lie, if not where they do otherwise."""
+        """The bindings of the members, none if they stay in their places."""
         hull = self._hull()
         whole = {queue.name for queue in self.members if span_of(queue) == hull}
         if not all(_can_move(queue) for queue in self.members) or not whole:
@@ -94,7 +94,7 @@ class _Family:
 
 
 def span_of(queue: Queue) -> Span:
-    """Where all slots of a register start and end in its chunk."""
+    """The bytes of all slots of a register in its chunk."""
     assert queue.kind is not None, "what lies in a chunk has a type"
     frames = queue.slots // queue.parts
     last = (frames - 1) * queue.stride + (queue.parts - 1) * queue.step
@@ -167,7 +167,7 @@ class _Roots:
 
 
 class _Variables:
-    """Where variables lie, which share no bytes with each other."""
+    """The bytes of variables, which share none with each other."""
 
     def __init__(self, image: ProgramImage):
         self._spans: dict[str, list[Span]] = {}

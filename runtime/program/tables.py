@@ -37,12 +37,13 @@ CACHE_LINE = 8
 """Words in a cache line."""
 
 ACTOR_WORDS = 4
-"""What workers keep for an actor: acts, whether in the ring, next condition, phase."""
+"""Words of an actor: acts, whether it is in the ring, next condition, phase."""
 
 
 class Layout(NamedTuple):
     """
-    What workers only read. `x_start[i]` to `x_start[i + 1]` are the entries of i in x.
+    The tables that workers only read. `x_start[i]` to `x_start[i + 1]` are the entries
+    of i in x.
 
     A condition of an actor holds if `counter[watched] + credits - counter[own] > 0`.
     """
@@ -128,8 +129,8 @@ class Tables:
     A checked program and the flat tables that the compiled executor runs.
 
     `callbacks` are the Python kernels that calls refer to by address, `lent` are the
-    registers that lie elsewhere in a run of one act. Raises PenstockError if the
-    program is not sound.
+    registers that are bound to the caller's arrays in a run of one act. Raises
+    PenstockError if the program is not sound.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Tables:
         self.actors = tuple(actors)
         self._lent = {x.register: x for x in lent}
         self.lent_words: list[tuple[int, Lent]] = []
-        """The words of argument rows that are addresses of registers that are lent."""
+        """The words of argument rows that are addresses of bound registers."""
         self.callbacks = {callback.address: callback for callback in callbacks}
         for register in self.registers:
             self._check_register(register)
@@ -157,14 +158,14 @@ class Tables:
         """Every (register, reader), in the order of the actors and of their reads."""
         self.edges += [(r, CALLER) for r, x in enumerate(self.registers) if x.is_taken]
         self.turns = turns_of(self.registers, self.actors, self.edges)
-        """How often each actor acts in a turn, after which all rounds have ended."""
+        """The repetition vector: acts of each actor in an iteration."""
         self.needs_dataflow = any(
             register.producer == CALLER or register.is_taken or register.parts > 1
             for register in self.registers
         ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
         """Whether only the dynamic dataflow scheduler runs it."""
         self.assigns = any(actor.assigns for actor in self.actors)
-        """Whether some actor writes a variable, so that turns end as a whole."""
+        """Whether some actor writes a variable, so that iterations end as a whole."""
         self.is_dynamic = any(actor.kind in DYNAMIC for actor in self.actors)
         """Whether numbers say how often actors act, so that only a stream runs it."""
         self.workers = 1 + max((actor.worker for actor in self.actors), default=0)
@@ -194,19 +195,19 @@ class Tables:
     """In place of which counters others see something else."""
 
     def seen(self, counter: int) -> int:
-        """Where others than its owner see a counter."""
+        """The index at which others than its owner see a counter."""
         return counter
 
     def produced_at(self, register: int) -> int:
-        """Where the producer of a register counts."""
+        """The index of the counter of the producer of a register."""
         return register * self._spacing
 
     def consumed_at(self, edge: int) -> int:
-        """Where a reader counts, given its place in `edges`."""
+        """The index of the counter of a reader, given its place in `edges`."""
         return (len(self.registers) + edge) * self._spacing
 
     def ended_at(self, register: int) -> int:
-        """Where the producer of a register says that there will be no more pieces."""
+        """The index of the word that says that a register gets no more pieces."""
         return self.consumed_at(len(self.edges) + register)
 
     def counters(self) -> Words:
@@ -217,7 +218,7 @@ class Tables:
         return counters
 
     def waits(self, counters: Words) -> dict[int, list[str]]:
-        """For each actor that cannot act what it waits for, and for whom."""
+        """The waits of each actor that cannot act, with the actor it waits for."""
         missing: dict[int, list[str]] = defaultdict(list)
         for edge, (index, reader) in enumerate(self.edges):
             register = self.registers[index]
@@ -240,7 +241,7 @@ class Tables:
 
     def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
         """
-        A line for each actor that cannot act though it has `done` fewer turns than
+        A line for each actor that cannot act though it has `done` fewer iterations than
         `acts`.
         """
         return [
@@ -447,8 +448,8 @@ def turns_of(
     edges: Sequence[tuple[int, int]],
 ) -> list[int]:
     """
-    How often each actor acts in a turn. Raises PenstockError if there is none, as two
-    actors hand on pieces at rates that do not suit each other.
+    The repetition vector: acts of each actor in an iteration. Raises PenstockError if
+    there is none, as the rates of two actors do not suit each other.
     """
     if not any(actor.every for actor in actors):
         return [1] * len(actors)
@@ -481,7 +482,7 @@ def turns_of(
 
 
 def columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:
-    """Where each row's entries start, then the entries one column at a time."""
+    """The start of each row's entries, then the entries one column at a time."""
     start = np.zeros(len(rows) + 1, np.int64)
     start[1:] = np.cumsum([len(row) for row in rows])
     entries = [entry for row in rows for entry in row]
