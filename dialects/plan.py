@@ -363,7 +363,7 @@ def kind_of_tasks(op: type[Operation]) -> str:
 
 
 class Ports(NamedTuple):
-    """The operands of a task by what they are for."""
+    """The operands of a task by use."""
 
     ins: Sequence[SSAValue]
     outs: Sequence[SSAValue]
@@ -384,12 +384,11 @@ def segments_of(ports: Ports) -> DenseArrayBase:
 class TaskOp(IRDLOperation):
     """
     One op on one device. It either has results (before there are registers) or writes
-    the registers `outs`; the arguments of its body are the tensors it reads and those
-    that the body yields are what it writes. It acts after what it `waits` for and
-    before what it `signals`. `order` is its place among the tasks of its stream. The
-    tasks of one `chain` are all on one stream. In a plan of several jobs it says its
-    `job`. One whose act may end in an error says that it `can_fail`, as it has to if
-    its op can.
+    the registers `outs`; the arguments of its body are the tensors it reads, and the
+    body yields those it writes. It acts after the registers it `waits` for and before
+    those it `signals`. `order` is its place among the tasks of its stream. The tasks of
+    one `chain` are all on one stream. In a plan of several jobs it says its `job`. One
+    whose act may end in an error says that it `can_fail`, as it has to if its op can.
 
     ```mlir
     plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
@@ -485,7 +484,7 @@ class TaskOp(IRDLOperation):
 
     @property
     def ports(self) -> Ports:
-        """All operands by what they are for. To ask for each alone takes far longer."""
+        """All operands by use. To ask for each alone takes far longer."""
         segments = self.properties["operandSegmentSizes"]
         assert isinstance(segments, DenseArrayBase), "checked by the verifier"
         ins, outs, waits, _ = SEGMENTS.unpack(segments.data.data)
@@ -543,7 +542,7 @@ class TaskOp(IRDLOperation):
 def verify_payloads(
     what: str, outside: Sequence[SSAValue], inside: Sequence[Attribute]
 ) -> None:
-    """Raise `VerifyException` unless a task's body fits what it reads or writes."""
+    """Raise `VerifyException` unless a task's body fits its registers."""
     types = [
         type.payload if isinstance(type := value.type, DataType) else type
         for value in outside

@@ -64,9 +64,7 @@ class BroadcastAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class PartialAttr(ParametrizedAttribute):
-    """
-    The tensor is the sum of what the devices hold.
-    """
+    """The tensor is the sum of the parts on the devices."""
 
     name = "job.partial"
 

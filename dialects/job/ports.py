@@ -43,13 +43,13 @@ I64List = DenseArrayBase.constr(i64)
 
 
 def verify_name(what: str, name: StringAttr) -> None:
-    """Raise `VerifyException` if what is known by a name has none."""
+    """Raise `VerifyException` if a name is empty."""
     if not name.data:
         raise VerifyException(f"a {what} needs a name, got an empty one")
 
 
 def verify_whole(op: Operation) -> None:
-    """Raise `VerifyException` if an output asks for a layout of what it reads."""
+    """Raise `VerifyException` if an output names a layout."""
     for key in ("operand_sbp", "sbp"):
         if key in op.attributes:
             raise VerifyException(f"an output is whole on the host, and takes no {key}")
@@ -126,7 +126,7 @@ class VariableOp(IRDLOperation):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents of what the op makes."""
+        """The extents of the op's result."""
         type = self.result.type
         assert isa(type, TensorType), "checked by the constraint"
         return type.get_shape()
@@ -139,7 +139,7 @@ class VariableOp(IRDLOperation):
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where this, or what it is made of, lies in the whole."""
+        """The place of this, or of its source, in the whole."""
         shape = self.shape if self.winograd is None else self.winograd.get_values()
         return place_in_whole(self.offsets, shape)
 

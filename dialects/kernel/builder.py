@@ -83,7 +83,7 @@ class KernelBuilder:
     def constant(self, value: float, type: Attribute) -> SSAValue:
         """A number of a float, integer, boolean or index type."""
         if isinstance(type, AnyFloat):
-            # What will be computed in 32 bits has all of the number's.
+            # A number that is computed in f32 has all of the number's.
             number = FloatAttr(float(value), f32 if is_half(type) else type)
             properties = {"value": number}
             return self.insert(

@@ -84,8 +84,8 @@ class KernelOp(IRDLOperation):
     tells those who measure it of which op it is made, and the `bytes` and `flops` of
     that. The attribute `panels`, if there is one, has for each argument the order in
     which its elements lie (`#launch.panels`), or `unit` for the usual one. With the
-    attribute `source`, a text in the form that the target asks for, this is what is
-    compiled, and the body says what it computes.
+    attribute `source`, a text in the form that the target asks for, this text is
+    compiled, and the body is its meaning.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -431,7 +431,7 @@ class ActorOp(IRDLOperation):
     kernel may read of its results.
 
     A piece of a register may last for n acts, `every` n: it is there before the first
-    of them, and handed on after the last. A *round* are the acts for one piece that is
+    of them, and produced after the last. A *round* are the acts for one piece that is
     written, in the first of which steps `when = "first"` are done, those `when =
     "rest"` in the others.
 

@@ -74,9 +74,9 @@ class ChunkOp(IRDLOperation):
     """
     Memory that is allocated once, when the program is loaded.
 
-    The optional attribute `memory` reports what it holds, in bytes: its `variables`,
-    and for everything else the `peak` it takes, the `bound` that no layout of it can
-    stay below, and the `sum` that it would take side by side.
+    The optional attribute `memory` reports its use, in bytes: its `variables`, and for
+    everything else the `peak` it takes, the `bound` that no layout of it can stay
+    below, and the `sum` that it would take side by side.
 
     ```mlir
     launch.chunk @c0 on <0, host> size 983040
@@ -264,8 +264,8 @@ class ControlOp(IRDLOperation):
 class VariableOp(IRDLOperation):
     """
     Data that is written once, when the program is loaded: by an initialiser (or just
-    this `part` of what it gives, from these places on, for a tensor of this shape), or
-    as it is given. With `panels` its elements lie in that order; only kernels read it,
+    this `part` of its values, from these places on, for a tensor of this shape), or as
+    it is given. With `panels` its elements lie in that order; only kernels read it,
     which take them so. With `winograd` it is what `job.variable` says there.
 
     ```mlir
@@ -341,7 +341,7 @@ class VariableOp(IRDLOperation):
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where this, or what it is made of, lies in the whole."""
+        """The place of this, or of its source, in the whole."""
         if self.winograd is not None:
             return place_in_whole(None, self.winograd.get_values())
         return place_in_whole(self.offsets, self.type.get_shape())

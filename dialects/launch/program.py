@@ -332,8 +332,9 @@ def verify_jobs(
 
 def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
     """
-    Raise `VerifyException` if two actors of what is loaded as one are fed, or fetched,
-    by one name: of a job, or of all jobs if they hand something on to each other.
+    Raise `VerifyException` if two actors of programs that are loaded together are fed,
+    or fetched, by one name: of a job, or of all jobs if they hand something on to each
+    other.
     """
     jobs = {actor.sym_name.data: actor.job_name for actor in program.actors}
     is_linked = any(
@@ -461,7 +462,9 @@ def turns_of(
 def verify_release(
     release: ReleaseOp, actor: ActorOp, table: dict[str, Operation]
 ) -> None:
-    """Raise `VerifyException` unless what is released is an interface that is read."""
+    """
+    Raise `VerifyException` unless a released register is an interface that is read.
+    """
     name = release.register.root_reference.data
     register = table.get(name)
     is_interface = isinstance(register, RegisterOp) and register.interface is not None

@@ -114,8 +114,8 @@ class Uses(NamedTuple):
 
 def verify_view(uses: Uses, view: ViewAttr, table: Mapping[str, Operation]) -> None:
     """
-    Raise `VerifyException` unless a view of an actor is of what it reads, or of a
-    variable, and the two lie so, piece by piece in the same slots.
+    Raise `VerifyException` unless a view of an actor is of a register that it reads, or
+    of a variable, and the two lie so, piece by piece in the same slots.
     """
     name, reads, writes, rates = uses
     source, result = view.names
@@ -187,7 +187,7 @@ def verify_same_slots(
 def verify_same_stride(
     name: str, view: ViewAttr, table: Mapping[str, Operation], alignment: int
 ) -> None:
-    """Raise `VerifyException` unless all slots follow each other at equal distances."""
+    """Raise `VerifyException` unless all slots are equally far apart."""
     source, result = view.names
     below, above = table[source], table[result]
     assert isinstance(below, RegisterOp), "variables have one slot"

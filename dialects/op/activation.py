@@ -210,7 +210,7 @@ NORMAL_END = 9.5
 
 def _times_chance(k: KernelBuilder, a: SSAValue) -> SSAValue:
     """
-    A 32-bit float times the chance that a standard normal variable is below it.
+    An `f32` times the chance that a standard normal variable is below it.
 
     The difference of 1 and an error function cancels far below zero; this has small
     relative errors there, too, and is less work.

@@ -27,7 +27,7 @@ I64List = DenseArrayBase.constr(i64)
 
 
 def int_list(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
-    """A list of 64-bit integers as a property."""
+    """A list of `i64` as a property."""
     return DenseArrayBase.from_list(i64, values)
 
 

@@ -69,11 +69,11 @@ class YieldRowsOp(IRDLOperation):
 @irdl_op_definition
 class RowsOp(TensorOp):
     """
-    An op on rows (a softmax, or a normalization along the last dimension), with
-    elementwise ops that compute what it reads and that read what it computes: row by
-    row, without tensors between them. Of several row ops each reads results of the one
-    before, which nothing reads after. The first value that is yielded is made last; any
-    other one is read by the last row op.
+    An op on rows (a softmax, or a normalization along the last dimension), fused with
+    the elementwise ops before and after it: row by row, without tensors between them.
+    Of several row ops each reads results of the one before, which nothing reads after.
+    The first value that is yielded is made last; any other one is read by the last row
+    op.
 
     ```mlir
     %y, %s = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
@@ -209,9 +209,9 @@ class RowsOp(TensorOp):
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         """
-        Results are written while rows are read, at each index after what is at it has
-        been read for the last time; what elementwise ops read after the first op on
-        rows, or for what is kept after the last one, no result may lie over.
+        Results are written while rows are read, at each index after its last read. No
+        result may lie over an operand of elementwise ops after the first row op, or of
+        values that are kept after the last one.
         """
         rows = self.row_ops
         late = [self._late_arguments(row) for row in (rows[0], rows[-1])]

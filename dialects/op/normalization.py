@@ -201,7 +201,9 @@ class ScaledRowsOp(RowOp, ABC):
         row: Row,
         centered: Callable[[KernelBuilder, SSAValue], SSAValue],
     ) -> SSAValue:
-        """One over the root of the mean square of what is made of a row's elements."""
+        """
+        One over the root of the mean square of a row's elements, each transformed.
+        """
 
         def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
             value = centered(k, x)

@@ -21,8 +21,8 @@ WORDS = {"inf": float("inf"), "neg_inf": float("-inf"), "nan": float("nan")}
 @irdl_custom_directive
 class Number(CustomDirective):
     """
-    A property that is a 64-bit float, as an integer, a float, `inf`, `neg_inf` or
-    `nan`. Any value but the bits of a NaN reads back as it was.
+    An `f64` property, as an integer, a float, `inf`, `neg_inf` or `nan`. Any value but
+    the bits of a NaN reads back as it was.
     """
 
     number: AttributeVariable

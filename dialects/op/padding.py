@@ -295,7 +295,7 @@ def verify_element(value: float, type: TensorType) -> None:
     if isinstance(element, AnyFloat):
         fits = _fits_float(value, element)
     else:
-        # The highest integer of 64 bits is no float: the number after it is one.
+        # The highest i64 is no float: the number after it is one.
         end = float(highest(element) + 1)
         fits = lowest(element) <= value < end and value.is_integer()
     if not fits:

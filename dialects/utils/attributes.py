@@ -46,7 +46,7 @@ The reports of passes on a plan, and, where it is merged, on the plans of its `j
 @dataclass(frozen=True, init=False)
 class KnownAttributes(OpTrait):
     """
-    An op has no discardable attributes but these, what the same trait of its base
+    An op has no discardable attributes but these, those that the same trait of its base
     classes names, and those with a dialect's prefix.
     """
 

@@ -116,7 +116,9 @@ def definition_of(cls: type) -> Place | None:
 
 
 def told(error: BaseException) -> str:
-    """Say what an exception is, and through which line of a plug-in it came last."""
+    """
+    The text of an exception, with the line of a plug-in that it came through last.
+    """
     text = f"{type(error).__name__}: {error}"
     place = user_place(error)
     return text if place is None else f"{text} ({place.file}:{place.line})"
@@ -132,9 +134,9 @@ class LocatedPassFailure(PassFailedException):
     """
     A pass cannot go on because of the given operations.
 
-    Each pair is an operation and what is wrong with it. A driver prints one
-    `file:line:col: error: pass-name: message` per pair, so a pass should gather all
-    that is wrong before it raises.
+    Each pair is an operation and a message. A driver prints one `file:line:col: error:
+    pass-name: message` per pair, so a pass should gather all that is wrong before it
+    raises.
     """
 
     complaints: tuple[Finding, ...]

@@ -2,9 +2,9 @@
 Half precision: tensors hold `f16` and `bf16`, kernels compute in `f32`.
 
 Bodies are built with the element types of tensors. Then each number that is loaded from
-memory is extended to `f32`, all that follows is computed there, and what is stored is
-rounded once. Only where numbers are cut on purpose (`arith.truncf`, which a cast is)
-nothing of what is lost comes back.
+memory is extended to `f32`, all ops are computed there, and results are rounded once
+when they are stored. Only where numbers are rounded on purpose (`arith.truncf`, which a
+cast is) the lost bits do not come back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_half(type: Attribute) -> bool:
 
 
 def compute_in_f32(body: Region) -> None:
-    """Let all scalars of a kernel's body be of 32 bits that were floats of 16."""
+    """Make `f32` of all `f16` and `bf16` scalars of a kernel's body."""
     for op in list(body.walk()):
         for region in op.regions:
             for block in region.blocks:

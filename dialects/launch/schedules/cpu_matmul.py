@@ -24,7 +24,7 @@ FORMS = ("inner", "outer", "upright")
 MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
-"""The elements of a panel; of 64 bits they take 256 KiB."""
+"""The most elements of a panel; in `f64` they take 256 KiB."""
 SIDE = 16
 """The rows of AMX tile registers, and their groups of four or accumulators."""
 QUAD = 4
@@ -65,8 +65,8 @@ class ContractionAttr(ParametrizedAttribute):
     With `quads` it is an int8 matmul with `i32` accumulators, and vectors have L groups
     of four terms of a column. A group of `a` and one of each column are multiplied and
     added at once. Rows are copied (`reuse`), and columns packed or in panels. With
-    `matrices` that is done in registers of 16 rows and 16 quads, one or two of which a
-    tile has down and across.
+    `matrices` that is done in AMX tile registers of 16 rows of 16 groups, one or two of
+    which a tile has down and across.
 
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>

@@ -74,7 +74,7 @@ def _known(builder: JobBuilder, value: SSAValue) -> Array | None:
 def _by_channel(
     builder: JobBuilder, value: SSAValue, conv: Conv2dOp
 ) -> NDArray[np.float64] | None:
-    """A number of 64 bits for each out channel of a convolution of floats."""
+    """An `f64` for each out channel of a convolution of floats."""
     type, array = tensor_type(conv.result), _known(builder, value)
     if array is None or not isinstance(type.element_type, AnyFloat):
         return None

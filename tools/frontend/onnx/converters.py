@@ -240,8 +240,8 @@ def clip(node: Node) -> None:
 
 def power(node: Node) -> None:
     """
-    A power, whose exponent may be of another type. Integers go through 64-bit floats,
-    which hold them exactly up to 2^53.
+    A power, whose exponent may be of another type. Integers go through `f64`, which
+    hold them exactly up to 2^53.
     """
     base, exponent = node.tensors()
     element = tensor_type(base).element_type

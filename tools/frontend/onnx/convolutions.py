@@ -47,8 +47,8 @@ def convolved(
     ops: Ops, x: Value, weights: Value, bias: Value | None, steps: Steps, groups: int
 ) -> Value:
     """
-    A convolution over any number of axes, made of those of images. That of bytes has
-    sums of 32 bits.
+    A convolution over any number of axes, made of those of images. The sums of an int8
+    convolution are `i32`.
     """
     rank = len(steps.strides)
     if rank == 2:

@@ -1,8 +1,8 @@
 """
 Int8 matmuls and convolutions of operands that `DequantizeLinear` makes.
 
-The bytes are multiplied, and the `i32` sums then scaled. That is what the product of
-the floats is, rounded less often.
+The bytes are multiplied, and the `i32` sums then scaled: this equals the product of the
+floats, rounded less often.
 """
 
 from __future__ import annotations

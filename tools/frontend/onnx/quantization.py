@@ -2,7 +2,7 @@
 Converters of quantized ops, on numbers `(q - zero_point) * scale` of integers `q`.
 
 Scales and zero points are one number, one for each place along an axis, or one for each
-block of these. Integers are multiplied as such, with sums of 32 bits.
+block of these. Integers are multiplied as such, with `i32` sums.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def dynamic_quantize(node: Node) -> None:
 
 def centred(ops: Ops, value: Value, zero: Value | None, axis: int) -> Value:
     """
-    Integers of 32 bits less their zero point, of which there may be one for each place
-    along an axis.
+    `i32` integers less their zero point, of which there may be one for each place along
+    an axis.
     """
     wide = ops.cast(value, i32)
     if zero is None:
@@ -242,9 +242,9 @@ def convolution(
 ) -> Value:
     """
     A convolution as the attributes of a node say, of integers less their zero points;
-    the bias is of 32 bits.
+    the bias is `i32`.
 
-    Where bytes can be convolved as they are, what the zero point of the image adds to
+    Where bytes can be convolved as they are, the share of the image's zero point in
     each sum follows from the weights.
     """
     ops, groups = node.ops, node.int("group", 1)
