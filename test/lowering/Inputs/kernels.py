@@ -74,10 +74,26 @@ class Greedy(Alternative):
         yield Variant(apply)
 
 
+class Checked(Alternative):
+    """Has a source of its own, which may return any code."""
+
+    name = "acme-checked"
+    ops = ("acme.checked",)
+    priority = 1
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        """The one that there is."""
+
+        def apply(kernel: KernelOp) -> None:
+            kernel.attributes["source"] = StringAttr("int kernel(void);")
+
+        yield Variant(apply)
+
+
 def has_one(request: Request) -> bool:
     """Whether all arguments have one element."""
     return all(type.get_shape() == (1,) for type in request.kernel.arguments)
 
 
-for alternative in (Swish(), Modelled(), Broken(), Greedy()):
+for alternative in (Swish(), Modelled(), Broken(), Greedy(), Checked()):
     register_alternative(alternative)

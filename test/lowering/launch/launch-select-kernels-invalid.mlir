@@ -17,7 +17,7 @@
 // NO-PARTS: plan-write-times: parts must be at least 1, got 0
 
 // All kernels are told that nothing can compute, each with what refuses it.
-// expected-error@+1 {{launch-select-kernels: kernel @first (acme.x) for abacus, f32, i64: nothing computes it: acme-beads moves no beads; acme-broken is for cpu; acme-greedy is for cpu; acme-modelled is for cpu; acme-swish is for cpu; cublas is for cuda; cudnn is for cuda; loops is for cpu; rules is for cpu, cuda; tiles is for cpu}}
+// expected-error@+1 {{launch-select-kernels: kernel @first (acme.x) for abacus, f32, i64: nothing computes it: acme-beads moves no beads; acme-broken is for cpu; acme-checked is for cpu; acme-greedy is for cpu; acme-modelled is for cpu; acme-swish is for cpu; cublas is for cuda; cudnn is for cuda; loops is for cpu; rules is for cpu, cuda; tiles is for cpu}}
 launch.kernel @first target "abacus" (%a: memref<4xf32>, %b: memref<4xi64>) attributes {cost = {bytes = 1, flops = 2, op = "acme.x"}} {
 }
 // expected-error@+1 {{launch-select-kernels: kernel @second for abacus, f32: nothing computes it}}

@@ -21,7 +21,7 @@ launch.kernel @swish target "cpu" (%x: memref<4xf32>) attributes {cost = {bytes 
 // It may refuse a kernel in its own words, and is asked only for the ops that it is for.
 // CHECK-LABEL: launch.kernel @one
 // CHECK-SAME:  selected = "rules: nothing else is offered"
-// CHECK-SAME:  refused = ["acme-broken: is for acme.broken", "acme-greedy: is for acme.greedy", "acme-modelled: is for acme.modelled", "acme-swish: one element is not worth it",
+// CHECK-SAME:  refused = ["acme-broken: is for acme.broken", "acme-checked: is for acme.checked", "acme-greedy: is for acme.greedy", "acme-modelled: is for acme.modelled", "acme-swish: one element is not worth it",
 launch.kernel @one target "cpu" (%x: memref<1xf32>) attributes {cost = {bytes = 1, flops = 2, op = "acme.swish"}} {
 }
 
@@ -36,4 +36,29 @@ launch.kernel @modelled target "cpu" (%x: memref<4xf32>) attributes {cost = {byt
 // CHECK-LABEL: launch.kernel @doubles
 // CHECK-SAME:  "acme-modelled: is for f32"
 launch.kernel @doubles target "cpu" (%x: memref<4xf64>) attributes {cost = {bytes = 1, flops = 2, op = "acme.modelled"}} {
+}
+
+// An actor whose kernel has got a source can fail from then on, and says so; others do not.
+// CHECK-LABEL: launch.program @failing
+// CHECK:         launch.kernel @checked {{.*}} source = "int kernel(void);"
+// CHECK:         launch.actor @a on <0, cpu:0> stream 0 can_fail reads [] writes [@x] {
+// CHECK:         launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+launch.program @failing rank 0 {
+  launch.chunk @c0 on <0, host> size 128
+  launch.register @x in @c0 at 0 slots 1 : memref<4xf32>
+  launch.register @y in @c0 at 64 slots 1 : memref<4xf32>
+  launch.kernel @checked target "cpu" (%x: memref<4xf32>) attributes {cost = {bytes = 1, flops = 2, op = "acme.checked"}} {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%x : memref<4xf32>)
+  }
+  launch.kernel @plain target "cpu" (%x: memref<4xf32>) attributes {cost = {bytes = 1, flops = 2, op = "acme.plain"}} {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%x : memref<4xf32>)
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.call @checked [@x]
+  }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @plain [@y]
+  }
 }

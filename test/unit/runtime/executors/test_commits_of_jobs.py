@@ -132,6 +132,41 @@ def agree(state: Mapping[str, Array], number: int | None) -> None:
     np.testing.assert_array_equal(state["b"], wanted[GOOD])
 
 
+IN_A_ROW = """
+job.job @train placement <cuda, [0:0]> {
+  %a = job.variable "a" init <zeros> : tensor<4xf32>
+  %n = job.input "n" : tensor<4xf32>
+  %i = job.input "i" : tensor<4xi64>
+  %j = job.input "j" : tensor<4xi64>
+  %g = op.gather %n[%i] axis 0 : tensor<4xf32>, tensor<4xi64> -> tensor<4xf32>
+  %h = op.gather %g[%j] axis 0 : tensor<4xf32>, tensor<4xi64> -> tensor<4xf32>
+  job.assign %h to %a : tensor<4xf32>
+}
+"""
+"""The plan only lets a commit wait for `h`, which comes after `g`."""
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_a_commit_waits_for_all_units_of_a_device_that_are_checked(
+    captures: bool, monkeypatch: pytest.MonkeyPatch
+):
+    driver = RecordedDriver(captures=captures)
+    monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
+    with opened(IN_A_ROW) as session:
+        program = session.executor.program
+        tables = program.tables
+        (commit,) = (actor for actor in tables.actors if actor.commits)
+        waits = [tables.registers[number].name for number in commit.reads]
+        units = ["graph g..h"] if captures else ["g", "h"]
+        assert [x for x in waits if "checked" in x] == [f"{x}, checked" for x in units]
+        for i, j in ((BAD, GOOD), (GOOD, BAD)):
+            with pytest.raises(TaskError, match="out of range"):
+                session.run({"n": numbers(1), "i": i, "j": j})
+            assert not read_variables(program)["a"].any()
+        session.run({"n": numbers(1), "i": GOOD, "j": GOOD})
+        assert read_variables(program)["a"].tolist() == numbers(1).tolist()
+
+
 @kinds
 def test_a_piece_that_fails_leaves_all_variables(kind: str):
     with session_of(kind) as session:

@@ -13,6 +13,7 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor
 from penstock.runtime.errors import TaskError, WatchdogError
+from penstock.runtime.loading.variables import read_variables
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.jobs import Job
@@ -288,6 +289,37 @@ def test_error_in_one_job_leaves_others_and_its_variable_alone(session: Session)
     # What failed has assigned nothing.
     assert futures[2].result(300).tolist() == [7, 4, 3]
     assert session.call(Job(whole)).tolist() == [13, 7, 5]
+
+
+def advance(x: Row, by: Annotated[Tensor, (3,), "i32"]) -> Any:
+    """Adds to two variables; one waits for a quotient, which may fail."""
+    first, second = (penstock.variable(name, (3,)) for name in ("first", "second"))
+    quotient = penstock.ops.div(np.array([6, 6, 6], np.int32), by)
+    penstock.assign(first, first + x)
+    penstock.assign(second, second + x + 0 * penstock.ops.cast(quotient, "f32"))
+    return first
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_closing_lets_the_call_that_assigns_end_and_cancels_those_behind_it(
+    threads: int, *, fails: bool, hold: Hold
+):
+    begun, gate = hold("advance")
+    session, job = Session(threads=threads), Job(advance)
+    one = np.array([1, 1, 1], np.int32)
+    running = session.submit(job, row(1, 2, 3), one - fails)
+    waiting = [session.submit(job, row(9, 9, 9), one) for _ in range(20)]
+    assert begun.wait(300)
+    waiting[-1].add_done_callback(lambda _: gate.set())
+    session.close(cancel=True)
+    assert all(future.cancelled() for future in waiting)
+    assert isinstance(running.exception(0), TaskError) == fails
+    found = read_variables(session.variables)
+    wanted = [0, 0, 0] if fails else [1, 2, 3]
+    assert found["first"].tolist() == found["second"].tolist() == wanted
+    with pytest.raises(PenstockError, match="closed"):
+        session.submit(job, row(1, 1, 1), one)
 
 
 def test_callback_may_use_what_calls_that_wait_use(session: Session, hold: Hold):
