@@ -60,21 +60,23 @@ __all__ = [
 
 class Session(Closing):
     """
-    A compiled model, ready to run. Close it after use. The model's module becomes the
-    launch program.
+    A compiled model, ready to run: one executable, loaded. Close it after use. The
+    model's module becomes the launch program. `OnnxSession`, and the session of jobs in
+    Python, run several of these.
 
-    `device` is the kind of device that jobs run on, if not where they say; `threads` is
-    the number of workers and compute streams of the processor; `engine` is `actors`,
-    `sequential` for the reference executor, or `sim` for a virtual clock.
-    `simulate_ranks` runs what is meant for
-    several processes in this one; `show_progress` shows on a terminal how many kernels
-    are compiled. Several jobs, or plans, become one program, in which they share
-    variables, memory, and inputs and outputs of one name; each is run by its name, at
-    the same time as others if they share nothing, and `strategy` says which of them use
-    the same memory in turn (`plan-merge-jobs`). With `model_jobs` the program has jobs
-    that initialise, load and save all variables. Raises `Rejected` if the module
-    holds nothing to run, or something beside a program, or cannot be compiled, another
-    PenstockError if it cannot be loaded.
+    `options` has all that the model is compiled for, each of which may be given by
+    keyword, too. `device` is the kind of device that jobs run on, if not where they
+    say; `threads` is the number of workers and compute streams of the CPU;
+    `simulate_ranks` runs what is meant for several processes in this one. `engine` is
+    `actors`, `sequential` for the reference executor, or `sim` for a virtual clock;
+    `show_progress` shows on a terminal how many kernels are compiled. Several jobs, or
+    plans, become one program, in which they share variables, memory, and inputs and
+    outputs of one name; each is run by its name, at the same time as others if they
+    share nothing, and `strategy` says which of them use the same memory in turn
+    (`plan-merge-jobs`). With `model_jobs` the program has jobs that initialise, load
+    and save all variables. Raises `Rejected` if the module holds nothing to run, or
+    something beside a program, or cannot be compiled, another PenstockError if it
+    cannot be loaded, TypeError for an unknown keyword.
 
     With `allow_winograd` convolutions may be done with fewer products and less exact,
     as `op-use-winograd` says; neither `variables` nor `model_jobs` go with that.
