@@ -12,7 +12,8 @@ from benchmarks.report import Section, Table
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.pass_timing import PassTimes
-from penstock.tools.session.session import Model, kernel_sources, program_of
+from penstock.tools.session.kernel_sources import kernel_sources
+from penstock.tools.session.session import Model, program_of
 
 TEXT = """\
 Milliseconds of each step that takes generated jobs (elementwise, matrix, normalising,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.runtime.options import ENGINES, Closing, check_name
 from penstock.tools.driver.errors import reading
-from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.loading import load
 from penstock.tools.session.model import (
     KERNELS,
@@ -51,7 +50,6 @@ __all__ = [
     "CompileOptions",
     "Model",
     "Session",
-    "kernel_sources",
     "lower",
     "program_of",
     "read_model",

@@ -19,8 +19,9 @@ from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.program.executable import image_from_json
 from penstock.runtime.testing.fault_injection import KernelFault, inject
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.program_export import image_of
-from penstock.tools.session.session import Model, Session, kernel_sources
+from penstock.tools.session.session import Model, Session
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
 

@@ -18,8 +18,8 @@ from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram
 from penstock.runtime.program.io_binding import lendings_of
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.program_export import image_of
-from penstock.tools.session.session import kernel_sources
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 

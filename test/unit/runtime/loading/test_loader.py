@@ -22,7 +22,7 @@ from penstock.runtime.loading.memory import PAGE, allocation_count
 from penstock.runtime.program.executable import Kernel
 from penstock.runtime.program.tables import Argument, Call
 from penstock.tools.driver.compiler import installed_compiler
-from penstock.tools.session.session import kernel_sources
+from penstock.tools.session.kernel_sources import kernel_sources
 
 DOUBLE = """
   launch.kernel @double target "cpu" (%x: memref<4xf32>, %y: memref<4xf32>) {

@@ -31,8 +31,9 @@ from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_ker
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.reports.cuda_targets import disassembled
+from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.options import CompileOptions
-from penstock.tools.session.session import Model, kernel_sources, lower, program_of
+from penstock.tools.session.session import Model, lower, program_of
 
 pytestmark = pytest.mark.slow
 
