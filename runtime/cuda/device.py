@@ -1,8 +1,8 @@
 """
-CUDA as a device of the executor, on cards or in what stands in for them.
+CUDA as a device of the executor, on GPUs or on doubles of them.
 
 A chunk is one allocation on its device; those of the host that are copied to or from a
-device are pinned. All else happens when a program is wired: its actors get streams,
+device are pinned. The rest happens when a program is wired: its actors get streams,
 events and graphs (`penstock.runtime.cuda.program`), and waiters where the host has to
 wait for a device (`penstock.runtime.cuda.host_actors`).
 """
@@ -60,7 +60,7 @@ def open_cuda() -> Cuda:
 
 
 def device_name(driver: Driver) -> str:
-    """What the first device of a driver is called, and what libraries it is for."""
+    """The name of the first device of a driver, and the libraries for it."""
     describe: Callable[[], str] | None = getattr(driver, "describe", None)
     return "a device that only stands in for one" if describe is None else describe()
 
@@ -126,7 +126,7 @@ def _free(
     driver: Driver, number: int, function: Callable[[int], None], address: int
 ) -> None:
     """Give back a chunk when nothing uses it any more."""
-    # What was on a device that is lost went with it.
+    # The memory of a device that is lost went with it.
     with suppress(CudaError):
         driver.use(number)
         driver.synchronize()
@@ -148,7 +148,7 @@ class Cuda:
         self.is_simulated = driver.is_simulated
         self._works: list[Work] = []
         self._streams: dict[int, Handle] = {}
-        """Device: the stream of what is moved while no program runs."""
+        """Device: the stream of copies while no program runs."""
         self._lock = threading.Lock()
 
     def allocate(self, size: int, number: int = 0) -> CudaChunk:
@@ -216,11 +216,11 @@ class Cuda:
     # Programs
 
     def call(self, kernel: Kernel, source: str, args: Sequence[Argument]) -> Call:
-        """What stands for the launch of a kernel until the program is wired."""
+        """The placeholder of the launch of a kernel until the program is wired."""
         return self._stand_in(Launching(kernel, source), args)
 
     def copy(self, size: int, source: Argument, target: Argument) -> Call:
-        """What stands for a copy until the program is wired."""
+        """The placeholder of a copy until the program is wired."""
         return self._stand_in(Copying(size), (source, target))
 
     def _stand_in(self, work: Work, args: Sequence[Argument]) -> Call:
@@ -239,8 +239,8 @@ class Cuda:
         worker: int,
     ) -> Wired:
         """
-        The program with calls in place of what stands for them. Those that ask devices
-        are made on one worker; waiters have those after it.
+        The program with calls in place of their placeholders. Launches are made on one
+        worker; waiters have those after it.
         """
         if not any(places):
             return Wired(registers, actors)

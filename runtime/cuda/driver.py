@@ -1,5 +1,5 @@
 """
-What the runtime asks of CUDA, and what it is told of kernels.
+The protocol of a CUDA driver: memory, streams, events, launches, graphs.
 
 Streams, events, functions and graphs are handles that only their driver understands.
 There are three drivers: `driver_real` on a card, `driver_simulated` in Numba's
@@ -31,7 +31,7 @@ class CudaError(PenstockError):
 
 
 class CaptureError(CudaError):
-    """A driver cannot make a graph of what was captured."""
+    """A driver cannot make a graph of a capture."""
 
 
 class Function(NamedTuple):
@@ -77,8 +77,8 @@ class Span(NamedTuple):
 
 class Driver(Protocol):
     """
-    CUDA. Whatever fails raises CudaError, or OutOfMemory. All but `synchronize...`
-    return before what they ask for is done.
+    A CUDA driver. Failures raise CudaError, or OutOfMemory. All methods but
+    `synchronize...` return before their work on the device is done.
     """
 
     is_simulated: bool
@@ -88,7 +88,7 @@ class Driver(Protocol):
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         ...
 
     def open(self, device: int) -> None:
@@ -144,11 +144,11 @@ class Driver(Protocol):
         ...
 
     def wait(self, stream: Handle, event: Handle) -> None:
-        """Let all that follows on a stream come after what an event stands for now."""
+        """Let later work on a stream wait for the work that an event now marks."""
         ...
 
     def synchronize_event(self, event: Handle) -> None:
-        """Wait, without the GIL, for what an event stands for."""
+        """Wait, without the GIL, for the work that an event marks."""
         ...
 
     def synchronize_stream(self, stream: Handle) -> None:
@@ -177,21 +177,21 @@ class Driver(Protocol):
         self, function: Function, words: Sequence[int], spans: Sequence[Span]
     ) -> Launch:
         """
-        A launch with addresses as arguments. `spans` say of each what bytes it is of,
-        and whether these may be written.
+        A launch with addresses as arguments. `spans` give the bytes of each, and
+        whether these may be written.
         """
         ...
 
     # Graphs
 
     def begin_capture(self, stream: Handle) -> None:
-        """Note what a stream, and those that wait for it, are asked for, only."""
+        """Capture the work of a stream, and of those that wait for it, undone."""
         ...
 
     def end_capture(self, stream: Handle) -> Handle:
         """
-        The graph of what was captured, ready to be launched. Raises CaptureError if
-        there can be none; nothing is captured any more in any case.
+        The graph of a capture, ready to be launched. Raises CaptureError if there can
+        be none; the capture has ended in any case.
         """
         ...
 

@@ -2,8 +2,8 @@
 CUDA on a card, by way of `cuda.bindings`: the one module that imports its driver.
 
 Each device has its primary context, which is shared with other libraries of the
-process. It is lost when a kernel breaks something; `open` makes it anew then, and what
-was on it is gone.
+process. It is lost when a kernel breaks something; `open` makes it anew then, without
+its memory.
 """
 
 # cuda.bindings carries few types.
@@ -69,7 +69,7 @@ def _bindings() -> Any:
 
 class RealDriver:
     """
-    What `Driver` says, on the CUDA devices of this machine. `api` is the module
+    The driver of the CUDA devices of this machine. `api` is the module
     `cuda.bindings.driver`. Raises CudaError if there is no device.
     """
 
@@ -109,14 +109,14 @@ class RealDriver:
     # Errors
 
     def _call(self, name: str, *args: object) -> Any:
-        """What a function of the driver returns besides its code."""
+        """The results of a function of the driver besides its code."""
         code, *found = getattr(self._api, name)(*args)
         if code:
             self._fail(name, code)
         return found[0] if found else None
 
     def _fail(self, name: str, code: Any) -> None:
-        """Raise CudaError for what a function returned."""
+        """Raise CudaError for the code that a function returned."""
         text = f"{name} failed: {self._text_of(code)}"
         device = getattr(self._chosen, "device", None)
         if code not in self._fatal or device is None:
@@ -148,7 +148,7 @@ class RealDriver:
         self.use(device)
 
     def _forget(self, device: int) -> None:
-        """Forget what was on a device that was lost."""
+        """Forget the objects of a device that was lost."""
         self._lost.discard(device)
         self._modules = {x: m for x, m in self._modules.items() if x[0] != device}
         self._kernels = {x: k for x, k in self._kernels.items() if x[0] != device}
@@ -177,7 +177,7 @@ class RealDriver:
         return int(self._call("cuDeviceGetAttribute", kind, handle))
 
     def describe(self) -> str:
-        """What the first device is called, its capability, and what its driver is."""
+        """The name of the first device, its capability, and its driver."""
         handle = self._call("cuDeviceGet", 0)
         name = self._call("cuDeviceGetName", 64, handle).split(b"\0")[0].decode()
         self.open(0)
@@ -243,13 +243,13 @@ class RealDriver:
             self._fail("cuEventRecord", code)
 
     def wait(self, stream: Handle, event: Handle) -> None:
-        """Let all that follows on a stream come after what an event stands for now."""
+        """Let later work on a stream wait for the work that an event now marks."""
         (code,) = self._api.cuStreamWaitEvent(stream, event, 0)
         if code:
             self._fail("cuStreamWaitEvent", code)
 
     def synchronize_event(self, event: Handle) -> None:
-        """Wait, without the GIL, for what an event stands for."""
+        """Wait, without the GIL, for the work that an event marks."""
         self._call("cuEventSynchronize", event)
 
     def synchronize_stream(self, stream: Handle) -> None:
@@ -385,7 +385,7 @@ class RealDriver:
     # Graphs
 
     def begin_capture(self, stream: Handle) -> None:
-        """Note what a stream, and those that wait for it, are asked for, only."""
+        """Capture the work of a stream, and of those that wait for it, undone."""
         modes = self._api.CUstreamCaptureMode
         mode = modes.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         try:
@@ -394,7 +394,7 @@ class RealDriver:
             raise CaptureError(str(error), is_lost=error.is_lost) from error
 
     def end_capture(self, stream: Handle) -> Handle:
-        """The graph of what was captured. Raises CaptureError if there can be none."""
+        """The graph of a capture. Raises CaptureError if there can be none."""
         try:
             graph = self._call("cuStreamEndCapture", stream)
             try:

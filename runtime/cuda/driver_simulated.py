@@ -32,11 +32,11 @@ from penstock.runtime.loading.kernel_failures import compiling
 from penstock.runtime.loading.memory import host_bytes
 
 DEVICES = 64
-"""As many as anybody asks for."""
+"""As many as needed."""
 
 
 class SimulatedDriver:
-    """What `Driver` says, in Numba's simulator; there are as many devices as needed."""
+    """The driver in Numba's simulator, with as many devices as needed."""
 
     is_simulated = True
     count = DEVICES
@@ -183,7 +183,7 @@ def _functions(source: str) -> tuple[Function, ...]:
 
 
 def _function(entry: SimulatedPhase, *, is_fallback: bool) -> Function:
-    """What is known of a phase."""
+    """The facts about a phase."""
     phase = entry.phase
     blocks, threads = simulated_geometry(phase)
     what = phase.function.__name__, entry, phase.items, threads, phase.blockwise

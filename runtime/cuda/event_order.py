@@ -1,9 +1,9 @@
 """
-Which streams wait for which events, as acts of units are asked of devices.
+The order of streams by events, as acts of units are launched on devices.
 
-Each stream is a lane. What a lane is known to come after is kept as a vector clock: the
-number of acts of each lane. So a lane waits for an event only if nothing that it has
-waited for before implies it.
+Each stream is a lane. The acts that a lane is known to come after are a vector clock:
+the number of acts of each lane. So a lane waits for an event only if nothing that it
+has waited for before implies it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Lane:
 @dataclass
 class Steps:
     """
-    The acts of a unit: on which lane, after which others. Of the last `depth` of them
-    it is known what they come after, and there is an event if somebody waits for one.
+    The acts of a unit: on which lane, after which others. Of the last `depth` of
+    them the acts before them are known, and there is an event if a lane waits for one.
     """
 
     lane: int
@@ -43,7 +43,7 @@ class Steps:
         return self.events[act % self.depth]
 
     def mark_of(self, act: int) -> tuple[int, ...]:
-        """What one of the last acts comes after."""
+        """The acts that one of the last acts comes after."""
         return self.marks[act % self.depth]
 
 
@@ -72,7 +72,7 @@ class Order:
             unit.acts, unit.marks = 0, [()] * unit.depth
 
     def begin(self, number: int) -> None:
-        """Let the lane of a unit wait for what the next act of the unit comes after."""
+        """Let the lane of a unit wait for the acts before the next act of the unit."""
         unit = self.units[number]
         known, acts = self.lanes[unit.lane].known, unit.acts
         ahead: list[tuple[int, Steps, int]] = []
@@ -112,7 +112,7 @@ class Order:
 
 
 def first_of(row: tuple[int, Steps, int]) -> int:
-    """What rows are sorted by."""
+    """The sort key of rows."""
     return row[0]
 
 

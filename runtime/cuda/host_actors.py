@@ -1,17 +1,17 @@
 """
 The registers and actors of a program whose actors on CUDA devices are driven by Python.
 
-What an actor on a device hands to the host is there only when its unit is done, so the
-*waiter* of the unit comes between: it is an actor on a worker of its own, one for each
+A result of an actor on a device is there for the host only when its unit is done, so
+the *waiter* of the unit comes between: an actor on a worker of its own, one for each
 stream. Registers that units write have a *shadow* for such readers, a control register
-of the waiter that has a piece when theirs is done; and what units read of the host is
-also read by the waiter, so that it is not overwritten before.
+of the waiter that has a piece when theirs is done. Registers of the host that units
+read are also read by the waiter, so that they are not overwritten before.
 
 Actors that became a graph act as before, but do nothing; the graph is an actor that
 comes after all of them, and has a part in their registers in the same way.
 
-An actor that commits also waits for the waiters of all units of its job that assert
-something: what comes after it must not begin if one of them has failed.
+An actor that commits also waits for the waiters of all units of its job with
+assertions: later acts must not begin if one of them has failed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from penstock.runtime.program.tables import turns_of
 
 def wire(program: CudaProgram, flow: Flow, worker: int) -> Wired:
     """
-    The program with its calls of Python. Those that ask are on one worker, waiters on
-    those after it.
+    The program with its calls of Python. Actors that launch are on one worker, waiters
+    on those after it.
     """
     wiring = _Wiring(program, flow, worker)
     for number in range(len(program.units)):
@@ -223,7 +223,7 @@ class _Wiring:
 
 
 def _reader(count: int) -> Callable[[int], list[int]]:
-    """What reads so many words at an address."""
+    """A reader of so many words at an address."""
     row = ctypes.c_int64 * count
     return lambda address: row.from_address(address)[:]
 

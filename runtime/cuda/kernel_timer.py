@@ -29,7 +29,7 @@ from penstock.runtime.observe.timing_rounds import (
 from penstock.runtime.program.executable import TensorKind
 
 LEAST_NS = 2_000_000
-"""How long a measurement takes at least, the wait at its end included."""
+"""The least time of a measurement, the wait at its end included."""
 MOST_CALLS = 1000
 
 
@@ -55,14 +55,14 @@ class DeviceArguments:
         ]
 
     def restore(self) -> None:
-        """Make arguments what they were before any kernel, and the status 0."""
+        """Restore the arguments to their first values, and the status to 0."""
         for word, value in zip(self.words, self._values, strict=False):
             self._move(word, value.ctypes.data, value.nbytes)
         self._driver.clear(self.words[-1], WORD, self.stream)
         self.wait()
 
     def results(self) -> dict[int, Array]:
-        """What has changed, by the number of the argument."""
+        """The arguments that have changed, by their numbers."""
         found: dict[int, Array] = {}
         for number, value in enumerate(self._values):
             after = np.empty_like(value)
@@ -83,7 +83,7 @@ class DeviceArguments:
             self.wait()
 
     def wait(self) -> None:
-        """Wait for all that was asked for."""
+        """Wait for all work of the stream."""
         self._driver.synchronize_stream(self.stream)
 
     def room(self, size: int) -> int:

@@ -1,10 +1,10 @@
 """
-Which actors work on CUDA devices, in which units, and which acts wait for which.
+Launch units of the actors on CUDA devices, and the acts that they wait for.
 
-A *unit* is what is asked of a device at once: what one actor does in an act, or what
-several do that become one graph. Its acts have returned long before they are done.
-Whoever has to wait for that, on the host, has an actor of its own in between, the
-*waiter* of the unit (`penstock.runtime.cuda.host_actors`).
+A *unit* is the work that is launched at once: an act of one actor, or of several that
+become one graph. Its acts return long before they are done. Actors of the host that
+have to wait for the end have an actor in between, the *waiter* of the unit
+(`penstock.runtime.cuda.host_actors`).
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Flow:
 
 def running_ahead(flow: Flow) -> list[int]:
     """
-    The actors on devices that need not wait for the end of their acts: they, and all on
-    the host that they hand something to or take something from, are of the plain kind.
+    The actors on devices that need not wait for the end of their acts: they, and all
+    their neighbours on the host, are of the plain kind.
     """
     near = flow.neighbours
     found: list[int] = []
@@ -128,8 +128,8 @@ def groups_of(flow: Flow, capturable: Collection[int]) -> list[list[int]]:
     The actors, of those that run ahead and can be captured, that may become graphs,
     each group in the order of an act.
 
-    All work on one device, once a turn, and copy nothing to or from the host; and
-    nothing that one of a group waits for waits for another one of it.
+    All work on one device, once an iteration, and copy nothing to or from the host. No
+    actor outside of a group lies on a path between two actors of it.
     """
     before, level = before_in_act(flow), [0] * len(flow.actors)
     order = order_in_act(flow)
@@ -164,7 +164,7 @@ def _is_worth_it(flow: Flow, group: Sequence[int]) -> bool:
 
 
 def edges_of(flow: Flow, units: Sequence[Unit]) -> list[tuple[Edge, ...]]:
-    """For each unit what its acts wait for: pieces, and slots that are free again."""
+    """For each unit the waits of its acts: pieces, and slots that are free again."""
     unit_of = {x: i for i, unit in enumerate(units) for x in unit.actors}
     found: list[dict[Edge, None]] = [{} for _ in units]
     readers = flow.readers

@@ -1,4 +1,4 @@
-"""What actors ask of a CUDA device in an act: launches of kernels, and copies."""
+"""The work of actors on a CUDA device in an act: launches of kernels, and copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.runtime.program.actors import Actor, Call, Slot
 from penstock.runtime.program.executable import Kernel
 
 ALIGNMENT = 16
-"""What all addresses should be multiples of, or fallbacks are launched."""
+"""Bytes that all addresses should be multiples of, or fallbacks are launched."""
 WORD = 4
 """The bytes of a status."""
 
@@ -32,7 +32,7 @@ class Launching:
 
     @property
     def label(self) -> str:
-        """What is done, for errors."""
+        """The name of the work, for errors."""
         work = self.kernel.work
         return f"kernel @{self.kernel.name}" + (f" of {work.op}" if work else "")
 
@@ -45,7 +45,7 @@ class Copying:
 
     @property
     def label(self) -> str:
-        """What is done, for errors."""
+        """The name of the work, for errors."""
         return f"a copy of {self.size} bytes"
 
 
@@ -82,8 +82,8 @@ class Step:
 
     def ask(self, words: Sequence[int], stream: Handle, room: int) -> None:
         """
-        Ask for it, given where there is room for it. Raises CudaError that says what
-        for.
+        Launch it, given the address of its scratch memory. Raises CudaError with its
+        name.
         """
         try:
             self.asking(words[self.first : self.last], stream, room)
@@ -161,7 +161,7 @@ def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function
 
 
 def copier(driver: Driver, size: int) -> Asking:
-    """What asks for copies of so many bytes."""
+    """The launcher of copies of so many bytes."""
 
     def copy(words: Sequence[int], stream: Handle, room: int) -> None:
         source, target = words
@@ -177,8 +177,8 @@ def steps_of(
     status_of: Callable[[Call], int],
 ) -> tuple[Step, ...]:
     """
-    The steps of an actor. `work_of` says what its calls are, `status_of` where the
-    assertions of each write to.
+    The steps of an actor. `work_of` gives the work of its calls, `status_of` the
+    address that the assertions of each write to.
     """
     steps: list[Step] = []
     first = 0

@@ -1,10 +1,10 @@
 """
-A program on CUDA devices: its streams, events and graphs, and what its actors call.
+A program on CUDA devices: its streams, events and graphs, and the calls of its actors.
 
-An actor on a device becomes one call, which asks the device for all that the actor does
-in an act and returns; a *waiter*, on a thread of its own, ends when that is done. Where
-several actors may become a graph, it is captured here, once for each set of addresses
-that slots make of it; where that fails, they are asked for one by one.
+An actor on a device becomes one call, which launches all work of an act and returns; a
+*waiter*, on a thread of its own, ends when that is done. Where several actors may
+become a graph, it is captured here, once for each set of addresses of their slots;
+where that fails, they are launched one by one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from penstock.runtime.loading.devices import Place
 from penstock.runtime.program.actors import Actor, Argument, Call, Fixed, Slot
 
 MOST_GRAPHS = 8
-"""How many graphs are made of the same actors at most, for different slots."""
+"""The most graphs that are made of the same actors, for different slots."""
 TURN = 8
 """From the address that stands for a graph to that of the next one."""
 NAMED = 5
-"""How many of the steps of a graph an error names."""
+"""The most steps of a graph that an error names."""
 LEAST_DEPTH = 2
-"""How many acts of a unit may be under way at least."""
+"""The least number of acts of a unit that may be under way."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Task:
 
     def ask(self, words: Sequence[int], act: int, stream: Handle, room: int) -> None:
         """
-        Ask a stream for what the actor does in an act, given its arguments and where
-        there is room for what needs some.
+        Launch an act of the actor on a stream, given its arguments and the address of
+        scratch memory.
         """
         for step in self.steps:
             if not self.length or step.is_made_in(act, self.length):
@@ -76,10 +76,10 @@ class Task:
 
 class CudaProgram:
     """
-    What the actors of a program ask of CUDA devices; `work_of` says what their calls
-    stand for. One thread at a time asks, others may wait.
+    The work of the actors of a program on CUDA devices; `work_of` gives the work of
+    their calls. One thread at a time launches, others may wait.
 
-    Raises CudaError if a device has not what is needed.
+    Raises CudaError if a device lacks memory or a feature.
     """
 
     def __init__(self, driver: Driver, flow: Flow, work_of: Callable[[Call], Work]):
@@ -104,7 +104,7 @@ class CudaProgram:
         """Stands for the first graph of a unit, those that follow for the next."""
         self.units = self._make_units()
         self.depths = [self._depth(unit) for unit in self.units]
-        """How many acts of each unit may be under way."""
+        """The number of acts of each unit that may be under way."""
         edges = edges_of(flow, self.units)
         self.lanes = [self.tasks[unit.actors[0]].lane for unit in self.units]
         """On which lane each unit is."""
@@ -168,7 +168,7 @@ class CudaProgram:
         return units
 
     def _room(self, actor: int, lane: int) -> int:
-        """Where there is room for what an actor does as part of what a lane does."""
+        """The address of scratch memory for an actor in a lane."""
         return self._rooms.address(lane, self.tasks[actor].lane)
 
     def _capturable(self) -> set[int]:
@@ -203,7 +203,7 @@ class CudaProgram:
         return Check(self._resources, device, steps, depth)
 
     def turns(self, number: int) -> int:
-        """How many graphs a unit has, each for other slots."""
+        """The number of graphs of a unit, each for other slots."""
         return len(self._graphs.get(number, ()))
 
     def _has_waiter(self, number: int) -> bool:
@@ -294,7 +294,7 @@ class CudaProgram:
             order.join(first, number)
 
     def _word(self, actor: int, argument: Argument, act: int) -> int:
-        """What an argument is in an act of an actor that acts once a turn."""
+        """The word of an argument in an act of an actor that acts once an iteration."""
         if isinstance(argument, Fixed):
             return argument.address
         register = self._flow.registers[argument.register]
@@ -326,7 +326,7 @@ class CudaProgram:
 
     def wait(self, number: int) -> None:
         """
-        Wait for the end of the next act of a unit that nobody has waited for. Raises
+        Wait for the end of the next act of a unit that was not waited for. Raises
         TaskError if an assertion, or the device, has failed.
         """
         steps, act = self._order.units[number], self._waited[number]
@@ -342,7 +342,7 @@ class CudaProgram:
             check.raise_failure(act)
 
     def _label(self, number: int) -> str:
-        """What a unit does, for errors."""
+        """The name of the work of a unit, for errors."""
         actors = self.units[number].actors
         labels = [step.label for x in actors for step in self.tasks[x].steps]
         more = len(labels) - NAMED
@@ -368,10 +368,10 @@ class CudaProgram:
             check.raise_failure(0)
 
     def reset(self) -> None:
-        """Wait for what is under way, and go back to before the first act."""
+        """Wait for work that is under way, and go back to before the first act."""
         if self._is_fresh:
             return
-        # What is wrong with a device is told by whoever uses it next.
+        # An error of the device is raised by its next use.
         with suppress(CudaError):
             for lane in self._lanes:
                 self._driver.use(lane.device)

@@ -1,4 +1,4 @@
-"""What a program has of a CUDA driver besides its chunks, and how it is given back."""
+"""The resources of a program on CUDA devices besides its chunks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Owned: TypeAlias = list[tuple[int, Handle]]
 
 @dataclass
 class Resources:
-    """What was made on devices, until it is given back."""
+    """The objects that were made on devices, until they are destroyed."""
 
     driver: Driver
     streams: Owned = field(default_factory=list[tuple[int, Handle]])
@@ -65,7 +65,7 @@ class Resources:
         return self.pinned[-1][1]
 
     def give_back(self) -> None:
-        """Wait for what is under way, then give all back; nobody sees errors."""
+        """Wait for work that is under way, then destroy all; errors are ignored."""
         driver = self.driver
         for function, handles in (
             (driver.synchronize_stream, self.streams),
@@ -86,7 +86,7 @@ class Resources:
 def _quietly(
     driver: Driver, device: int, function: Callable[[int], None], handle: object
 ) -> None:
-    # What was on a device that is lost went with it.
+    # The objects of a device that is lost went with it.
     with suppress(CudaError):
         driver.use(device)
         function(handle)  # pyright: ignore[reportArgumentType]
@@ -94,9 +94,9 @@ def _quietly(
 
 class Rooms:
     """
-    Memory that launches use besides their arguments. Those of a lane share it, as they
-    follow each other; but what is part of a graph that another lane launches has its
-    own, as it may be under way together with others of its lane.
+    Scratch memory of launches. Those of a lane share it, as they follow each other; but
+    parts of a graph that another lane launches have their own, as they may be under way
+    together with others of their lane.
     """
 
     def __init__(self, resources: Resources):
@@ -106,14 +106,14 @@ class Rooms:
         self._places: dict[tuple[int, int], int] = {}
 
     def need(self, lane: int, device: int, size: int, task: str) -> None:
-        """Let there be so much room for what a task does on a lane."""
+        """Reserve so much scratch memory for a task on a lane."""
         if lane not in self._needed or self._needed[lane][1] < size:
             self._needed[lane] = device, size, task
 
     def address(self, launching: int, lane: int) -> int:
         """
-        The room of a lane for what another one, or itself, launches; 0 for none. Raises
-        OutOfMemory with the task that needs most.
+        The scratch memory of a lane for work that another one, or itself, launches; 0
+        for none. Raises OutOfMemory with the task that needs most.
         """
         device, size, task = self._needed[lane]
         key = launching, lane
@@ -148,12 +148,12 @@ class Statuses:
         self._base = {x: resources.allocate(x, n) for x, n in self._sizes.items()}
 
     def address_of(self, call: Call) -> int:
-        """Where the assertions of a call write to."""
+        """The address that the assertions of a call write to."""
         device, number = self._places[id(call)]
         return self._base[device] + WORD * number
 
     def clear(self) -> None:
-        """Forget what has failed; nothing may be under way."""
+        """Forget failed assertions; no work may be under way."""
         for device, size in self._sizes.items():
             self._resources.clear(device, self._base[device], size)
 

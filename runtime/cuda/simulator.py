@@ -33,11 +33,11 @@ SIMULATOR = "NUMBA_ENABLE_CUDASIM"
 SIMULATED_THREADS = 32
 """Threads of a simulated launch; each takes about 80 us."""
 ALIGNMENT = 16
-"""What the address of each buffer should be a multiple of, or fallbacks run."""
+"""Bytes that addresses of buffers should be multiples of, or fallbacks run."""
 
 
 class _Function(Protocol):
-    """What is used of the functions that Numba simulates."""
+    """The used part of the functions that Numba simulates."""
 
     def __getitem__(self, shape: tuple[object, ...]) -> Callable[..., None]: ...
 
@@ -132,6 +132,6 @@ def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
         return
     shape = *simulated_geometry(entry.phase), 0, entry.phase.dynamic_shared
     with warnings.catch_warnings():
-        # NumPy warns of what scalars do silently on a device: wrap and overflow.
+        # NumPy warns where scalars wrap and overflow, which a device does silently.
         warnings.simplefilter("ignore", RuntimeWarning)
         entry.function[shape](*map(CheckedArray, arrays))

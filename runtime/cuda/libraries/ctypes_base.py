@@ -1,4 +1,4 @@
-"""What libraries in C have in common: handles for devices, and calls by `ctypes`."""
+"""The base of libraries in C: handles for devices, and calls by `ctypes`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ INT, LONG, POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 class CLibrary:
     """
     A loaded library, whose functions all return a status that is 0 if all is well.
-    Handles belong to devices; one thread at a time tells one of its stream and of what
-    to compute. Derive from it.
+    Handles belong to devices; one thread at a time sets the stream of one and launches
+    on it. Derive from it.
     """
 
-    # Nothing of what is launched needs an answer.
+    # No launch needs an answer.
     is_capturable = True
     creator = ""
     """The function that makes a handle."""
@@ -40,7 +40,7 @@ class CLibrary:
             raise CudaError(f"{name} failed: status {status}")
 
     def made(self, name: str) -> int:
-        """What a function makes whose only argument is where to write it to."""
+        """The object that a function writes to the address of its only argument."""
         place = ctypes.c_void_p()
         self.call(name, ctypes.byref(place))
         assert place.value is not None, "it was made"

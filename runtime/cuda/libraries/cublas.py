@@ -39,7 +39,7 @@ MATH = 16
 ALGORITHM = -1
 """CUBLAS_GEMM_DEFAULT."""
 MATRIX = POINTER, INT, INT, LONG
-"""How a matrix is told: its address, its type, its leading dimension, its stride."""
+"""The arguments of a matrix: address, type, leading dimension, stride."""
 SIGNATURES = {
     "cublasCreate_v2": (POINTER,),
     "cublasSetMathMode": (POINTER, INT),
@@ -60,16 +60,16 @@ def open_cublas() -> Cublas:
         found = finder.load_nvidia_dynamic_lib("cublas")
         return Cublas(ctypes.CDLL(found.abs_path))
     except Exception as error:
-        # Whatever looks for it has errors of its own.
+        # The search for it has errors of its own.
         reason = str(error).partition("\n")[0]
         raise LibraryError(f"cuBLAS is not installed: {reason}") from error
 
 
 def matrix(steps: tuple[int, int], extents: tuple[int, int]) -> tuple[int, int] | None:
     """
-    How cuBLAS, whose columns follow each other, is told of a matrix with rows of steps
-    `steps[0]` and columns of `steps[1]`: whether to take it turned, as it is stored by
-    rows, and its leading dimension. None if neither rows nor columns follow each other.
+    The form of a matrix for cuBLAS, which is column-major, given the strides of its
+    rows `steps[0]` and columns `steps[1]`: whether to transpose it, as it is row-major,
+    and its leading dimension. None if neither rows nor columns are contiguous.
     """
     (row, column), (rows, columns) = steps, extents
     if row == 1 or rows == 1:
@@ -118,8 +118,8 @@ class Cublas(CLibrary):
 
 def arguments_of(product: Product, words: Sequence[int]) -> list[object]:
     """
-    What cuBLAS is told of a product, behind the handle. Its matrices have columns that
-    follow each other, so what it computes is the result turned: `o^T = b^T a^T`.
+    The arguments of cuBLAS for a product, behind the handle. Its matrices are
+    column-major, so it computes the transposed result: `o^T = b^T a^T`.
     """
     rows, columns, terms = product.extents
     first = matrix((product.b_steps[1], product.b_steps[0]), (columns, terms))

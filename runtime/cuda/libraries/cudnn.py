@@ -38,16 +38,16 @@ CORRELATION = 1
 TENSOR_MATH, FMA_MATH = 1, 3
 """cudnnMathType_t: on tensor cores, and without TF32."""
 ALGORITHMS = 8
-"""How many there are."""
+"""The number of algorithms of a convolution."""
 MOST_ROOM = 1 << 28
 """The bytes that an algorithm may need besides its arguments."""
 LEAST_DIMENSIONS = 2
-"""Those of images without batch and channels, as cuDNN knows no fewer."""
+"""The least dimensions of images without batch and channels that cuDNN takes."""
 INTS = ctypes.POINTER(INT)
 
 
 class Performance(ctypes.Structure):
-    """cudnnConvolutionFwdAlgoPerf_t: what is expected of an algorithm."""
+    """cudnnConvolutionFwdAlgoPerf_t: the expected time and memory of an algorithm."""
 
     _fields_ = (
         ("algorithm", INT),
@@ -101,7 +101,7 @@ def open_cudnn() -> Cudnn:
 
 
 def places() -> Iterator[str]:
-    """Where the library may be: in its package, then where the system looks."""
+    """The places of the library: its package, then those of the system."""
     with suppress(ModuleNotFoundError):
         spec = find_spec("nvidia.cudnn")
         folders = spec.submodule_search_locations if spec is not None else None
@@ -132,7 +132,9 @@ class Cudnn(CLibrary):
         self._plans: dict[tuple[int, Sum], Plan] = {}
 
     def forget(self, device: int) -> None:
-        """Let go of a device whose context is no more, and of what was made for it."""
+        """
+        Forget a device whose context is lost, and the objects that were made for it.
+        """
         super().forget(device)
         for key in [key for key in self._plans if key[0] == device]:
             del self._plans[key]
@@ -162,7 +164,7 @@ class Cudnn(CLibrary):
         return launch
 
     def _plan(self, wanted: Sum, device: int) -> Plan:
-        """How a convolution is computed on a device."""
+        """The plan of a convolution on a device."""
         assert isinstance(wanted, Convolution), "it is asked for nothing else"
         with self.lock:
             if (device, wanted) not in self._plans:
@@ -211,8 +213,8 @@ class Cudnn(CLibrary):
         self, handle: int, descriptors: tuple[int, int, int, int], is_wide: bool
     ) -> Plan:
         """
-        What is expected to be the fastest of the algorithms that do not need too much
-        memory. Raises CudaError if there is none.
+        The algorithm expected to be fastest of those that do not need too much memory.
+        Raises CudaError if there is none.
         """
         convolution = descriptors[2]
         math = FMA_MATH if is_wide else TENSOR_MATH

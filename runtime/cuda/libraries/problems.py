@@ -1,6 +1,5 @@
 """
-Products of matrices and convolutions, and what a library that computes them has to
-offer.
+Contractions and convolutions that libraries compute, and the protocol of a library.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class Product(NamedTuple):
     row_step: int
     """From a row of the result to the next; columns follow each other."""
     batch: int = 1
-    """How many products there are."""
+    """The number of products."""
     strides: tuple[int, int, int] = (0, 0, 0)
     """From a first factor, a second one, and a result to the next."""
     adds: bool = False
-    """Whether sums start with what the result is before; else with 0."""
+    """Whether sums start with the values of the result; else with 0."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -94,7 +93,7 @@ class Convolution(NamedTuple):
     o_steps: tuple[int, ...]
     """The same of the result."""
     adds: bool = False
-    """Whether sums start with what the result is before; else with 0."""
+    """Whether sums start with the values of the result; else with 0."""
 
     @property
     def x_extents(self) -> tuple[int, ...]:
@@ -127,16 +126,16 @@ class Convolution(NamedTuple):
 
 
 Sum: TypeAlias = Product | Convolution
-"""What a phase computes."""
+"""The problem that a phase computes."""
 
 
 class Library(Protocol):
-    """What computes phases."""
+    """A library that computes phases."""
 
     kinds: tuple[type[Sum], ...]
-    """What it can compute."""
+    """The kinds of problems that it can compute."""
     is_capturable: bool
-    """Whether what it launches may become part of a graph."""
+    """Whether its launches may become part of a graph."""
 
     def open(self, device: int) -> None:
         """Get ready for a device, which is the one in use."""
@@ -145,7 +144,7 @@ class Library(Protocol):
     def room(self, wanted: Sum, device: int) -> int:
         """
         The bytes of memory of a device that a launch needs for itself. Raises
-        LibraryError if the library cannot compute what is wanted.
+        LibraryError if the library cannot compute the problem.
         """
         ...
 

@@ -3,7 +3,7 @@ Libraries that compute phases of kernels, if they are there when a program is lo
 
 The source of a kernel says by `LIBRARY_CALLS`, its last statement, which phases a
 library computes: a list of tuples of the phase's name, the library's, the numbers of
-the arguments (two factors and the result), and what is computed, a `Product` or a
+the arguments (two factors and the result), and the problem, a `Product` or a
 `Convolution` by its fields. Each library has a module of its own that makes a
 `Library`; others may be registered.
 """
@@ -29,7 +29,7 @@ PHASE = re.compile(r"phase_(\d+)")
 KINDS: dict[str, type[Sum]] = {kind.__name__: kind for kind in (Product, Convolution)}
 
 OPENERS: dict[str, Callable[[], Library]] = {}
-"""What makes a library, by name. Raises LibraryError if it is not there."""
+"""The makers of libraries, by name. They raise LibraryError if there is none."""
 _opened: dict[str, Library] = {}
 
 
@@ -96,7 +96,7 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Bound:
-    """What stands for the phase on a device: the handle of its function."""
+    """The phase on a device: the handle of its function."""
 
     call: LibraryCall
     library: Library
