@@ -124,14 +124,15 @@ def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
     """
     Run a phase on flat arrays, the last of which is its status.
 
-    Raises IndexError for an index that is outside of an array, at either end.
+    Raises IndexError for an index that is outside of an array, at either end, also of
+    one that threads make.
     """
-    from penstock.runtime.cuda.simulated_arrays import CheckedArray
+    from penstock.runtime.cuda.simulated_arrays import CheckedArray, checked_arrays
 
     if not entry.phase.items:
         return
     shape = *simulated_geometry(entry.phase), 0, entry.phase.dynamic_shared
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), checked_arrays():
         # NumPy warns where scalars wrap and overflow, which a device does silently.
         warnings.simplefilter("ignore", RuntimeWarning)
         entry.function[shape](*map(CheckedArray, arrays))

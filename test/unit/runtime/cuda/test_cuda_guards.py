@@ -61,19 +61,22 @@ SIMULATED = """
 import numpy as np
 from penstock.runtime.cuda.device import open_cuda
 cuda = open_cuda()
-for source in {sources!r}:
+for source, elements in {sources!r}:
     try:
         cuda.run_kernel(source, [np.zeros(8, np.float32) for _ in range(2)])
     except IndexError as error:
-        assert "outside of 8 elements" in str(error), error
+        assert f"outside of {{elements}} elements" in str(error), error
     else:
         raise AssertionError(source)
 """
 
 
 @pytest.mark.slow
-def test_threads_of_the_simulator_stay_inside_of_buffers() -> None:
-    sources = [KERNEL.format(statement=text) for text in OUTSIDE.values()]
+def test_threads_of_the_simulator_stay_inside_of_what_there_is() -> None:
+    statements = [(text, 8) for text in OUTSIDE.values()]
+    for text in OF_THREADS.values():
+        statements.append((text, 2 if "kept" in text else 4))
+    sources = [(KERNEL.format(statement=text), count) for text, count in statements]
     result = subprocess.run(
         [sys.executable, "-c", SIMULATED.format(sources=sources)],
         env={**os.environ, SIMULATOR: "1"},
