@@ -18,6 +18,12 @@ from typing import NamedTuple, TypeAlias
 import pytest
 
 from penstock.lowering import get_all_passes
+from penstock.lowering.codegen.body.kernel_functions import (
+    cpu_functions,
+    cpu_imports,
+    cuda_import,
+    public_names,
+)
 from penstock.moved import place_of
 
 ROOT = Path(__file__).parents[2]
@@ -249,6 +255,35 @@ def names_in(one: ast.ClassDef) -> Iterator[tuple[ast.Assign, str]]:
                 pass
 
 
+KERNELS = "runtime/kernels/"
+
+
+def imports_of_sources(sources: Files, files: Files) -> list[str]:
+    """7: generated source names only what `runtime/kernels` defines or hands on."""
+    return [
+        f"{path}:{one.lineno}: {module} has no {name.name} (rule 7)"
+        for path, text in sources.items()
+        for one in tree_of(text).body
+        if isinstance(one, ast.ImportFrom) and (module := one.module or "")
+        for name in one.names
+        if name.name not in offered(module, files)
+    ]
+
+
+def offered(module: str, files: Files) -> set[str]:
+    """The names of a module of `runtime/kernels`, and what it takes from others."""
+    path = module.removeprefix("penstock.").replace(".", "/") + ".py"
+    if not path.startswith(KERNELS) or path not in files:
+        return set()
+    found = set(public_names(files[path]))
+    for node in ast.walk(tree_of(files[path])):
+        if isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                star = name.name == "*" and node.module
+                found |= offered(str(node.module), files) if star else {name.name}
+    return found
+
+
 def cycles(files: Files) -> list[str]:
     """8: no file imports itself by way of others."""
     lines = {(one.path, one.module): one.line for one in imports_in(files)}
@@ -391,6 +426,29 @@ PLANTED: Mapping[str, tuple[Rule, Files, str]] = {
 def test_a_planted_violation_is_found(name: str):
     rule, planted, line = PLANTED[name]
     assert rule(planted) == [line]
+
+
+def test_the_names_that_source_may_import_are_offered(files: Files):
+    sources = {
+        "cpu": "\n".join(cpu_imports(cpu_functions().keys())),
+        "cuda": cuda_import({"Phase", *WRITTEN}),
+    }
+    assert imports_of_sources(sources, files) == []
+
+
+WRITTEN = ("cuda", "first_item", "item_step", "load_4", "multiply_f16", "sqrt")
+
+
+def test_a_name_that_no_kernel_module_defines_is_refused(files: Files):
+    support = "penstock.runtime.kernels.cpu.support"
+    planted = {"a": f"from {support} import f32, nothing\nfrom numba import njit\n"}
+    assert imports_of_sources(planted, files) == [
+        f"a:1: {support} has no nothing (rule 7)",
+        "a:2: numba has no njit (rule 7)",
+    ]
+    for make in (cpu_imports, cuda_import):
+        with pytest.raises(KeyError, match="nothing"):
+            make({"f32", "nothing"})
 
 
 def test_a_planted_cycle_is_found():

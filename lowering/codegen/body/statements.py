@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from keyword import iskeyword
 from typing import ClassVar
@@ -28,30 +28,25 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
+from penstock.lowering.codegen.body.kernel_functions import cpu_functions
 from penstock.lowering.codegen.body.loop_nest import Access, Nest, merged, row_major
-from penstock.lowering.codegen.body.scalars import SUPPORT_NAMES, Scalars, type_name
+from penstock.lowering.codegen.body.scalars import Scalars, type_name
 
-RESERVED = SUPPORT_NAMES | {
-    *("args", "cuda", "e", "kernel", "part", "parts", "range", "status", "unknown"),
-    *(
-        "PARTS",
-        "PHASES",
-        "address_of",
-        "columns",
-        "inner_micro_kernel",
-        "line",
-        "min",
-        "outer_micro_kernel",
-        "pack",
-    ),
-    *(
-        "pack_windows",
-        "scratch",
-        "transposed_micro_kernel",
-        "depthwise_micro_kernel",
-        "pooling_micro_kernel",
-    ),
-}
+OWN_NAMES = frozenset(
+    (
+        *("PARTS", "PHASES", "args", "cuda", "e", "kernel", "min", "part", "parts"),
+        *("range", "status", "unknown"),
+    )
+)
+"""What texts call things besides the functions that they import."""
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """What no argument of a kernel for the CPU may be called."""
+    return OWN_NAMES | cpu_functions().keys()
+
+
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
     r"[pvi][0-9]+"
@@ -81,9 +76,6 @@ class Computation:
 class BodyPrinter(ABC):
     """Prints the phases of a kernel, and gathers what has no source."""
 
-    reserved: ClassVar[AbstractSet[str]] = RESERVED
-    """What no argument may be called."""
-
     reorders_sums: ClassVar[bool] = False
     """Whether the terms of sums are added in any order, where the ops allow it."""
 
@@ -103,6 +95,11 @@ class BodyPrinter(ABC):
         self.arguments = self._name_arguments()
 
     # What targets say
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """What no argument may be called."""
+        return reserved_names()
 
     @abstractmethod
     def print_computation(self, computation: Computation) -> None:

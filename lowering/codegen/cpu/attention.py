@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
 
 BYTES = {"f32": 4, "f64": 8}
-ATTENTION_NAMES = frozenset(("column_shares", "mixed", "mixed_once", "row_shares"))
-"""The functions of `penstock.runtime.kernels.cpu.attention`."""
 KEPT = 4
 """The numbers that are kept of each row between blocks of keys."""
 DECAY, SHARE = 2, 3

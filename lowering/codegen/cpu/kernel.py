@@ -27,31 +27,27 @@ from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.kernel_functions import cpu_imports
 from penstock.lowering.codegen.body.loop_nest import loop_order
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import vector_loop_of
 from penstock.lowering.codegen.cpu.attention import (
-    ATTENTION_NAMES,
     MAX_INPUTS,
     AttentionGroup,
     AttentionPrinter,
     attention_group_of,
 )
 from penstock.lowering.codegen.cpu.matmul import (
-    PANEL_NAMES,
     Group,
     MatmulPrinter,
     group_of,
 )
 from penstock.lowering.codegen.cpu.matmul_int8 import (
-    MATRIX_NAMES,
-    QUAD_NAMES,
     AmxMatmulPrinter,
     Int8MatmulPrinter,
 )
 from penstock.lowering.codegen.cpu.matmul_transposed import (
-    UPRIGHT_NAMES,
     TransposedMatmulPrinter,
 )
 from penstock.lowering.codegen.cpu.outer_vector_loop import (
@@ -61,8 +57,6 @@ from penstock.lowering.codegen.cpu.outer_vector_loop import (
 from penstock.lowering.codegen.cpu.packed_operands import uses_of
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
 from penstock.lowering.codegen.cpu.window import (
-    DEPTHWISE_NAMES,
-    POOL_NAMES,
     WindowsGroup,
     WindowsPrinter,
     windows_group,
@@ -217,30 +211,10 @@ class CpuPrinter(BodyPrinter):
         """The lines that import what the text uses."""
         micro_kernels = (*self._micro_kernels.values(), *self._attention.values())
         of_micro_kernels = {name for printer in micro_kernels for name in printer.names}
-        of_lines, of_columns = self._lines.names, self._columns.names
-        of_transforms = of_micro_kernels & TransformPrinter.names
-        elsewhere = PANEL_NAMES | UPRIGHT_NAMES | ATTENTION_NAMES | DEPTHWISE_NAMES
-        elsewhere |= QUAD_NAMES | MATRIX_NAMES | POOL_NAMES
-        names = {
-            "cpu.attention": of_micro_kernels & ATTENTION_NAMES,
-            "cpu.outer_vector_loop": of_columns,
-            "cpu.depthwise": of_micro_kernels & DEPTHWISE_NAMES,
-            "cpu.support": self.scalars.names,
-            "cpu.vector_loop": of_lines,
-            "cpu.matmul.amx": of_micro_kernels & MATRIX_NAMES,
-            "cpu.matmul.packing": of_micro_kernels & PANEL_NAMES,
-            "cpu.pooling": of_micro_kernels & POOL_NAMES,
-            "cpu.matmul.int8": of_micro_kernels & QUAD_NAMES,
-            "cpu.matmul.tile": of_micro_kernels - elsewhere - of_transforms
-            | {"address_of" for _ in of_lines | of_columns | of_transforms},
-            "cpu.winograd": of_transforms,
-            "cpu.matmul.transposed_tile": of_micro_kernels & UPRIGHT_NAMES,
-        }
-        return [
-            f"from penstock.runtime.kernels.{module} import {', '.join(sorted(used))}"
-            for module, used in names.items()
-            if used
-        ]
+        used = of_micro_kernels | self._lines.names | self._columns.names
+        if used - of_micro_kernels or used & TransformPrinter.names:
+            used |= {"address_of"}
+        return cpu_imports(used | self.scalars.names)
 
     def print_phase(self, op: Operation) -> None:
         if (printer := self._micro_kernels.get(op)) is not None:

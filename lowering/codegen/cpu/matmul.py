@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
 
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
-PANEL_NAMES = frozenset(("pack", "pack_rows", "pack_windows", "scratch"))
-"""The functions of `penstock.runtime.kernels.cpu.matmul.packing`."""
 LINE = 64
 """The bytes of a line of a cache."""
 FAR_BYTES = 1 << 20

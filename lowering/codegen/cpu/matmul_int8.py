@@ -11,11 +11,6 @@ from __future__ import annotations
 from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE
 from penstock.lowering.codegen.cpu.matmul import MatmulPrinter
 
-MATRIX_NAMES = frozenset(("amx_micro_kernel", "pack_amx"))
-"""The functions of `penstock.runtime.kernels.cpu.matmul.amx`."""
-QUAD_NAMES = frozenset(("pack_int8_rows", "pack_int8", "int8_micro_kernel"))
-"""The functions of `penstock.runtime.kernels.cpu.matmul.int8`."""
-
 
 class Int8MatmulPrinter(MatmulPrinter):
     """

@@ -18,9 +18,6 @@ from penstock.lowering.codegen.body.epilogue import is_trivial
 from penstock.lowering.codegen.cpu.matmul import Addresses, MatmulPrinter, Places
 from penstock.lowering.codegen.cpu.transposed_tiles import Lines, lines_of
 
-UPRIGHT_NAMES = frozenset(("transposed_micro_kernel",))
-"""The functions of `penstock.runtime.kernels.cpu.matmul.transposed_tile`."""
-
 
 class TransposedMatmulPrinter(MatmulPrinter):
     """

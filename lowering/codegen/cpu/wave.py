@@ -20,6 +20,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.epilogue import NO_PHASES
+from penstock.lowering.codegen.body.kernel_functions import cpu_imports
 
 MEMBERS = "members"
 """How many arguments each member of a wave takes: an attribute of the kernel."""
@@ -92,19 +93,12 @@ def loop_over(number: int, group: Group, is_split: bool) -> Iterator[str]:
 
 def imports_of(groups: Sequence[Group]) -> list[str]:
     """The lines that import what the members and the wave use."""
-    names: dict[str, set[str]] = {
-        "penstock.runtime.kernels.cpu.support": {"c_kernel"},
-        "penstock.runtime.kernels.cpu.support_members": {"member"},
-    }
+    used = {"c_kernel", "member"}
     for group in groups:
         for line in group.text.splitlines():
             if line.startswith("from "):
-                module, used = line.removeprefix("from ").split(" import ")
-                names.setdefault(module, set()).update(used.split(", "))
-    return [
-        f"from {module} import {', '.join(sorted(used))}"
-        for module, used in sorted(names.items())
-    ]
+                used.update(line.partition(" import ")[2].split(", "))
+    return sorted(cpu_imports(used))
 
 
 def inside(text: str) -> Iterator[str]:

@@ -32,10 +32,6 @@ from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
 
-DEPTHWISE_NAMES = frozenset(("depthwise_micro_kernel",))
-"""The functions of `penstock.runtime.kernels.cpu.depthwise`."""
-POOL_NAMES = frozenset(("pooling_micro_kernel",))
-"""The functions of `penstock.runtime.kernels.cpu.pooling`."""
 BYTES = {"f32": 4, "f64": 8}
 MAX_PRODUCTS = 200
 """The products of vectors of a tile, or what it combines, which are not in loops."""
@@ -207,7 +203,8 @@ class WindowsPrinter:
     def names(self) -> frozenset[str]:
         """The functions of `penstock.runtime` that are used."""
         is_pool = self.group.windowed.weights is None
-        return (POOL_NAMES if is_pool else DEPTHWISE_NAMES) | {"address_of"}
+        kind = "pooling" if is_pool else "depthwise"
+        return frozenset((f"{kind}_micro_kernel", "address_of"))
 
     def definitions(self) -> list[str]:
         """The lines that make the function which is called."""

@@ -25,6 +25,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.kernel_functions import cuda_import
 from penstock.lowering.codegen.body.loop_nest import Access
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
@@ -139,8 +140,7 @@ class CudaPrinter(DevicePrinter):
         self._check_sizes()
         self.print_phases()
         self.finish()
-        names = ", ".join(sorted({"Phase", *self.scalars.names}))
-        lines = [f"from penstock.runtime.kernels.cuda.support import {names}"]
+        lines = [cuda_import({"Phase", *self.scalars.names})]
         for function in self.functions:
             lines += ["", "", *function]
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]

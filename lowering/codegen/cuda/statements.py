@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from math import prod
 
 from xdsl.dialects import scf
@@ -11,27 +12,29 @@ from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.body import statements as body
+from penstock.lowering.codegen.body.kernel_functions import cuda_functions
 from penstock.lowering.codegen.body.loop_nest import Access, row_major
 from penstock.lowering.codegen.body.scalars import type_name
-from penstock.lowering.codegen.body.statements import RESERVED, BodyPrinter, sum_of
+from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
 
 WORDS = """
-    PARAMETERS Phase align_shared at await_copies bits_if bits_of block blocks column
-    commit_copies copy_async copy_async_if decay first_column first_item first_row
-    from_a from_b from_bf16 from_k from_o from_q from_v i inside item_step j k lane
-    largest line live load_if load_matrices load_matrices_transposed multiply_bf16
-    multiply_f16 n on_device own_a own_b own_k own_q own_v pack_bf16 pack_f16 part place
-    put_2 put_4 quotient remainder row score shared_2 shared_4 shuffle_xor slot store_if
-    take_2 take_4 taken term thread threads to_bf16 total u16 u32 warp
+    PARAMETERS at column decay first_column first_row from_a from_b from_k from_o from_q
+    from_v i inside j k lane largest line live n own_a own_b own_k own_q own_v part
+    place row score slot taken term total warp
 """
 NAMES = frozenset(WORDS.split())
 """What texts call things besides what all kernels do."""
 
 
+@cache
+def reserved_names() -> frozenset[str]:
+    """What no argument of a kernel for CUDA may be called."""
+    return body.reserved_names() | NAMES | cuda_functions().keys()
+
+
 class DevicePrinter(BodyPrinter):
     """Prints functions of a grid of threads."""
-
-    reserved = RESERVED | NAMES
 
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
@@ -41,6 +44,11 @@ class DevicePrinter(BodyPrinter):
         """How each phase is listed."""
         self.calls: list[str] = []
         """How each phase that a library computes is listed."""
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """What no argument may be called."""
+        return reserved_names()
 
     # Functions
 
