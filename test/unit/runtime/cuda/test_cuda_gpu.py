@@ -81,9 +81,12 @@ def agree(found: npt.ArrayLike, wanted: Array) -> None:
 
 
 def in_process(script: str) -> None:
-    """Run a script behind OPEN in a process of its own; it fails by an exception."""
+    """
+    Run a script behind OPEN in a process of its own; it fails by an exception, or by
+    what was written outside of memory.
+    """
     result = subprocess.run(
-        [sys.executable, "-c", OPEN + textwrap.dedent(script)],
+        [sys.executable, "-c", f"{OPEN}{textwrap.dedent(script)}\nguards.check()"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -144,10 +147,17 @@ PHASES = [Phase(phase_0, 1000)]
 """
 OPEN = f"""
 import numpy as np
-from penstock.runtime.cuda.device import open_cuda
+from penstock.runtime.cuda.device import Cuda, open_cuda
 from penstock.runtime.cuda.driver import CudaError, Span
+from penstock.runtime.cuda.host_memory import GUARD_BYTES
 from penstock.runtime.errors import OutOfMemory
-cuda, source = open_cuda(), {COPY!r}
+from penstock.runtime.testing.cuda_guarded_driver import guarded
+
+def opened():
+    driver, guards = guarded(open_cuda().driver)
+    return Cuda(driver), guards
+
+(cuda, guards), source = opened(), {COPY!r}
 
 def copied():
     a, b = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
@@ -171,7 +181,7 @@ def test_a_device_that_is_lost_can_be_opened_again():
             assert error.is_lost and str(error).endswith(lost), error
         else:
             raise AssertionError("nothing failed")
-    cuda = open_cuda()
+    cuda, guards = opened()
     copied()
     """)
 
@@ -181,7 +191,8 @@ def test_no_memory_is_an_error_and_others_go_on():
     try:
         cuda.allocate(1 << 50)
     except OutOfMemory as error:
-        text = "there is no memory for 1125899906842624 bytes on CUDA device 0, "
+        size = (1 << 50) + 2 * GUARD_BYTES
+        text = f"there is no memory for {size} bytes on CUDA device 0, "
         assert str(error).startswith(text), error
     else:
         raise AssertionError("there is that much")
