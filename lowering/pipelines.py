@@ -39,19 +39,23 @@ class PipelineOptions:
     """Whether to link all jobs to a main job, which launches them by their numbers, and
     wants `merge`."""
     strategy: str = "parallelism"
-    """Which of the merged jobs never run at the same time (`plan-merge-jobs`)."""
+    """
+    The strategy for merged jobs that never run at the same time (`plan-merge-jobs`).
+    """
     panels: bool = True
     """Without it variables lie as their arrays do, so that other programs can share
     them."""
     database: str | None = None
-    """The path of a kernel database: what was measured says how kernels are computed,
-    and how long tasks take."""
+    """
+    The path of a kernel database: its measured times select kernels, and are those of
+    tasks.
+    """
     gpu: str = ""
-    """What the database calls the device of kernels for `cuda`."""
+    """The name of the GPU in the database."""
     winograd: bool = False
     """Whether the error of `op-use-winograd` is allowed."""
     guard: str | None = None
-    """What streams may take, as in `regst-plan-memory`."""
+    """The memory that streams may take, as in `regst-plan-memory`."""
     waves: bool = False
     """Whether small ops that do not need each other act together."""
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from penstock.lowering.algorithms.graphs import bits_of, cycle_behind, release
 
 MAX_CHAINS = 256
-"""What is written by tasks of further chains shares no bytes."""
+"""The limit of chains: registers written by tasks of further ones share no bytes."""
 
 
 class Edge(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from penstock.lowering.algorithms.marked_graph import MarkedGraph
 
 AHEAD = 2
-"""How many acts a task that can fail may be ahead of the commit."""
+"""The number of acts that a task which can fail may be ahead of the commit."""
 
 
 class Gate(NamedTuple):

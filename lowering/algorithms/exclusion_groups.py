@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 STRATEGIES = ("custom", "memory", "parallelism", "writers")
-"""How it is decided which jobs may run in parallel."""
+"""The strategies for jobs that may run in parallel."""
 
 
 def exclusion_groups(exclusive: Sequence[Collection[int]]) -> list[list[int]]:

@@ -117,7 +117,7 @@ class Dispatch:
         self._waiting = [len(set(job.after)) for job in jobs]
         self._followers: list[list[int]] = [[] for _ in jobs]
         self._to_follow: list[int] = []
-        """How many of the followers of each job have not begun."""
+        """The number of followers of each job that have not begun."""
         self._last: dict[int, int] = {}
         """The last job of each lane."""
         self._coming: list[tuple[int, int]] = []

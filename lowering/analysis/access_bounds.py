@@ -29,9 +29,12 @@ from penstock.lowering.analysis.index_values import IndexValues, interval_of
 from penstock.lowering.codegen.body.loop_nest import extents_of, is_linear
 
 MAX_ROUNDS = 3
-"""How often a loop is looked at; what it carries may be any number after that."""
+"""
+The number of times that a loop is looked at; carried values may be any number after
+that.
+"""
 MAX_LOOPS = 5
-"""In how many loops, one inside the other, that is tried."""
+"""The number of loops, one inside the other, in which that is tried."""
 
 
 def unproven_accesses(kernel: KernelOp) -> list[Operation]:

@@ -136,7 +136,7 @@ class Holds:
 
     def __init__(self, plan: PlanOp) -> None:
         self._sources: dict[SSAValue, Sequence[SSAValue]] = {}
-        """What each register that aliases are involved in stands on directly."""
+        """The registers directly below each register that aliases are involved in."""
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
         for task in plan.tasks:
             ins, outs, _, _ = task.ports

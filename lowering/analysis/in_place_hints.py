@@ -142,7 +142,7 @@ class Member(NamedTuple):
 
     op: Operation
     result: int
-    """Which one of the group's."""
+    """Its number among the group's results."""
 
 
 def carried(members: Sequence[Member], ins: Sequence[SSAValue]) -> ArrayAttr | None:

@@ -36,7 +36,7 @@ class Pairs:
 
     task: TaskOp
     known: Sequence[InPlacePair]
-    """What its kernel can do."""
+    """The pairs that its kernel can work in place on."""
     wanted: Sequence[InPlacePair]
     """Those of them that hints leave."""
     views: Sequence[InPlacePair]

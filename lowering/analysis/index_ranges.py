@@ -20,9 +20,14 @@ Terms: TypeAlias = tuple[tuple[int, int], ...]
 """Atoms, by number, and the factor of each, which is not 0; the oldest first."""
 
 MAX_STEPS = 400
-"""How many forms are looked at to bound one: programs may be made to need many."""
+"""
+The number of forms that are looked at to bound one: programs may be made to need many.
+"""
 MAX_DEPTH = 4
-"""How far a condition is followed from forms to their atoms, and on to their bounds."""
+"""
+The depth to which a condition is followed from forms to their atoms, and on to their
+bounds.
+"""
 
 
 class Interval(NamedTuple):

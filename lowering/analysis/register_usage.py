@@ -85,7 +85,7 @@ class Usage:
 
     def __post_init__(self) -> None:
         self.rates = rates_of(self.plan)
-        """How often tasks act in a launch."""
+        """The number of acts of tasks in a launch."""
         self.variables.update(
             register.register
             for register in self.plan.registers

@@ -48,7 +48,9 @@ class Port(NamedTuple):
     """The op of a job, or the task of a plan."""
     op: InputOp | OutputOp | VariableOp
     value: SSAValue
-    """What the op or task makes, or what an output reads, outside of the task."""
+    """
+    The result of the op or task, or the operand of an output, outside of the task.
+    """
     place: str
     """The devices that it is on, as it stands in the text."""
 

@@ -47,9 +47,9 @@ class TaskBuilder:
         self._copies: dict[tuple[SSAValue, DeviceAttr, Waits], SSAValue] = {}
         self.tasks: list[TaskOp] = []
         self.waits: dict[TaskOp, Waits] = {}
-        """What tasks wait for beside what they read."""
+        """The tasks that tasks wait for beside their operands."""
         self.waiting: Waits = ()
-        """What all tasks wait for that are made now, and read anything."""
+        """The waits of all tasks that are made now, and have operands."""
 
     def name(self, base: str) -> str:
         """A name that no task has, and no other one will get."""

@@ -61,7 +61,7 @@ ACCELERATOR = Rates(
     task_ns=5_000.0,
     switch_ns=5_000.0,
 )
-"""What kinds of devices are taken to be, other than the processor."""
+"""The default rates of kinds of devices other than the CPU."""
 
 
 @dataclass(frozen=True)

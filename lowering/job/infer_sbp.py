@@ -118,9 +118,9 @@ class Choice:
     op: Operation
     placement: PlacementAttr
     sources: Sequence[Layout | None]
-    """How each operand lies, None if it can be made as it is wanted."""
+    """The layout of each operand, None if it can be made in any."""
     wanted: tuple[Sequence[SbpAttr] | None, Sequence[SbpAttr] | None]
-    """What the operands and the results have to come to."""
+    """The SBPs that the operands and the results have to have."""
     types: Sequence[TensorType] = field(init=False)
     sizes: Sequence[int] = field(init=False)
     """The bytes of each operand; 0 if they are not known."""
@@ -213,7 +213,7 @@ class Inference:
         self._job = job
         self._devices = JobDevices(job)
         self._layouts: dict[SSAValue, Layout | None] = {}
-        """How each value lies, None if it can be made as it is wanted."""
+        """The layout of each value, None if it can be made in any."""
 
     def run(self) -> Iterator[Finding]:
         """Choose for all ops; what keeps ops from being split, each with its op."""

@@ -20,11 +20,11 @@ from typing import Self, cast
 from penstock.lowering.kernel_times.keys import Key
 
 APPLICATION = 0x50454E53
-"""What says that a file of SQLite is a kernel database."""
+"""The application number of an SQLite file that is a kernel database."""
 VERSION = 2
 """The version of the tables."""
 WAIT_SECONDS = 30.0
-"""How long to wait for other processes that write."""
+"""The time to wait for other processes that write."""
 
 _TABLES = (
     """CREATE TABLE subject (
@@ -63,7 +63,7 @@ class Time:
     measured_at: str
     """The date and time, in UTC, as ISO 8601 writes it."""
     source: str = "penstock"
-    """Who offers the alternative: us, or a module of a plug-in."""
+    """The origin of the alternative: `penstock`, or a module of a plug-in."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ WHOLE = "task"
 """The name of the one time that a task has in the kernel database."""
 
 NOTES = ("cost", "refused", "selected")
-"""What passes note on kernels, which changes nothing of what they compute."""
+"""The attributes that passes note on kernels, which do not change their results."""
 
 _PACKAGES = ("numba", "llvmlite", "penstock")
 _GENERATORS = "dialects", "lowering", "runtime"

@@ -20,7 +20,7 @@ class ActorOrder:
     def __init__(self, program: ProgramOp):
         self.actors: Sequence[ActorOp] = program.actors
         self.before: list[list[int]] = [[] for _ in self.actors]
-        """Who comes right before each actor."""
+        """The actors right before each actor."""
         self.follows_list = True
         """Whether no actor comes before one that is listed before it."""
         table = program.symbol_table()

@@ -83,9 +83,9 @@ class Chain(JoinedRun[Step]):
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[Place, str] = {}
-        """What lies at each place in the end."""
+        """The name of the register at each place in the end."""
         self.found: dict[Place, str] = {}
-        """What lies at places that members read before they write them."""
+        """The names of registers at places that members read before they write them."""
         self.made: set[Place] = set()
         """The places that members write."""
 

@@ -101,7 +101,7 @@ class WaveBuilder:
     def __init__(self, op: ProgramOp) -> None:
         self._program = Program(op)
         self._written: dict[str, set[int]] = {}
-        """Which arguments each kernel writes."""
+        """The arguments that each kernel writes."""
 
     def form(self, actor: ActorOp) -> bool:
         """Let calls of an actor be one where they can; whether some are."""

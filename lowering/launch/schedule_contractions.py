@@ -90,7 +90,7 @@ class LaunchScheduleContractionsPass(ModulePass):
     """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
 
     parts: int = 1
-    """How many threads may share the work of a kernel."""
+    """The number of threads that may share the work of a kernel."""
 
     matrices: bool | None = None
     """

@@ -38,14 +38,15 @@ from penstock.lowering.codegen.cuda.kernel_schedule import PROCESSORS, schedule_
 
 @dataclass(frozen=True)
 class LaunchScheduleTilesPass(ModulePass):
-    """
-    Compute sums of products in kernels for `cuda` in tiles of blocks and threads.
-    """
+    """Compute contractions in kernels for `cuda` in tiles of blocks and threads."""
 
     name = "launch-schedule-tiles"
 
     processors: int = PROCESSORS
-    """How many blocks the device computes at once, one on each of its processors."""
+    """
+    The number of blocks that the GPU computes at once, one on each of its
+    multiprocessors.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.processors < 1:

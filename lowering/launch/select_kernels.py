@@ -63,7 +63,7 @@ class LaunchSelectKernelsPass(ModulePass):
     """
 
     parts: int = 1
-    """How many threads may share the work of a kernel."""
+    """The number of threads that may share the work of a kernel."""
 
     vector_bytes: int | None = None
     """The bytes of a vector: 16, 32 or 64. By default what this processor has."""

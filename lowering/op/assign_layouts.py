@@ -75,20 +75,20 @@ from penstock.lowering.codegen.cpu.tile_model import (
 from penstock.lowering.codegen.cpu.vector_width import REGISTERS
 
 LAYOUTS = "layouts"
-"""What was decided for a convolution, with figures: an attribute of it."""
+"""The decision for a convolution, with figures: an attribute of it."""
 VECTOR = 64
 """The bytes of the vectors that are counted."""
 FAR, FAR_BYTES, PAGE = 64, 1 << 20, 4096
 """
-What it takes to fetch a piece of another page, and which tensors do not stay in the
-second cache: measured at 64 -> 256 channels of 56 x 56 pixels.
+The time of fetching a piece of another page, and the least bytes of a tensor that does
+not stay in L2: measured at 64 -> 256 channels of 56 x 56 pixels.
 """
 RESULT_LAST = 1.08
-"""What convolutions take more if the channels of the result are last."""
+"""The factor on the time of convolutions if the channels of the result are last."""
 TO_LAST, TO_FIRST = 5, 2
-"""What it takes to convert an element."""
+"""The time of converting an element, in products."""
 LEAST_GAIN = 0.02
-"""The share of what is modelled that a change has to gain."""
+"""The share of modelled time that a change has to gain."""
 
 ################################################################################
 # What is taken                                                                #

@@ -92,7 +92,7 @@ class Side:
     passed: tuple[Operation, ...] = ()
     """The ops that need not be computed for it, from the last to the first."""
     shape: tuple[int, ...] | None = None
-    """What it is viewed as, if that is another shape than its own."""
+    """The shape that it is viewed in, if that is not its own."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Scores:
     scale: float
     mask: SSAValue | None
     offset: int | None
-    """How far past its own number a row sees keys; all of them if None."""
+    """The number of keys past its own number that a row sees; all of them if None."""
     ops: tuple[Operation, ...]
 
 
@@ -114,7 +114,7 @@ class Group:
     place: int
     """The axis of heads."""
     times: int
-    """How many heads each has."""
+    """The number of heads of each."""
 
 
 @dataclass(frozen=True)

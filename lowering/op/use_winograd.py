@@ -61,7 +61,7 @@ from penstock.dialects.utils.walk import outermost
 
 MIN_CHANNELS = 16
 LEAST_SAVING = 2
-"""How many times fewer the products should be at least."""
+"""The least factor by which products should get fewer."""
 
 
 def tiles_of(op: Conv2dOp) -> tuple[int, int]:

@@ -76,10 +76,10 @@ LAUNCH, FINISHED = "System-Launch", "System-Finished"
 """The buffers of numbers of jobs: those to be launched, and those at their end."""
 
 NUMBERED = ("launch", "send", "lock", "esac", "finished")
-"""The tasks that hand on numbers."""
+"""The tasks that produce numbers."""
 
 AHEAD = 2
-"""How many numbers each of them hands on ahead of who takes them."""
+"""The number of numbers that each of them produces ahead of the consumer."""
 
 
 class Section(NamedTuple):

@@ -394,8 +394,8 @@ class PlanMergeJobsPass(ModulePass):
 
     strategy: str = "parallelism"
     """
-    Which jobs never run at the same time: `custom`, `memory`, `parallelism` or
-    `writers`.
+    The strategy for jobs that never run at the same time: `custom`, `memory`,
+    `parallelism` or `writers`.
     """
 
     groups: str = ""

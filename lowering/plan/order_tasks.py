@@ -167,7 +167,9 @@ class PlanOrderTasksPass(ModulePass):
     """Count results that can take the place of an operand as if they will."""
 
     budget: int = DEFAULT_BUDGET
-    """How many effects of tasks `memory` may look at, past the list schedules."""
+    """
+    The number of effects of tasks that `memory` may look at, past the list schedules.
+    """
 
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""

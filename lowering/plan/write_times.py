@@ -47,7 +47,7 @@ class PlanWriteTimesPass(ModulePass):
     """The kernel database to read."""
 
     parts: int = 1
-    """How many threads may share the work of a task."""
+    """The number of threads that may share the work of a task."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.parts < 1:

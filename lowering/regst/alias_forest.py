@@ -185,7 +185,7 @@ class Tree:
     """The tasks that are the first and the last to use it."""
     is_variable: bool
     versions: list[Version]
-    """What may still be read."""
+    """The versions that may still be read."""
     case: MemoryCaseAttr
     """The memory that it lies in: one that serves as that of all its registers."""
     size: int

@@ -579,7 +579,9 @@ class RegstPlanMemoryPass(ModulePass):
     """Where registers share memory, they are placed by this algorithm."""
 
     guard: str = "bounded"
-    """What is added to the order of tasks: `bounded`, `none`, `stream` or `all`."""
+    """
+    The guard that is added to the order of tasks: `bounded`, `none`, `stream` or `all`.
+    """
 
     steps: int | None = None
     """A search ends after so many steps of about 4 ns; by default 50,000,000."""

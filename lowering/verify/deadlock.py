@@ -46,7 +46,7 @@ class VerifyDeadlockPass(ModulePass):
     name = "verify-deadlock"
 
     budget: int = BUDGET
-    """How many sets of registers the search for the fewest may look at."""
+    """The number of sets of registers that the search for the fewest may look at."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.budget < 0:

@@ -264,7 +264,7 @@ class VerifyMemoryPass(ModulePass):
     name = "verify-memory"
 
     limits: str
-    """What each memory may take, such as `"host=4G,cuda:0=80G"`."""
+    """The limit of each memory, such as `"host=4G,cuda:0=80G"`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limits = parse_limits(self.limits)

@@ -8,7 +8,9 @@ from penstock.lowering.algorithms.graphs import reached
 from penstock.lowering.algorithms.ordering.problem import Problem
 
 REACH_BUDGET = 200_000
-"""How many edges may be followed to see what comes before and after a task."""
+"""
+The number of edges that may be followed to find predecessors and successors of a task.
+"""
 
 
 def limit_of_tasks(problem: Problem, memory: int | None = None) -> int:

@@ -25,10 +25,10 @@ TaskSet: TypeAlias = int
 """A set of tasks of a stretch: bit i for its i-th task."""
 
 LONGEST_CHAIN = 12
-"""How many tasks a chain may have to run at once."""
+"""The largest number of tasks of a chain that runs at once."""
 
 COPIES = 8
-"""How many tasks are listed in the time in which one effect is looked at."""
+"""The number of tasks that are listed in the time in which one effect is looked at."""
 
 
 class Found(NamedTuple):
@@ -82,9 +82,9 @@ class Stretch:
     live: int
     """The bytes alive before the first task."""
     started: Mapping[int, int]
-    """How often each value that the tasks use is used before the stretch."""
+    """The number of uses before the stretch of each value that the tasks use."""
     evaluations: int = field(init=False, default=0)
-    """How many effects were looked at: what a search costs."""
+    """The number of effects that were looked at: the cost of a search."""
     uses: list[list[Use]] = field(init=False)
     _near: list[TaskSet] = field(init=False)
     """The tasks that use something that each task uses, too."""
@@ -176,7 +176,7 @@ class State(NamedTuple):
 
     peak: int
     missing: int
-    """How many tasks have not run."""
+    """The number of tasks that have not run."""
     live: int
     number: int
     """All states have different ones."""

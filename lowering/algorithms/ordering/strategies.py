@@ -32,22 +32,28 @@ from penstock.lowering.algorithms.ordering.sweep import (
 )
 
 DEFAULT_BUDGET = 300_000
-"""How many effects of tasks a search may look at by default: about a second."""
+"""
+The number of effects of tasks that a search may look at by default: about a second.
+"""
 
 LARGEST_SEARCH = 4096
-"""How many tasks are searched together at most; more would only burn the budget."""
+"""
+The largest number of tasks that are searched together; more would only burn the budget.
+"""
 
 WINDOWS = (8, 16, 32, 64, 128, 256)
-"""How many tasks around the fullest step are reordered together."""
+"""The numbers of tasks around the fullest step that are reordered together."""
 
 PER_WINDOW = 25_000
-"""How much of the budget may be spent on one window."""
+"""The part of the budget that may be spent on one window."""
 
 STEPS = 50
 """A better order of a window is as good as the best one if it is one part better."""
 
 ROUNDS = 4
-"""How often what frees and what makes is moved to and fro at most."""
+"""
+The largest number of times that tasks which free and make bytes are moved to and fro.
+"""
 
 
 ################################################################################

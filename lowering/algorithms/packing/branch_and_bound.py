@@ -39,7 +39,7 @@ SLICE = 1 << 20
 """Steps after which a search pauses: some milliseconds."""
 
 AT_THE_BOUND = 16
-"""How many times more steps searches at the bound have."""
+"""The factor of steps that searches at the bound have."""
 
 RUNGS = 4, 32
 """

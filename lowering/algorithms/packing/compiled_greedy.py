@@ -32,7 +32,7 @@ class Item:
     head: int
     """Its offset."""
     tail: int
-    """What lies above it at least."""
+    """The least height above it."""
     mark: int
 
 
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     above: Numbers
     """Room for one number more than there are buffers."""
     numbers: Numbers
-    """How long the sequence is, and the state of the random numbers."""
+    """The length of the sequence, and the state of the random numbers."""
 
 
 ################################################################################

@@ -39,7 +39,10 @@ QUICK_CONFLICTS = 1 << 20
 SMALL = Problem(
     [Lifetime(0, 0, 2), Lifetime(0, 2, 1), Lifetime(2, 2, 2), Lifetime(1, 1, 1)]
 )
-"""What is packed to load compiled functions, or to compile them at the first time."""
+"""
+A problem that is packed to load compiled functions, or to compile them at the first
+time.
+"""
 
 
 @cache

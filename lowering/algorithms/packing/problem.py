@@ -126,7 +126,7 @@ class Problem:
         """
         padding = [a - b for a, b in zip(self.strides, self.sizes, strict=True)]
         lost: list[tuple[int, int]] = []
-        """What the alive ones lose, most first, and when they end."""
+        """The bytes that the alive ones lose, most first, and their ends."""
         ends: list[tuple[int, int]] = []
         bound = used = 0
         for index in sorted(range(len(padding)), key=self._first_of):

@@ -30,8 +30,10 @@ DEFAULT_STEPS = 50_000_000
 """The budget of a search where nothing is said: about 0.2 s, and always the same."""
 
 NEXT_ORDERS = by_fullest_step, by_last_and_size
-"""What is tried where the largest first is not low enough, before anything is loaded:
-these reach the bound for 9 of the 18 training graphs for which it is not."""
+"""
+The rules that are tried where the largest first is not low enough, before any code is
+loaded: these reach the bound for 9 of the 18 training graphs for which it is not.
+"""
 
 MAX_CONFLICTS = 1 << 26
 """With more pairs of buffers in conflict, only rules are used: the others list them."""

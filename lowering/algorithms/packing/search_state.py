@@ -38,9 +38,9 @@ class Buffer:
     links_to: int
     key: int
     second_key: int
-    """Which of those that could lie at one offset comes first: low keys do."""
+    """The priority among those that could lie at one offset: low keys come first."""
     total: int
-    """What is open in its fullest section, when it was last ranked."""
+    """The bytes open in its fullest section, when it was last ranked."""
     rank: int
     """Its place in its group by key, total and second key."""
     offset: int
@@ -55,20 +55,20 @@ class Section:
     links_from: int
     links_to: int
     rest: int
-    """The sizes of what is open."""
+    """The sizes of open buffers."""
     floor: int
-    """The lowest offset of what is open."""
+    """The lowest offset of open buffers."""
     lowest: int
     """A buffer that lies there."""
     spans: int
-    """How many open buffers reach into the next section."""
+    """The number of open buffers that reach into the next section."""
 
 
 class Frame:
     """A choice among candidates, or groups to be solved one after the other."""
 
     buffer: int
-    """What is placed, NONE, or GROUPS."""
+    """The buffer that is placed, NONE, or GROUPS."""
     place: int
     """Its place in the list of members."""
     next: int

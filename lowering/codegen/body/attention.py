@@ -50,7 +50,7 @@ class Attention:
 
     element: str
     outer: tuple[int, ...]
-    """How often the loops around rows run."""
+    """The trip counts of the loops around rows."""
     rows: int
     keys: int
     terms: int
@@ -66,11 +66,11 @@ class Attention:
     changed: SSAValue
     """The score."""
     changes: tuple[Operation, ...]
-    """What makes the score of the sum, in order."""
+    """The ops that make the score of the sum, in order."""
     inputs: tuple[tuple[SSAValue, Operand], ...]
-    """What is loaded for that."""
+    """The values that are loaded for these."""
     offset: int | None = None
-    """How far past its own number a row sees keys; all of them if None."""
+    """The number of keys past its own number that a row sees; all of them if None."""
 
     @property
     def work(self) -> int:

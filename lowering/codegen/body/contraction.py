@@ -51,10 +51,10 @@ DEVICE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, f16: "f16", bf16: "bf16"
 
 @dataclass(frozen=True)
 class Contraction:
-    """A sum of products as loops over rows, columns and terms."""
+    """A contraction as loops over rows, columns and terms."""
 
     element: str
-    """What sums are, and factors unless they are bytes."""
+    """The type of sums, and of factors unless they are 8-bit integers."""
     a: int
     """The number of the operand that has rows."""
     b: int

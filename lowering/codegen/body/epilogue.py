@@ -44,10 +44,10 @@ from penstock.lowering.codegen.body.loop_nest import Nest, row_major
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, Scalars, type_name
 
 VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, PaddedOp)
-"""What makes a memref of the elements of another one."""
+"""The ops that make a memref of the elements of another one."""
 
 NO_PHASES = (arith.ConstantOp, *VIEWS)
-"""What stands between phases."""
+"""The ops between stages."""
 
 VECTOR_OPS = frozenset(
     (
@@ -62,7 +62,7 @@ vectors.
 """
 
 CASTS = ("arith.extf", "arith.truncf")
-"""What stands between floats of 16 bits and those that they are computed in."""
+"""The casts between `f16` or `bf16` and `f32`, which they are computed in."""
 
 INTEGER_CASTS = {
     "arith.extsi": "sext",
@@ -78,7 +78,7 @@ INTEGER_CASTS = {
 INTEGER_OPS = frozenset(
     f"arith.{name}" for name in ("addi", "maxsi", "minsi", "muli", "subi")
 )
-"""What is computed of vectors of integers, besides floats of 32 bits."""
+"""The ops on vectors of integers, besides those on `f32`."""
 
 SMALL_INTEGERS: Mapping[Attribute, str] = {i8: "i8", i16: "i16", i32: "i32"}
 """The integers that vectors of `f32` are cast from and to."""

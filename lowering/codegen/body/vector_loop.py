@@ -59,7 +59,7 @@ FOLDS = {
     "arith.maxnumf": "maxnum",
     "arith.minnumf": "minnum",
 }
-"""What a loop may carry, by the op that takes in one more number."""
+"""The reductions that a loop may carry, by the op that takes in one more number."""
 
 NEED_ANY_ORDER = ("arith.addf", "arith.mulf")
 
@@ -75,7 +75,7 @@ IndexOp: TypeAlias = arith.ConstantOp | arith.AddiOp | arith.SubiOp | arith.Muli
 """The ops that places may be computed with."""
 
 MAX_STEP = 4
-"""How far apart the elements may be that follow each other in a vector."""
+"""The largest stride of neighbouring elements of a vector."""
 
 BLOCK = 4096
 """The elements of a line that a long loop is cut into."""
@@ -83,32 +83,32 @@ BLOCK = 4096
 
 @dataclass
 class VectorLoop:
-    """A loop over elements that follow each other."""
+    """A loop over contiguous elements."""
 
     element: str
     extent: int
     loads: list[tuple[SSAValue, memref.LoadOp | None]] = field(
         default_factory=list[tuple[SSAValue, memref.LoadOp | None]]
     )
-    """What turns load: a value each, and the op, if there is one."""
+    """The loads of an iteration: a value each, and the op, if there is one."""
     steps: list[int] = field(default_factory=list[int])
-    """How far apart the elements of each load are; 1 where nothing is said."""
+    """The stride of each load; 1 by default."""
     places: list[IndexOp] = field(default_factory=list[IndexOp])
-    """What finds out where turns load and store."""
+    """The ops that compute the places of loads and stores."""
     stores: list[tuple[SSAValue, memref.StoreOp | None]] = field(
         default_factory=list[tuple[SSAValue, memref.StoreOp | None]]
     )
-    """What turns store."""
+    """The stores of an iteration."""
     once: list[memref.LoadOp] = field(default_factory=list[memref.LoadOp])
-    """What is the same in all turns."""
+    """The loads that are the same in all iterations."""
     folds: list[Operation] = field(default_factory=list[Operation])
     """The ops that take in numbers."""
     carried: list[SSAValue] = field(default_factory=list[SSAValue])
     """Inside of the loop, what folds have taken in so far."""
     ahead: list[int] = field(default_factory=list[int])
-    """How far on the next row of each load lies that is to be fetched, or 0."""
+    """The distance to the next row of each load that is to be prefetched, or 0."""
     ops: list[Operation] = field(default_factory=list[Operation])
-    """What is computed."""
+    """The scalar ops of an iteration."""
     product: arith.MulfOp | None = None
     """A product that is rounded once with the sum that it is added to."""
 

@@ -42,15 +42,15 @@ BYTES = {"f32": 4, "f64": 8}
 KEPT = 4
 """The numbers that are kept of each row between blocks of keys."""
 DECAY, SHARE = 2, 3
-"""Which of them are what tiles are finished with."""
+"""The two of them that the epilogue of tiles uses."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 MAX_INPUTS = 8
 MAX_ROWS = 8
 MAX_STACK_BYTES = 1 << 18
 """
-What all panels of a block may take. Any thread may run a kernel: some systems give
-those that are not the first 512 KiB for all they do.
+The bytes that all panels of a block may take. Any thread may run a kernel: some systems
+give those that are not the first 512 KiB for all they do.
 """
 AT_ONCE = 4
 """The vectors of scores of a row that are looked at at once."""

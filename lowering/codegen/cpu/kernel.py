@@ -69,7 +69,7 @@ from penstock.lowering.codegen.cpu.winograd import (
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
 
 MicroKernels: TypeAlias = MatmulPrinter | TransformPrinter | WindowsPrinter
-"""What prints a phase that has a schedule."""
+"""The printers of stages with a schedule."""
 
 
 def cpu_source(kernel: KernelOp) -> str:

@@ -40,10 +40,16 @@ LEAST_VECTORS = 8
 PACKED_ROWS, CACHED_BYTES = 64, 1 << 18
 """The rows that make packing worth it, and the bytes of `b` from which on they do."""
 PANEL_BESIDE_BYTES = 20 << 10
-"""What does while panels of `a`, which are read once for it, go through that cache."""
+"""
+The largest panel that stays in L1 while panels of `a`, which are read once for it, go
+through it.
+"""
 CACHED_TERMS, CACHED_ELEMENTS = 256, 1 << 14
 REUSE_ROWS, REUSE_PACKED_ROWS, REUSE_ELEMENTS = 16, 32, 1 << 15
-"""What makes a copy of rows worth it; and where columns have to be packed for it."""
+"""
+The least rows and elements that are worth a copy of rows, and the rows from which on
+columns have to be packed for it.
+"""
 REUSE_PANELS = 4
 """The panels that a part of the work should have."""
 UNITS_OF_A_PART = 4

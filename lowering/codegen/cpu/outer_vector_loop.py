@@ -63,7 +63,7 @@ class OuterVectorLoop:
     places: dict[Operation, tuple[Base, Place]] = field(
         default_factory=dict[Operation, tuple[Base, Place]]
     )
-    """What each load and store is of, and where."""
+    """The base and place of each load and store."""
 
     @property
     def bases(self) -> list[Base]:

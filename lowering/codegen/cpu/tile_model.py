@@ -18,40 +18,44 @@ from penstock.lowering.codegen.cpu.vector_width import REGISTERS
 
 BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 IN_FLIGHT = 8
-"""Products that have to be independent to keep a processor busy."""
+"""The number of independent products that keep a CPU core busy."""
 TILE_OVERHEAD = 20
-"""What a tile takes besides its products, in products."""
+"""The overhead of a tile, in products."""
 UNEVEN = 1.02
-"""What strips of two kinds are worth less: they take twice as long to compile."""
+"""The penalty of strips of two kinds: they take twice as long to compile."""
 MAX_WIDTH = 24
 """The vectors of a tile of one row."""
 MIN_EDGED_ROWS = 4
 """The least rows of a tile whose vectors along rows are worth it."""
 PACKING, PACKING_APART = 7, 10
 """
-What it takes to copy a vector of windows to a panel, in products; and one of windows
-that do not follow each other.
+The time of packing a vector of windows, in products; and one of windows that are not
+contiguous.
 """
 IN_WAIT = 4
-"""Registers of upright tiles that hold elements of `b` until they are multiplied."""
+"""Registers of transposed tiles that hold elements of `b` until they are multiplied."""
 FROM_AFAR = 1
 """
-What a vector of an upright panel of `a` takes besides, in products, if the panel does
-not fit into the nearest cache: all of it is read again for each tile.
+The extra time of a vector of a transposed panel of `a`, in products, if the panel does
+not fit into L1: all of it is read again for each tile.
 """
 PANEL_BYTES, PANEL_VECTORS = 1 << 19, 2
-"""What an upright panel of `a` may have: it has to come from the second cache."""
+"""The largest transposed panel of `a`, in bytes and vectors: it has to come from L2."""
 TRANSPOSING = 128
-"""What it takes to transpose and store as many columns as there are lanes."""
+"""
+The time of transposing and storing as many columns as there are lanes, in products.
+"""
 LINE = 64
 """The bytes of a cache line."""
 NEAR_BYTES = 1 << 15
-"""What stays in the nearest cache while tiles run over it."""
+"""The bytes that stay in L1 while tiles run over them."""
 REUSE_TERMS = 192
 """The most terms of a copy of rows."""
 SUMMING, LOADING = 4, 1 / 8
-"""What it takes to load and to store a vector of sums, in products; and what a load
-takes besides what `tile_time` says, where all else is near."""
+"""
+The time of loading and storing a vector of sums, in products; and the extra time of a
+load over `tile_time`, where all else is in L1.
+"""
 
 
 def tile_time(rows: int, vectors: int, edge: int = 0) -> float:

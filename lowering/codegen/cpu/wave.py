@@ -23,7 +23,7 @@ from penstock.lowering.codegen.body.epilogue import NO_PHASES
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports
 
 MEMBERS = "members"
-"""How many arguments each member of a wave takes: an attribute of the kernel."""
+"""The number of arguments of each member of a wave: an attribute of the kernel."""
 
 PART_NS = 5_000
 FLOPS_A_NS, BYTES_A_NS = 16, 64
@@ -48,9 +48,9 @@ class Group:
     """The number of the first member."""
     count: int
     words: int
-    """How many arguments come before the first member."""
+    """The number of arguments before the first member."""
     arguments: int
-    """How many a member takes."""
+    """The number of arguments of a member."""
 
 
 def wave_source(kernel: KernelOp, print_member: Callable[[KernelOp], str]) -> str:

@@ -40,7 +40,7 @@ PRODUCT_LINES = 8
 MAX_VECTORS = 8
 """The most vectors of a line of a tile of a pool."""
 MAX_STRIDE = 2
-"""How far apart windows of a line may be that are multiplied."""
+"""The largest stride of windows of a line that are multiplied."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ DTYPES = {
     },
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
-"""What Numba calls elements; `bf16` is known to it as bits only."""
+"""The names of element types in Numba; `bf16` is known to it as bits only."""
 QUERY_PRINTERS = {
     "rows": AttentionRowPrinter,
     "tiles": AttentionTilePrinter,

@@ -29,20 +29,23 @@ from penstock.lowering.codegen.body.epilogue import root_of
 from penstock.lowering.codegen.cuda.library_convolution import convolution_of
 
 PRODUCT, CONVOLUTION = "Product", "Convolution"
-"""What libraries compute, as `penstock.runtime.cuda.libraries.problems` calls it."""
+"""
+The problems that libraries solve, by their names in
+`penstock.runtime.cuda.libraries.problems`.
+"""
 
 
 @dataclass(frozen=True)
 class LibraryContraction:
-    """A sum of products that a library can compute."""
+    """A contraction that a library can compute."""
 
     op: LinalgStructuredOperation
     kind: str
-    """What it is to a library: a `Product`, or a `Convolution`."""
+    """Its kind of library problem: a `Product`, or a `Convolution`."""
     arguments: tuple[int, int, int]
     """The numbers of the factors and of the result among the kernel's arguments."""
     facts: dict[str, object]
-    """What is computed by its fields, but for `adds`."""
+    """The fields of the problem, but for `adds`."""
     start: Operation | None
     """The phase before, if it sets the result to 0."""
     count: int

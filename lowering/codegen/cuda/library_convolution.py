@@ -57,7 +57,7 @@ class _Dimension:
     step: int
     """From an element of the image to the next."""
     extent: int
-    """How many elements there are."""
+    """The number of elements."""
 
     @property
     def reached(self) -> int:

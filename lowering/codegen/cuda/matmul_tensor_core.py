@@ -43,7 +43,7 @@ class Side:
     """The staging of a factor to shared memory, and from there to matrices."""
 
     name: str
-    """What belongs to it is called so: `a` or `b`."""
+    """The suffix of its names: `a` or `b`."""
     buffer: str
     first: str
     """The first row or column of the tile."""

@@ -24,7 +24,7 @@ WORDS = """
     place row score slot taken term total warp
 """
 NAMES = frozenset(WORDS.split())
-"""What texts call things besides what all kernels do."""
+"""The names in texts besides those of all kernels."""
 
 
 @cache
@@ -41,9 +41,9 @@ class DevicePrinter(BodyPrinter):
         self.functions: list[list[str]] = []
         """The lines of each function."""
         self.phases: list[str] = []
-        """How each phase is listed."""
+        """The list entry of each stage."""
         self.calls: list[str] = []
-        """How each phase that a library computes is listed."""
+        """The list entry of each stage that a library computes."""
 
     @property
     def reserved(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 
 ALONE = (linalg.ops.IndexOp, cf.AssertOp)
-"""What needs to know which element it is about, or may end the kernel."""
+"""Ops that need to know their element, or may end the kernel."""
 VECTOR_BYTES = 16
 SIZES = {
     **{"bf16": 2, "f16": 2, "f32": 4, "f64": 8},

@@ -29,7 +29,7 @@ class Request:
     constants: frozenset[int] = frozenset()
     """The arguments that are always the same variables, and may lie in panels."""
     parts: int = 1
-    """How many threads may share the work."""
+    """The number of threads that may share the work."""
     vector_bytes: int = 16
     """The bytes of a vector of the processor."""
     matrices: bool = False
@@ -59,14 +59,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of doing what an alternative does."""
+    """A variant of an alternative."""
 
     apply: Callable[[KernelOp], None]
     """Changes a kernel, but for its arguments."""
     label: str = ""
-    """What tells it from others of the same alternative, in one line."""
+    """The difference to others of the same alternative, in one line."""
     cost_ns: float | Callable[[], float | None] | None = None
-    """Modelled nanoseconds, or what models them, if there is a model."""
+    """Modelled nanoseconds, or a function that models them, if there is a model."""
 
     @cached_property
     def modelled_ns(self) -> float | None:

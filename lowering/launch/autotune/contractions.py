@@ -60,9 +60,9 @@ from penstock.lowering.codegen.cuda.kernel_schedule import (
 from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
 
 PRODUCT_NS = 0.25
-"""What a product of vectors takes in the model: one a cycle of 4 GHz."""
+"""The time of a product of vectors in the model: one a cycle of 4 GHz."""
 PACK_NS = 0.15
-"""What it takes to copy an element to a panel in the model."""
+"""The time of packing an element in the model."""
 MOST_TILES = 6
 """The tiles that are offered: those with the least modelled time."""
 UPRIGHT_TILES = 4

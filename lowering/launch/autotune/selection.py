@@ -44,7 +44,7 @@ class Selector:
     database: KernelDatabase | None = None
     show_refusals: bool = False
     gpu: str = ""
-    """What the kernel database calls the device of kernels for `cuda`."""
+    """The name of the GPU in the kernel database."""
     matrices: bool = False
     """Whether the processor has registers of matrices of bytes."""
     complaints: list[Finding] = field(default_factory=list[Finding])

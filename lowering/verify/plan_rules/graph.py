@@ -37,16 +37,18 @@ from penstock.lowering.analysis.repetitions import rates_of
 
 
 class Access(NamedTuple):
-    """The registers that a task names, each once, in order, and what its body has."""
+    """
+    The registers that a task names, each once, in order, and the values of its body.
+    """
 
     ins: Sequence[RegisterOp]
     outs: Sequence[RegisterOp]
     waits: Sequence[RegisterOp]
     signals: Sequence[RegisterOp]
     read: Sequence[SSAValue]
-    """What the arguments of its body are."""
+    """The values of the arguments of its body."""
     written: Sequence[SSAValue]
-    """What its body yields."""
+    """The values that its body yields."""
 
 
 class Facts(NamedTuple):
@@ -78,7 +80,7 @@ class PlanGraph:
     tasks: list[TaskOp] = field(default_factory=list[TaskOp])
     """By number, as they are listed."""
     access: list[Access] = field(default_factory=list[Access])
-    """What each of them names."""
+    """The registers that each of them names."""
     variables: dict[RegisterOp, TaskOp] = field(
         default_factory=dict[RegisterOp, TaskOp]
     )
@@ -90,13 +92,16 @@ class PlanGraph:
     readers: dict[RegisterOp, list[int]] = field(default_factory=dict)
     """The tasks that read a register under its own name."""
     sources: dict[RegisterOp, list[RegisterOp]] = field(default_factory=dict)
-    """What the writer of a register reads of the same bytes, because of aliases."""
+    """
+    The registers on the same bytes that the writer of a register reads, because of
+    aliases.
+    """
 
     _places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
 
     def __post_init__(self) -> None:
         self.rates = rates_of(self.plan)
-        """How often tasks act in a launch: all of these acts count as one."""
+        """The number of acts of tasks in a launch: all of these count as one."""
         for task in self.plan.tasks:
             access = access_of(task)
             if task.kind == "variable":

@@ -45,10 +45,10 @@ from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
 BOXING_OPS = (SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp)
-"""What boxings are made of."""
+"""The ops of boxings."""
 
 STEPS = ("add", "concat", "constant", "copy", "slice", "sum")
-"""How the names of the tasks of a boxing end, but for the last ones."""
+"""The ends of the names of the tasks of a boxing, but for the last ones."""
 
 FROM_ALL = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
 """Collectives that leave each device with something from all others."""

@@ -73,7 +73,7 @@ class ProgramGraph:
         self._pieces = turn.pieces
         self.table |= {name: self.table[of] for name, of in turn.pieces.items()}
         self.actors = turn.actors
-        """What acts in a turn, an actor once for each of its acts."""
+        """The acts of an iteration, with an actor once for each of its own."""
         self.reads, self.writes, self.steps = turn.reads, turn.writes, turn.steps
         self._found = turn.found
         self.spans = turn.spans
@@ -92,15 +92,20 @@ class ProgramGraph:
         """For each actor the last step that names a register or variable."""
         self.graph = MarkedGraph(len(self.actors), turn.edges)
         self.sources: dict[str, list[str]] = {}
-        """Whose bytes the writer of a register finds there, as its views say."""
+        """
+        The registers whose bytes the writer of a register finds there, by its views.
+        """
         self.shown: dict[str, tuple[Piece, ...]] = {}
-        """Whose bytes each register and variable has: its own, if a step writes it."""
+        """
+        The pieces whose bytes each register and variable has: its own, if a step writes
+        it.
+        """
         self._under: dict[str, tuple[Piece, ...]] = {}
-        """Whose bytes lay under each register before its writer acted."""
+        """The pieces under each register before its writer acted."""
         self._uses: dict[str, dict[int, list[Span]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        """Which bytes of each register actors use, under any name."""
+        """The bytes of each register that actors use, under any name."""
         self._trace()
 
     def is_variable(self, name: str) -> bool:
