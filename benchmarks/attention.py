@@ -55,7 +55,7 @@ class Case:
     inputs: Mapping[str, Array]
     weights: Mapping[str, Array]
     forward: Forward
-    """What PyTorch computes of inputs and weights."""
+    """The computation in PyTorch, on inputs and weights."""
 
 
 def case_of(name: str) -> Case:

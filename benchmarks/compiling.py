@@ -29,7 +29,7 @@ WEIGHTS = 8
 UNARY = "relu", "tanh", "sigmoid", "neg", "softmax", "row", "turn", "halves"
 BINARY = "add", "sub", "mul", "maximum"
 NEARBY = 12
-"""How many of the latest values an op may read."""
+"""The number of latest values that an op may read."""
 
 
 class StepTimes(PassTimes):
@@ -39,7 +39,7 @@ class StepTimes(PassTimes):
         super().__init__()
         self.seconds: dict[tuple[int, str], float] = {}
         self.latest = 0.0
-        """What was measured last."""
+        """The seconds measured last."""
 
     @contextmanager
     def measure(self, name: str, position: int = -1) -> Generator[None]:

@@ -57,7 +57,7 @@ Microseconds of the device, for Penstock all that a run launches, again and agai
 medians of rounds in which contenders take turns. `f32` is computed with all its bits by
 all of them."""
 KILL_SECONDS = 5.0
-"""How long a process has to end after it was told to."""
+"""The time that a process has to end after it was told to."""
 LEAST_SECONDS = 8.0
 """The time without which a section is not begun."""
 

@@ -20,7 +20,7 @@ Torch: TypeAlias = Any
 """The module `torch`, or one of its tensors."""
 
 TOLERANCES = {"f32": 1e-4, "bf16": 2e-2}
-"""How far results may differ, relative to the largest value."""
+"""The tolerance of results, relative to the largest value."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Case:
     dtype: str = "f32"
     flops: int = 0
     bytes: int = 0
-    """What has to be read and written at least."""
+    """The bytes that have to be read and written at least."""
 
     def inputs(self) -> dict[str, Array]:
         """The same random numbers each time."""

@@ -32,7 +32,7 @@ class WatchedDriver:
     def __init__(self, driver: Driver):
         self.driver = driver
         self.launched: list[Launch] = []
-        """What was launched since this was cleared."""
+        """The launches since this was cleared."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.driver, name)

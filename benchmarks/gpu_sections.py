@@ -90,7 +90,7 @@ ATTRIBUTES = {
     "bytes of the L2 cache": ("L2_CACHE_SIZE",),
     "shared memory of a block": ("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",),
 }
-"""What a device says of itself, and what the driver calls it."""
+"""The attributes of a device, with their names in the driver."""
 
 
 def probe(setup: Setup) -> Iterator[Row]:
@@ -621,4 +621,4 @@ SECTIONS: Mapping[str, Section] = {
     "layer": layer,
     "resnet": resnet,
 }
-"""What runs in a process of its own."""
+"""The sections that run in a process of their own."""

@@ -32,16 +32,16 @@ Opener: TypeAlias = Callable[[], Run]
 """Sets a contender up in its process. It must be picklable."""
 
 TOLERANCE = 1e-4
-"""How far outputs may differ, relative to the largest value of the first contender."""
+"""The tolerance of outputs, relative to the largest value of the first contender."""
 
 NOT_INSTALLED = "not installed"
-"""How the problem of a contender begins that is not there."""
+"""The start of the problem of a contender that is not installed."""
 
 REST_SECONDS = 0.5
-"""How long a turn waits at most for the threads of the one before."""
+"""The longest wait of a turn for the threads of the one before."""
 
 TURN_SECONDS = 0.1
-"""How long a turn lasts at least, if a single run takes less."""
+"""The least time of a turn, if a single run takes less."""
 
 ################################################################################
 # The machine                                                                  #

@@ -152,4 +152,4 @@ MEANINGS: Mapping[str, Meaning] = {
     "Tanh": lambda jax, v, s: jax.numpy.tanh(v[0]),
     "Transpose": lambda jax, v, s: jax.numpy.transpose(v[0], s["perm"]),
 }
-"""What nodes mean in JAX, as far as the workloads have them."""
+"""The meaning of nodes in JAX, as far as the workloads have them."""

@@ -25,12 +25,12 @@ RULES = {
     "insert": "compact-insert",
 }
 """
-What needs no budget, by its column. OneFlow's are `size`, which it takes by default,
-`lifetime`, `volume`, `conflicts` and `time line`.
+The algorithms without a budget, by their columns. OneFlow's are `size`, which it takes
+by default, `lifetime`, `volume`, `conflicts` and `time line`.
 """
 
 LOCAL_SECONDS = 1.0
-"""What the local search has."""
+"""The budget of the local search."""
 
 PEER = "omnimalloc"
 

@@ -51,7 +51,7 @@ class Section:
     tables: Sequence[Table]
     data: Json
     problems: Sequence[str] = field(default=())
-    """What should not have happened, such as outputs that differ."""
+    """Problems, such as outputs that differ."""
 
     def markdown(self) -> str:
         """The section under a heading of the second level."""

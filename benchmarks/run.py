@@ -32,7 +32,7 @@ class Options:
     data: Path | None = None
     """A folder of problems for `packing`."""
     seconds: float = 10.0
-    """What a search for a layout has that is told nothing."""
+    """The default budget of a search for a layout."""
 
 
 def _speed(options: Options) -> Section:

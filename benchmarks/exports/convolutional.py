@@ -89,7 +89,10 @@ class MobileNet(nn.Module):
         (6, 160, 3, 2),
         (6, 320, 1, 1),
     )
-    """How much wider a block is inside, its channels, how many there are, stride."""
+    """
+    The factor of its inner width, its channels, the number of such blocks, and the
+    stride.
+    """
 
     def __init__(self, stages: int):
         super().__init__()

@@ -51,7 +51,7 @@ Hold: TypeAlias = Callable[[str], tuple[threading.Event, threading.Event]]
 DeviceKernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
-"""What kernels of the fixtures are compiled for."""
+"""The target that kernels of the fixtures are compiled for."""
 
 LONGEST = 600
 """Seconds after which a test has failed, also on a machine with much else to do."""

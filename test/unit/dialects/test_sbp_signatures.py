@@ -228,7 +228,7 @@ NEVER = {
     "pad": "(S(1)) -> (S(1))",
     "conv2d in two groups": "(S(1), S(1)) -> (P)",
 }
-"""What are no signatures."""
+"""Combinations that are no signatures."""
 
 
 def random_array(type: TensorType, rng: np.random.Generator) -> Array:

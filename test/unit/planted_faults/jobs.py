@@ -176,7 +176,7 @@ def rated_job(rng: random.Random, length: int) -> str:
 
 
 MOST_ROWS = " {max_shape = array<i64: 8, 4>}"
-"""What an input with any number of rows says."""
+"""The attribute of an input with any number of rows."""
 
 
 def dynamic_job(rng: random.Random, length: int) -> str:

@@ -32,10 +32,10 @@ from penstock.runtime.program.executable import (
 Array: TypeAlias = NDArray[np.generic]
 Bytes: TypeAlias = NDArray[np.uint8]
 Outputs: TypeAlias = dict[str, list[Array]]
-"""What is fetched, piece by piece, by port."""
+"""The fetched values, piece by piece, by port."""
 
 POISON = (0xFF, 0xAB)
-"""What bytes are filled with: not a number, or a number that is none of the results."""
+"""The filling of bytes: not a number, or a number that is none of the results."""
 
 
 class Stuck(Exception):
@@ -61,7 +61,7 @@ class Work(Protocol):
 
 
 Works: TypeAlias = Mapping[str, Work]
-"""What the calls of actors do, by the names of these."""
+"""The work of the calls of actors, by the names of these."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class EventRun(JobRun):
     """One act of each actor, which waits for others alone, not for registers."""
 
     before: Sequence[Sequence[int]] = ()
-    """What each actor waits for."""
+    """The waits of each actor."""
 
     def is_ready(self, index: int) -> bool:
         return not self.done[index] and all(self.done[x] for x in self.before[index])
@@ -212,7 +212,7 @@ class LinkedRun(JobRun):
         super().__post_init__()
         actors = self.image.actors
         self.held = {a.name: [0] * len(a.lists) for a in actors if a.kind == "lock"}
-        """How often each section of a lock is granted."""
+        """The number of grants of each section of a lock."""
         self.waiting: dict[str, list[int]] = {name: [] for name in self.held}
         """The sections that a lock was asked for and has not granted."""
         self.left: dict[str, list[int]] = {actor.name: [] for actor in actors}

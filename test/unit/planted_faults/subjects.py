@@ -43,7 +43,7 @@ class Run(NamedTuple):
     inputs: Mapping[str, Sequence[Array]]
     outputs: Outputs
     variables: Mapping[str, Array]
-    """What variables hold after it, by port."""
+    """The values of variables after it, by port."""
 
 
 @dataclass
@@ -55,9 +55,9 @@ class Subject:
     level: int
     runs: Sequence[Run]
     works: Mapping[str, Work]
-    """What actors do, if it is a program."""
+    """The work of actors, if it is a program."""
     names: Mapping[str, tuple[frozenset[str], frozenset[str]]]
-    """What each job reads and writes by a name that others may use, too."""
+    """The names that each job reads and writes, and that others may use, too."""
 
     def entry(self, module: ModuleOp) -> Any:
         """The plan or program in a copy of the module."""

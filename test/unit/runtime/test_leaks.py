@@ -28,7 +28,7 @@ from penstock.tools.session.session import Model, Session
 
 CYCLES, WARM, SPANS = 1000, 100, 4
 MOST_BYTES = 4 << 10
-"""What the process may grow by in a cycle."""
+"""The growth of the process that a cycle may have."""
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="what a process holds is read from /proc"

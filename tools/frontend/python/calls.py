@@ -226,7 +226,7 @@ KINDS: Mapping[type[Attribute], str] = {
     DenseIntOrFPElementsAttr: "an array",
     SplatAttr: "an array",
 }
-"""What Python value stands for each class of attribute."""
+"""The Python value that stands for each class of attribute."""
 
 
 def attribute_of(name: str, value: Any, definition: PropertyDef) -> Attribute:

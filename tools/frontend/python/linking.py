@@ -69,7 +69,7 @@ class Linker:
 
 
 EXAMPLES = 2, 3
-"""What extents with names are, to see which variables do not depend on them."""
+"""The values of named extents, to find variables that do not depend on them."""
 
 
 def variables_alone(job: Job, known: Sequence[str]) -> TracedJob | None:

@@ -44,7 +44,7 @@ CACHE_SIZE = 16
 
 
 IN_FLIGHT = 64
-"""How many calls of a job that were submitted may not have ended, unless told."""
+"""The default limit of submitted calls of a job that have not ended."""
 
 
 class SessionState(Enum):

@@ -51,10 +51,10 @@ BOOLEAN_NAMES = {
     "minimum": "logical_and",
     "multiply": "logical_and",
 }
-"""What functions of NumPy are on booleans."""
+"""The functions that NumPy's ones are on booleans."""
 
 UNCHANGED = {"absolute": "bu", "ceil": "biu", "floor": "biu", "positive": "biuf"}
-"""What functions do nothing to elements of which kinds."""
+"""The kinds of elements that functions leave unchanged."""
 
 
 def apply_ufunc(

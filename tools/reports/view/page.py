@@ -187,7 +187,7 @@ def figure_lines(
 
 
 def peak_text(report: Report, usage: Usage) -> str:
-    """How far activations are from their bound, or how many bytes are alive at most."""
+    """The ratio of activations to their bound, or the peak of live bytes."""
     text = f"at most {size_text(usage.bound)} alive"
     if usage.ratio is not None:
         bound = size_text(usage.bound)

@@ -72,7 +72,7 @@ class Case(NamedTuple):
     properties: Mapping[str, Property] = {}
     dtype: str = "float32"
     terms: int = 1
-    """How many terms the sums have that the results are made of."""
+    """The number of terms of the sums in the results."""
 
     def __str__(self) -> str:
         shapes = "_".join("x".join(map(str, shape)) for shape in self.shapes)

@@ -443,7 +443,7 @@ def test_local_search_lowers_what_it_starts_from():
 ################################################################################
 
 HARD = tiling(5, 700, width=2000, height=100_000)
-"""What no search here gets to the bound of."""
+"""A problem whose bound no search here reaches."""
 
 
 @pytest.mark.parametrize("name", SEARCHES)

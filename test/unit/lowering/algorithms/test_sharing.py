@@ -27,7 +27,7 @@ ACTS = 2
 """Acts that are played: what may happen between any two acts shows in these."""
 
 State = tuple[tuple[int, int], ...]
-"""How often each task has begun, and how often it has ended."""
+"""The number of times that each task has begun, and that it has ended."""
 
 ################################################################################
 # The token game                                                               #

@@ -35,7 +35,7 @@ Exact: TypeAlias = NDArray[np.float64]
 Order: TypeAlias = Sequence[int] | None
 
 GUARD = 7.5
-"""What lies around arrays."""
+"""The padding around arrays."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ ParseKernel: TypeAlias = Callable[[str], KernelOp]
 SHARED = [HealthCheck.function_scoped_fixture]
 """The fixture that parses keeps nothing between examples."""
 GUARD = 77.0
-"""What lies around arrays."""
+"""The padding around arrays."""
 EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}

@@ -63,7 +63,7 @@ TO_PLAN = (
     "plan-create-registers,regst-alias-registers,regst-plan-memory{{steps=100000}},"
     "plan-reduce-events,verify-plan"
 )
-"""What makes a plan of a job in which each op has tasks of its own."""
+"""The passes that make a plan of a job in which each op has tasks of its own."""
 
 TO_PROGRAM = "convert-plan-to-launch{simulate-ranks=true},verify-program"
 

@@ -21,7 +21,10 @@ ENGINES = [("sequential", 1), ("sim", 1), ("actors", 1), ("actors", 3)]
 TYPE = "tensor<4xf32>"
 VARIABLES = ("u", "v", "w")
 INTERFACES = ("s", "h")
-"""What is pushed to all jobs that read it, and what one job makes for others."""
+"""
+The inputs that are pushed to all jobs that read them, and the interfaces that one job
+makes for others.
+"""
 PUSH = "System-Push-s"
 
 

@@ -46,7 +46,7 @@ from penstock.lowering.verify.program_rules.graph import (
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Outputs: TypeAlias = dict[str, list[bytes]]
-"""What was fetched in each act, by port."""
+"""The fetched values of each act, by port."""
 
 ################################################################################
 # Places                                                                       #

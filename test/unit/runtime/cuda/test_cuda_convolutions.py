@@ -113,7 +113,7 @@ class Api:
         """The bytes that each algorithm needs, the fastest first."""
         self.fails: dict[str, int] = {}
         self.told: dict[int, Any] = {}
-        """What descriptors say."""
+        """The contents of descriptors."""
         self.calls: list[tuple[Any, ...]] = []
         self.functions: dict[str, Function] = {}
 

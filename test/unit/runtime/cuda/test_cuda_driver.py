@@ -51,7 +51,7 @@ FOUND: dict[str, tuple[Any, ...]] = {
     "cuStreamEndCapture": ("graph",),
     "cuGraphInstantiate": ("made",),
 }
-"""What functions return behind their code."""
+"""The results of functions after their code."""
 
 
 class Api:

@@ -177,7 +177,7 @@ LAYERS = {
         "@layer placement <cuda, [0:0-1]>", "@layer placement <cuda, [0:0]>"
     ),
 }
-"""How layers of models are spread over two GPUs."""
+"""The placements of layers of models on two GPUs."""
 CASES = [ONE, BRANCHES, THERE_AND_BACK, TWO_DEVICES, RATES]
 PIECES = 4
 LAUNCHING = "copy", "launch", "launch_graph"

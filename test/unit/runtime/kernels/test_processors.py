@@ -155,7 +155,7 @@ DOTS = {
     "AMX": "vpdpbusd",
     "NEON": "mla",
 }
-"""What products of bytes are summed with."""
+"""The instructions of int8 matmuls."""
 
 
 @all_kinds

@@ -63,7 +63,7 @@ WIDE_ULPS = {
     **{"log": 0.7, "log2": 0.8, "log10": 0.7, "log1p": 0.7},
     **{"sin": 0.9, "cos": 0.9, "tan": 0.9},
 }
-"""What the documentation of the modules says."""
+"""The error bounds in the documentation of the modules."""
 
 NAMES = [*product(["f32"], ULPS), *product(["f64"], WIDE_ULPS)]
 

@@ -68,7 +68,7 @@ ACTS = {
     **{"feed_x": 12, "feed_y": 3, "feed_z": 3},
     **{"acc": 12, "any": 6, "add_both": 3, "fetch_both": 3},
 }
-"""How often which actor acts for three results."""
+"""The number of acts of each actor for three results."""
 
 
 def give(stream: Stream, first: int = 0, last: int = 3) -> list[int]:

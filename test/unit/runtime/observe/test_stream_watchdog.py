@@ -29,7 +29,7 @@ from test_stream import NUMBER, Text, executor, number, pair, values
 from test_watchdog import Clock, Reports, without_times
 
 SECONDS = 0.01
-"""How long a watchdog waits, on a clock that stands still, but for jumps."""
+"""The wait of a watchdog, on a clock that stands still, but for jumps."""
 
 threads_of = pytest.mark.parametrize("threads", [1, 2, 3])
 

@@ -103,7 +103,7 @@ STUCK = [
 
 
 SECONDS = 0.01
-"""How long a watchdog waits, on a clock that stands still, but for jumps."""
+"""The wait of a watchdog, on a clock that stands still, but for jumps."""
 
 
 def test_report_says_what_each_actor_waits_for_and_who_runs_what():

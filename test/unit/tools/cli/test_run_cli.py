@@ -45,7 +45,7 @@ START = """from penstock.runtime.kernels.cpu.support import c_kernel
 @c_kernel
 def kernel(args, part, parts):
     """
-"""How a kernel's own source starts."""
+"""The start of a kernel's own source."""
 
 DIVISION = """job.job @divide placement <cpu, [0:0]> {
   %a = job.input "a" : tensor<4xi32>

@@ -70,7 +70,7 @@ class Dumps:
         self._left: dict[str, set[str]] = {}
         """The passes that leave a text that has been read back as it is."""
         self.dumps = self.unlike = 0
-        """How many texts were passed, and how many of them differ."""
+        """The number of texts, and the number of different ones."""
 
     def check(self, source: str, passes: Sequence[ModulePass]) -> None:
         """Check the dumps of a pipeline over a text, as far as it is accepted."""

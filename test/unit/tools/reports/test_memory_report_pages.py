@@ -44,7 +44,7 @@ TASK = re.compile(
 )
 
 Json: TypeAlias = "dict[str, Any]"
-"""What `json.loads` makes of a report, whose keys the tests name."""
+"""The result of `json.loads` for a report, whose keys the tests name."""
 
 
 def run(*arguments: str) -> str:
@@ -330,7 +330,7 @@ result.textContent = JSON.stringify(say);
 document.body.append(result);
 </script></body>
 """
-"""What a person does with a page, and what they see then."""
+"""The actions of a person on a page, and the views after them."""
 
 
 @pytest.mark.slow

@@ -504,7 +504,7 @@ document.body.append(
     { id: "result", textContent: JSON.stringify(say) }));
 </script></body>
 """
-"""What a person does with a page, and what they see then."""
+"""The actions of a person on a page, and the views after them."""
 
 
 def driven(page: str, task: str, register: str, folder: Path) -> Json:

@@ -31,7 +31,7 @@ ARRAYS = {
     "none": np.zeros((0, 5), np.float16),
 }
 MOST_BYTES = 1 << 22
-"""What reading a damaged file may take."""
+"""The memory that reading a damaged file may take."""
 KINDS = ("npz", "safetensors")
 
 

@@ -220,7 +220,7 @@ JOBS = {
 
 
 OF_BOTH = ("fused", "mixed", "mixed halves", "tensor")
-"""What is compiled for the older architecture, too."""
+"""The kernels that are compiled for the older architecture, too."""
 
 Compiled: TypeAlias = Callable[[str, str], list[CompiledPhase]]
 

@@ -30,7 +30,9 @@ LOGITS = {
     "vgg19": "r46",
     "zfnet512": "r20",
 }
-"""What the last softmax of each model is taken of, which hides most differences."""
+"""
+The operand of the last softmax of each model, as a softmax hides most differences.
+"""
 
 
 def test_these_are_all(light: Light) -> None:
