@@ -111,8 +111,8 @@ class TaskError(PenstockError):
 
 def failure_of_callback(error: TaskError, cause: BaseException | None) -> TaskError:
     """
-    What a callback that raised something makes of the error of its task. An error of
-    another task, which it has only been told of, becomes one at the act of its own.
+    The error of a task whose callback has raised an exception. An error of another
+    task, which it has only been told of, becomes one at the act of its own.
     """
     if isinstance(cause, TaskError):
         return TaskError(cause.task, error.act, cause.code, cause.message)

@@ -17,7 +17,9 @@ import numpy as np
 from penstock.runtime.errors import PenstockError
 
 ENGINES = ("actors", "sequential", "sim")
-"""What runs a program: see `penstock.runtime.executors.executor.Executor`."""
+"""
+The engines that run a program: see `penstock.runtime.executors.executor.Executor`.
+"""
 
 DEVICES = ("cpu", "cuda")
 """The kinds of devices that kernels are compiled for."""
@@ -76,7 +78,7 @@ def check_options(device: object, threads: object, engine: object) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -24,18 +24,17 @@ others wrote. Then
   made of;
 * results lie over operands, once they have places, where hints (`in_place`) say that
   they must, and not where these say never;
-* what is assigned to is a variable, once in a job, and all tasks of the job that use
-  its bytes, under whatever name, act before that, and again after it;
+* targets of assignments are variables, each once in a job, and all tasks of the job
+  that use its bytes, under any name, act before that, and again after it;
 * no two tasks of a stream have the same order, and where all have one, a task comes
   after those of its stream that it has to wait for, also by way of other streams;
 * where tasks wait for events (`waits_for`), these and the order of streams cover all
   orders within one act that registers make between tasks;
-* what has two sides or more has all of them, and they fit: registers, copies, and the
-  parts of variables, ops and collectives on several devices (`plan_rules/symmetry.py`
-  says the rules);
-* what a task reads and writes, unless it copies, lies in the memory that kernels on its
-  device work in, inputs and outputs included; for a processor that is all memory of its
-  host;
+* pairs and groups are complete, and their sides fit: registers, copies, and the parts
+  of variables, ops and collectives on several devices (`plan_rules/symmetry.py` says
+  the rules);
+* registers of a task, unless it copies, lie in the memory that kernels on its device
+  work in, inputs and outputs included; for a CPU that is all memory of its host;
 * registers of two jobs share bytes only if the jobs exclude each other, or as one
   interface, which lies in one place for all jobs; nothing else lies on variables and
   interfaces, which last from run to run, but views of them; tasks and aliases use what
@@ -43,7 +42,7 @@ others wrote. Then
 * where jobs are linked to a main job, its lock keeps those apart that exclude each
   other, or use what one of them writes (`plan_rules/main_job.py`).
 
-All that is wrong is listed. A plan may be checked at each step from registers on: those
+All violations are listed. A plan may be checked at each step from registers on: those
 without places share no bytes yet, so there is less to be found. A plan on values is
 refused, as there is nothing to be checked.
 

@@ -6,8 +6,7 @@ In a plan that has ticks, for each job
 * each section has one source and one sink on each rank that has either, and ticks are
   of sections that the job has;
 * on each rank where the job acts, `total` has both;
-* what acts before all else is a source, and what acts after all else the sink of
-  `total`, on each rank;
+* the first tasks on each rank are sources, and the last one is the sink of `total`;
 * a source comes before the sink of its section.
 
 Plans without ticks, and plans on values, are left alone.

@@ -29,7 +29,9 @@ class RecordedRun(SequentialRun):
                     self.call(actor, call)
 
     def finish(self, actor: int) -> None:
-        """What a run does, which fails if the actor was given a wrong number."""
+        """
+        End an act as a run does, which fails if the actor was given a wrong number.
+        """
         try:
             super().finish(actor)
         except TaskError as error:

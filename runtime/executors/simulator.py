@@ -25,8 +25,8 @@ class Act:
     Act `number` of an actor, from `start` to `end` on the virtual clock.
 
     `cause` is the index of the act whose end it waited for last; None if it did not.
-    `calls` are those it made, of which the last one has returned `code`. What `is_end`
-    is no act, but the end of an actor in a stream.
+    `calls` are those it made, of which the last one has returned `code`. An entry that
+    `is_end` is no act, but the end of an actor in a stream.
     """
 
     actor: int

@@ -68,8 +68,8 @@ BATCH = 256
 @dataclass(frozen=True)
 class Port:
     """
-    A tensor that the caller gives or takes, piece by piece. What has several pieces in
-    a turn is given and taken as one array of them: `turns` is the first extent of its
+    A tensor that the caller gives or takes, piece by piece. Several pieces of one
+    iteration are fed and fetched as one array: `turns` is the first extent of its
     `shape`, if it is not 1.
 
     `table` is what `feed` and `fetch` read: a cursor, the bytes of a piece, and the
@@ -136,9 +136,9 @@ class LoadedProgram:
     """Those that are no constants."""
     devices: Mapping[str, Device]
     threads: int
-    """How many threads run its kernels on the processor."""
+    """The number of CPU threads that run its kernels."""
     image: ProgramImage
-    """What it was loaded from."""
+    """The image that it was loaded from."""
     flags: Mapping[str, npt.NDArray[np.int64]]
     """For each interface that is released words, the first is 1 from then on."""
     originals: dict[str, Array]
@@ -266,7 +266,7 @@ class _Loader:
             self.chunks[memory.name] = self._chunk(memory)
 
     def _chunk(self, memory: Memory) -> Chunk:
-        """What is allocated for a chunk."""
+        """The memory that is allocated for a chunk."""
         try:
             if memory.pinned is not None and memory.pinned in self.devices:
                 device = self.devices[memory.pinned]
@@ -514,8 +514,8 @@ def fitting(
     what: str, given: npt.ArrayLike, shape: Sequence[int], dtype: np.dtype[np.generic]
 ) -> Array:
     """
-    What was given as a contiguous array in the byte order of this machine, copied only
-    if need be. Raises PenstockError unless it has a shape and a dtype.
+    A given array as a contiguous one in the byte order of this machine, copied only if
+    need be. Raises PenstockError unless it has a shape and a dtype.
     """
     array: Array = reread(np.asarray(given), dtype)
     if array.shape != tuple(shape):

@@ -1,4 +1,6 @@
-"""Who takes most of chunks of a program, for when there is no memory for more."""
+"""
+The largest registers and variables of chunks of a program, for the out-of-memory error.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Collection
 from penstock.runtime.program.executable import ProgramImage
 
 OWNERS = 5
-"""How many are named."""
+"""The number of owners that are named."""
 
 
 def largest_owners(image: ProgramImage, chunks: Collection[str]) -> list[str]:

@@ -1,5 +1,5 @@
 """
-What a launch program says, in plain values: all that the loader needs of it.
+The image of a launch program, in plain values: all that the loader needs of it.
 
 The image of a program can be kept as JSON text, so that a program which was looked at
 before can be loaded without the libraries that read IR.
@@ -23,8 +23,8 @@ class Memory(NamedTuple):
     """
     A chunk of `size` bytes; `device` is `cpu` for all memory of the host. Among its
     kind the device, or that which memory of the host is `pinned` for, has a `number`.
-    What are no variables takes `peak` bytes of it, and in no layout fewer than `bound`,
-    if these are known.
+    Registers without variables take `peak` bytes of it, and in no layout fewer than
+    `bound`, if these are known.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Queue(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """What `#launch.panels` says."""
+    """The packed layout of a `#launch.panels`."""
 
     shape: tuple[int, int, int]
     axis: int
@@ -113,10 +113,10 @@ class Kernel(NamedTuple):
 
 class Step(NamedTuple):
     """
-    What an actor does: `call` a kernel or `copy`, on registers and variables by name,
-    or `feed` or `fetch` what goes by the name of a port, or `release` an interface. It
-    is done `when` an act is the `first` of a round or in the `rest`, or `always`, and
-    for a piece that is `on` one register, or None.
+    A step of an actor: `call` a kernel or `copy`, on registers and variables by name,
+    or `feed` or `fetch` a port by its name, or `release` an interface. It is done
+    `when` an act is the `first` of a round or in the `rest`, or `always`, and for a
+    piece that is `on` one register, or None.
     """
 
     verb: str
@@ -180,7 +180,7 @@ class ProgramImage(NamedTuple):
 
     @property
     def port_turns(self) -> dict[str, int]:
-        """How many pieces of each port there are in a turn."""
+        """The number of pieces of each port in an iteration."""
         return {
             step.subject: actor.turns
             for actor in self.actors

@@ -78,8 +78,8 @@ class _Family:
 
     def _shown_by(self, member: str) -> set[str]:
         """
-        A member, and those that it is made of. Whatever else is written may be so later
-        than a fetch of it, and over it.
+        A member, and those that it is made of. Other members may be written later than
+        a fetch of it, and over it.
         """
         left, found = [member], set[str]()
         while left:

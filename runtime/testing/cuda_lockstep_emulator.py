@@ -150,7 +150,7 @@ def _running(block: Block):
 
 
 class Buffer:
-    """Elements in global memory. What all threads read may be read by one."""
+    """Elements in global memory. Elements that all threads read may be read by one."""
 
     def __init__(self, array: NDArray[np.generic]):
         is_bf16 = array.dtype.name == "bfloat16"
@@ -180,7 +180,7 @@ class Shared(Buffer):
         self._interval = -1
         self._writers, self._readers = np.zeros((2, size), np.int64)
         self._awaited = np.zeros(size, np.bool_)
-        """What a copy is on its way to."""
+        """The elements that a copy is on its way to."""
 
     def __getitem__(self, index):
         touched, first, last = self._users(index)
@@ -220,7 +220,9 @@ class Shared(Buffer):
         return touched
 
     def _users(self, index, lanes=None):
-        """Which elements are used, and by which threads: the first and the last one."""
+        """
+        The elements that are used, and the first and the last thread that uses each.
+        """
         block = _Running.block
         if self._interval != block.interval:
             self._interval = block.interval
@@ -262,7 +264,7 @@ cuda = SimpleNamespace(
     shared=SimpleNamespace(array=Shared),
     syncthreads=lambda: _barrier(),
 )
-"""What kernels use of `numba.cuda`."""
+"""The part of `numba.cuda` that kernels use."""
 
 
 def _barrier():
@@ -274,7 +276,7 @@ def align_shared():
 
 
 WIDENED = {np.dtype(np.float16): f32, np.dtype(np.uint16): from_bf16}
-"""What makes numbers of 32 bits of floats of 16."""
+"""The functions that extend `f16` and `bf16` to `f32`."""
 
 
 def _load(count):
@@ -462,7 +464,7 @@ def load_matrices_transposed(slots, place):
 
 
 def _of_all(value):
-    """What each thread of the block has."""
+    """The value of each thread of the block."""
     return np.broadcast_to(value, (_Running.block.threads,))
 
 

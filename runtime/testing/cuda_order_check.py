@@ -1,17 +1,17 @@
 """
-Whether a log of CUDA calls does all that a program asks for, in an order that holds.
+A check that a log of CUDA calls does all the work of a program, in an order that holds.
 
-This knows nothing of how the runtime chooses streams and events. It takes the image of
-a program (what the plan wants), its tables (which acts come after which on the host)
-and the log of `RecordedDriver`, and finds by vector clocks which work is ordered before
-which: by a stream, by an event that a stream waits for, by a graph, by the host that
-waits for an event before it goes on. Then it says
+It knows nothing of how the runtime chooses streams and events. It takes the image of a
+program (the plan), its tables (the order of acts on the host) and the log of
+`RecordedDriver`. By vector clocks it finds the order of all work: by a stream, by an
+event that a stream waits for, by a graph, by the host that waits for an event before it
+goes on. Then it reports
 
-* which edges of the plan nothing in the log covers: what is read before it is made, or
-  written again before it is read;
-* which bytes are used by two at once, one of whom writes them or gives them back;
-* which bytes were overwritten between their maker and a reader;
-* which work is missing, or was wanted by nobody.
+* edges of the plan that nothing in the log covers: pieces that are read before they are
+  made, or written again before they are read;
+* bytes that are used by two at once, one of which writes or releases them;
+* bytes that were overwritten between their writer and a reader;
+* missing work, and work that the plan does not ask for.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.runtime.program.tables import Tables
 from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
 
 Lane: TypeAlias = tuple[str, int, int]
-"""What does one thing after the other: a stream, an actor, a thread."""
+"""A lane, whose entries are in order: a stream, an actor, a thread."""
 Clock: TypeAlias = dict[Lane, int]
 Act: TypeAlias = tuple[int, int]
 """An actor, by its number, and the number of its act."""
@@ -38,7 +38,7 @@ Act: TypeAlias = tuple[int, int]
 NOTE = re.compile(r"(begin|end) (\d+)")
 WORK = ("copy", "launch", "clear")
 RUN, RAN = "run", "ran"
-"""What the caller notes before a run, and after it."""
+"""The notes of the caller before a run, and after it."""
 
 
 def watched(program: LoadedProgram, driver: RecordedDriver) -> LoadedProgram:
@@ -64,7 +64,7 @@ def watched(program: LoadedProgram, driver: RecordedDriver) -> LoadedProgram:
 
 def problems(log: Sequence[Entry], program: LoadedProgram) -> list[str]:
     """
-    What is wrong with the log of a watched program, in lines; none if nothing is. Its
+    The problems in the log of a watched program, in lines; none if it is right. Its
     runs lie between the notes `RUN` and `RAN`.
     """
     plan = Plan(program)
@@ -88,7 +88,7 @@ class Wanted:
 
 
 class Plan:
-    """What the image of a program says that each act uses, and comes after."""
+    """The uses and predecessors of each act, by the image of a program."""
 
     def __init__(self, program: LoadedProgram):
         self.image: ProgramImage = program.image
@@ -123,7 +123,7 @@ class Plan:
         return f"'{self.image.actors[act[0]].name}' at act {act[1]}"
 
     def steps(self, act: Act) -> list[Wanted]:
-        """What an act is to do."""
+        """The steps of an act."""
         actor = self.image.actors[act[0]]
         length = max([1, *(n for name, n in actor.every if name in actor.writes)])
         found: list[Wanted] = []
@@ -223,7 +223,7 @@ class Node:
 
 @dataclass
 class Graph:
-    """What was captured: its entries, and the streams that took part."""
+    """A captured graph: its entries, and the streams that took part."""
 
     origin: int
     streams: set[int]
@@ -245,7 +245,7 @@ class Reader:
         self._tables, self._plan = tables, plan
         self.nodes: list[Node] = []
         self.work: dict[Act, list[Node]] = {}
-        """What acts do; those that are not there do nothing."""
+        """The work of acts; those that are not there have none."""
         self.complaints: list[str] = []
         self._counts: dict[Lane, int] = {}
         self._streams: dict[int, Clock] = {}
@@ -260,9 +260,11 @@ class Reader:
         self._graphs: dict[int, Graph] = {}
         self._launches = 0
         self._phases: dict[str, int] = {}
-        """How many launches a call of a kernel is."""
+        """The number of launches of a call of a kernel."""
         self._done: dict[Act, list[int]] = {}
-        """How many steps an act has done, and how many phases of the next one."""
+        """
+        The number of steps that an act has done, and that of stages of the next one.
+        """
 
     def take(self, entry: Entry) -> None:
         """Read the next entry."""
@@ -302,7 +304,7 @@ class Reader:
     # Acts
 
     def _host(self, entry: Entry) -> Clock:
-        """What the thread of a call comes after."""
+        """The clock of the thread of a call."""
         if entry.thread in self._acting:
             return self._acting[entry.thread][1]
         return self._threads.setdefault(entry.thread, {})
@@ -346,7 +348,7 @@ class Reader:
             self._check_done(act)
 
     def _end_of(self, act: Act) -> Clock:
-        """What is known when an act has ended; one without calls only hands on."""
+        """The clock at the end of an act; one without calls only passes clocks on."""
         if act in self._ended:
             return self._ended[act]
         actor = self._tables.actors[act[0]]
@@ -556,7 +558,9 @@ def conflicts(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def lost_versions(plan: Plan, reader: Reader) -> Iterator[str]:
-    """What was overwritten between its maker and a reader of it."""
+    """
+    The complaints about pieces that were overwritten between their writer and a reader.
+    """
     writes = [(x, node) for node in reader.nodes for x in written_by(node)]
     for act, nodes in reader.work.items():
         makers = _makers(plan, reader.work, act)

@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     event: int | None = None
     graph: int | None = None
     spans: tuple[Span, ...] = ()
-    """What is read or written; or memory that is new or given back."""
+    """The memory that is read or written; or that is new or released."""
     name: str = ""
     """
     The kernel that is launched and its phase, or which is loaded and how many it has;
@@ -70,7 +70,7 @@ class _Work:
 
 @dataclass
 class _Graph:
-    """What was captured: each step, the numbers of those before it; and its streams."""
+    """A captured graph: each step, the numbers of those before it; and its streams."""
 
     origin: int
     steps: list[tuple[Callable[[], None], list[int]]] = field(
@@ -85,8 +85,8 @@ class _Graph:
 
 class RecordedDriver:
     """
-    What `Driver` says, with a log. Kernels are done only if it `executes`; `memory` is
-    the bytes of each device, `captures` whether there are graphs.
+    A `Driver` with a log. Kernels run only if it `executes`; `memory` is the bytes of
+    each device, `captures` whether there are graphs.
     """
 
     is_simulated = True
@@ -265,7 +265,7 @@ class RecordedDriver:
     # Work
 
     def _capture_of(self, stream: int) -> _Graph | None:
-        """What a stream is captured for."""
+        """The graph that a stream is captured for."""
         return next((x for x in self._capturing if stream in x.tails), None)
 
     def _ask(self, stream: Handle, run: Callable[[], None]) -> None:
@@ -415,7 +415,7 @@ def _ancestors(graph: _Graph) -> set[int]:
 
 
 def _nothing() -> None:
-    """What there is only for the order of others."""
+    """Do nothing: a step for the order of others only."""
 
 
 def _moving(target: int, source: int, size: int) -> Callable[[], None]:
@@ -439,14 +439,14 @@ class _Loaded:
 
     @property
     def function(self) -> Function:
-        """What is known of it."""
+        """The properties of the function."""
         phase = self.phase
         what = phase.function.__name__, self, phase.items, phase.threads
         kind = phase.blockwise, self.is_fallback, MOST_BLOCKS
         return Function(*what, *kind, phase.dynamic_shared, phase.cooperative)
 
     def on(self, spans: Sequence[Span]) -> Callable[[], None]:
-        """What runs it on these bytes."""
+        """A function that runs it on these bytes."""
         pairs = list(zip(spans, self.dtypes, strict=True))
 
         def run() -> None:
@@ -463,7 +463,7 @@ class _Loaded:
 
 
 def _run_of(entry: Handle, uses: Sequence[Span], stream: Handle) -> Callable[[], None]:
-    """What runs a phase on these bytes."""
+    """A function that runs a stage on these bytes."""
     if isinstance(entry, Bound):
         launch = entry.bind([span.address for span in uses])
         return lambda: launch(stream)

@@ -140,7 +140,9 @@ class _FaultyTables(Tables):
         return np.concatenate([own, forwarded])
 
     def waits(self, counters: Words) -> dict[int, list[str]]:
-        """What actors wait for by what they have and by what they see."""
+        """
+        The waits of actors by the counters that they have and by those that they see.
+        """
         seen = counters.copy()
         for entry in self.forwarded:
             seen[entry.counter] = counters[entry.place + w.SEEN]
@@ -186,8 +188,8 @@ class FaultyCore(Core):
 
     def run(self, acts: int, log: RunLog | None = None) -> None:
         """
-        What `Core.run` does. Raises MessageError also if actors were told of more or
-        fewer pieces than there are.
+        Run as `Core.run` does. Raises MessageError also if actors got messages of more
+        or fewer pieces than there are.
         """
         super().run(acts, log)
         if wrong := self._plan.tables.miscounts(self.memory.state.counters):
@@ -218,13 +220,13 @@ class FaultyStreamCore(StreamCore):
         self._check(is_over=self.is_over)
 
     def wait_for_room(self, register: int) -> None:
-        """What is waited for may never come if a message was lost."""
+        """The awaited piece or room may never come if a message was lost."""
         super().wait_for_room(register)
         if not self.has_room(register):
             self._check_if_idle()
 
     def wait_for_piece(self, register: int) -> None:
-        """What is waited for may never come if a message was lost."""
+        """The awaited piece or room may never come if a message was lost."""
         super().wait_for_piece(register)
         if not self.has_piece(register):
             self._check_if_idle()
@@ -245,7 +247,9 @@ class FaultyStreamCore(StreamCore):
 
 
 class _Message(NamedTuple):
-    """Who tells of a register by a counter, and whether it is who fills it."""
+    """
+    An actor that sends messages about a register by a counter, and whether it fills it.
+    """
 
     register: int
     actor: int
@@ -279,7 +283,7 @@ class _Plan:
         self._rows: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
         """Actor and call: act, kind, amount."""
         self._messages: defaultdict[_Message, dict[int, int]] = defaultdict(dict)
-        """How much messages tell instead of one piece, by their numbers."""
+        """The number of pieces that messages tell instead of one, by their numbers."""
         for fault in faults:
             if fault.act < 0:
                 raise PenstockError(f"there is no act {fault.act} for a fault")
@@ -365,7 +369,7 @@ class _Plan:
         return replace(actor, calls=tuple(calls))
 
     def _stub(self, actor: int, number: int, call: Call) -> Call:
-        """What is called instead of a call."""
+        """The call that stands in for a call."""
         rows = self._rows[actor, number]
         nowhere = self._nowhere.ctypes.data
         head = nowhere, nowhere, call.kernel, len(rows)

@@ -8,8 +8,8 @@ next buffer is one of the *open* ones, those without an offset, whose least offs
 not below that of the one before. It passes over a branch when
 
 * a buffer would lie above the lowest end that an open one can have, which fits below;
-* what is open in a *section*, buffers that all conflict, does not fit between the
-  lowest of them and the capacity, or one of it is above its limit;
+* the open buffers of a *section*, whose buffers all conflict, do not fit between the
+  lowest of them and the capacity, or one of them is above its limit;
 * nothing open conflicts with the last buffer: no other choice in its place is better.
 
 Where what is open falls into groups without a conflict between them, each is solved on

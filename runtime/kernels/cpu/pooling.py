@@ -43,7 +43,7 @@ from penstock.runtime.kernels.cpu.simd import (
 from penstock.runtime.kernels.cpu.window import Axis
 
 CHAINS = 4
-"""What is known of NaN in so many registers, none of which waits for the others."""
+"""The number of registers that collect NaN, none of which waits for the others."""
 
 
 class _Block(NamedTuple):
@@ -73,7 +73,7 @@ class _Pool:
     down: Axis
     across: Axis
     counts: tuple[Sequence[int], Sequence[int]] | None
-    """What counts of windows down and across, of a mean."""
+    """The divisors of a mean, down and across: the elements of windows that count."""
     careful: bool = False
     """Whether a NaN is kept, where the largest elements are looked for."""
 

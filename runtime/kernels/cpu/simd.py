@@ -32,7 +32,7 @@ ELEMENTS = {
     "i32": (ir.IntType(32), 4),
     "i64": (ir.IntType(64), 8),
 }
-"""What an element is in LLVM code, and its bytes."""
+"""The type of an element in LLVM code, and its bytes."""
 
 WORD, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
 INDEX = ir.IntType(32)

@@ -66,8 +66,10 @@ _ELEMENTS = {
     "i32": (types.int32, ir.IntType(32)),
     "i64": (types.int64, ir.IntType(64)),
 }
-"""What an element is in compiled code and in memory. A 16-bit float is computed in
-`float32` and holds a value that fits into 16 bits."""
+"""
+The types of an element in compiled code and in memory. `f16` and `bf16` are computed in
+`f32`, whose value fits into 16 bits.
+"""
 
 
 class Buffer(types.Type):

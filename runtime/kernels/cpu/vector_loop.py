@@ -39,8 +39,10 @@ from penstock.runtime.kernels.cpu.simd import (
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 Body: TypeAlias = Callable[..., tuple[Sequence[Vector], Sequence[Vector]]]
-"""What is stored, and what each fold takes in, given `Lanes`, a vector of each load,
-and one of each number."""
+"""
+The stored vectors, and the one that each reduction takes in, given `Lanes`, a vector of
+each load, and one of each number.
+"""
 
 AT_ONCE, FOLDED_AT_ONCE = 2, 4
 """
@@ -59,7 +61,7 @@ CACHE_LINE = 64
 ################################################################################
 
 _HALVES = {"bf16": (ir.IntType(16), "i16"), "f16": (ir.HalfType(), "f16")}
-"""What an element is in LLVM code, and in the names of its functions."""
+"""The type of an element in LLVM code, and its name in those of functions."""
 
 
 class HalfCode(Code):
@@ -233,7 +235,7 @@ class _Line:
     steps: Sequence[int]
     ahead: Sequence[int]
     types: Sequence[str]
-    """What is in memory of all loads, then of all stores."""
+    """The element types in memory of all loads, then of all stores."""
     processor: Processor
 
     @property

@@ -22,14 +22,18 @@ class Phase(NamedTuple):
     """The threads of a block."""
     blockwise: bool = False
     fallback: Phase | None = None
-    """What computes the same for buffers at any address, if this asks for multiples of
-    16 bytes."""
+    """
+    A stage that computes the same for buffers at any address, if this one needs an
+    alignment of 16 bytes.
+    """
     dynamic_shared: int = 0
     """The bytes of shared memory that a launch has to ask for, besides what the
     function declares; devices allow more than 48 KiB only if they are told before."""
     least_blocks: int = 1
-    """How many blocks a processor of a device should have room for at once: registers
-    are shared out so, unless they would be spilled."""
+    """
+    The number of blocks that a multiprocessor should have room for at once: registers
+    are shared out so, unless they would be spilled.
+    """
     cooperative: bool = False
     """Whether all blocks have to run at a time, as they wait for each other."""
 

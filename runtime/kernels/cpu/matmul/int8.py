@@ -55,14 +55,14 @@ HIGHEST = -0x7F7F7F80
 """The highest bit of each byte of a quad: four times 128, or -128."""
 
 Signs: TypeAlias = tuple[bool, bool]
-"""Whether the bytes of a and of b have a sign."""
+"""Whether a and b are signed."""
 
 Loops: TypeAlias = Sequence[tuple[int, int]]
-"""How often each loop runs, and how far apart its elements are, the outermost first."""
+"""The trip count of each loop and its stride in elements, the outermost first."""
 
 
 def is_sign_flipped(signs: Signs, lanes: int, processor: Processor) -> bool:
-    """Whether the highest bits of bytes of a are turned."""
+    """Whether the sign bits of a are flipped."""
     return processor.dot_product(lanes) == "vnni" and signs[0] == signs[1]
 
 

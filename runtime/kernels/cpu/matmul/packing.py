@@ -310,11 +310,12 @@ def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
 MAX_UNROLLED = 16
 """The terms of a window that are copied without a loop."""
 NOWHERE = 1 << 31
-"""What is added to the index of a lane that nobody wants: that is out of all bounds."""
+"""The offset of the index of an unused lane: it is out of all bounds."""
 
 Load: TypeAlias = Callable[[LlvmValue, int, Sequence[LlvmValue]], LlvmValue]
 """
-What loads a vector of columns, at an offset from an address, which has these indices.
+A function that loads a vector of columns, at an offset from an address, with these
+indices.
 """
 Bound: TypeAlias = tuple[int, int, Sequence[int], Sequence[int]]
 """
@@ -378,11 +379,11 @@ class Pieces:
     """
 
     code: Code
-    """What loads the elements."""
+    """The emitter of the loads."""
     count: LlvmValue
     lanes: int
     columns: Sequence[tuple[int, int]]
-    """How often each loop runs, and how far apart its elements are."""
+    """The trip count of each loop, and its stride in elements."""
 
     @property
     def step(self) -> int:

@@ -43,7 +43,9 @@ from penstock.runtime.kernels.cpu.simd import (
 from penstock.runtime.kernels.cpu.support import Buffer
 
 Finish: TypeAlias = Callable[..., Vector]
-"""What is stored, given `Lanes`, the sums, and a vector of each input."""
+"""
+The epilogue: the stored vector, given `Lanes`, the sums, and a vector of each input.
+"""
 
 
 @intrinsic
@@ -72,7 +74,7 @@ EDGE = -1
 """The row of accumulators that are a vector of all rows of a column."""
 
 AHEAD = 64
-"""How many terms of panels of a are fetched ahead."""
+"""The number of terms of panels of a that are prefetched."""
 
 Piece: TypeAlias = tuple[int, int, bool]
 """A vector of a row: its first column, its lanes, whether all of them are in use."""
@@ -87,12 +89,14 @@ class Call:
     c: LlvmValue
     depth: LlvmValue
     mask: LlvmValue | None
-    """Which lanes of the last vector are in use, unless all of them are."""
+    """
+    The mask of the lanes of the last vector that are in use, unless all of them are.
+    """
     is_first: LlvmValue
     is_last: LlvmValue
     inputs: Sequence[LlvmValue]
     starts: Sequence[LlvmValue] = ()
-    """What the sums of each vector of a row begin with."""
+    """The initial accumulators of each vector of a row."""
 
 
 @dataclass(frozen=True)

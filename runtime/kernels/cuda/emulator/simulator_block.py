@@ -16,7 +16,7 @@ import numpy as np
 from penstock.runtime.kernels.cuda.emulator.scalars import f32, from_bf16, i32, to_bf16
 
 WIDENED = {np.dtype(np.float16): f32, np.dtype(np.uint16): from_bf16}
-"""What makes numbers of 32 bits of floats of 16."""
+"""The functions that extend `f16` and `bf16` to `f32`."""
 
 
 def thread():
