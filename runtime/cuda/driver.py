@@ -2,7 +2,7 @@
 The protocol of a CUDA driver: memory, streams, events, launches, graphs.
 
 Streams, events, functions and graphs are handles that only their driver understands.
-There are three drivers: `driver_real` on a card, `driver_simulated` in Numba's
+There are three drivers: `driver_real` on a GPU, `driver_simulated` in Numba's
 simulator, and `penstock.runtime.testing.cuda_recording_driver`, which keeps a log of
 all calls and needs neither. Calls refer to the device that the calling thread has
 chosen by `use`.

@@ -107,7 +107,7 @@ class CudaProgram:
         """The number of acts of each unit that may be under way."""
         edges = edges_of(flow, self.units)
         self.lanes = [self.tasks[unit.actors[0]].lane for unit in self.units]
-        """On which lane each unit is."""
+        """The lane of each unit."""
         self.waiting = [x for x in range(len(self.units)) if self._has_waiter(x)]
         """The units that have a waiter."""
         self._order = Order(driver, self._lanes, self._steps(edges))

@@ -68,7 +68,7 @@ class _Shared:
 
 
 class _CheckedModule(FakeCUDAModule):
-    """What kernels know as `cuda` while they run."""
+    """The stand-in for `cuda` in kernels while they run."""
 
     def __init__(self, grid_dim, block_dim, dynshared_size):
         super().__init__(grid_dim, block_dim, dynshared_size)
@@ -76,7 +76,7 @@ class _CheckedModule(FakeCUDAModule):
 
 
 MODULE = "FakeCUDAModule"
-"""What the simulator makes for a kernel, by its name there."""
+"""The simulator's name of the class that it makes for a kernel."""
 
 
 @contextmanager

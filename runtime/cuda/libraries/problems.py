@@ -33,7 +33,7 @@ class Product(NamedTuple):
     b_steps: tuple[int, int]
     """From a term to the next, and from a column."""
     row_step: int
-    """From a row of the result to the next; columns follow each other."""
+    """From a row of the result to the next; columns are contiguous."""
     batch: int = 1
     """The number of products."""
     strides: tuple[int, int, int] = (0, 0, 0)
