@@ -38,12 +38,12 @@ OWN_NAMES = frozenset(
         *("range", "status", "unknown"),
     )
 )
-"""What texts call things besides the functions that they import."""
+"""The names in texts besides the functions that they import."""
 
 
 @cache
 def reserved_names() -> frozenset[str]:
-    """What no argument of a kernel for the CPU may be called."""
+    """Names that no argument of a kernel for the CPU may have."""
     return OWN_NAMES | cpu_functions().keys()
 
 
@@ -98,7 +98,7 @@ class BodyPrinter(ABC):
 
     @property
     def reserved(self) -> frozenset[str]:
-        """What no argument may be called."""
+        """Names that no argument may have."""
         return reserved_names()
 
     @abstractmethod

@@ -29,7 +29,7 @@ NAMES = frozenset(WORDS.split())
 
 @cache
 def reserved_names() -> frozenset[str]:
-    """What no argument of a kernel for CUDA may be called."""
+    """Names that no argument of a kernel for CUDA may have."""
     return body.reserved_names() | NAMES | cuda_functions().keys()
 
 
@@ -47,7 +47,7 @@ class DevicePrinter(BodyPrinter):
 
     @property
     def reserved(self) -> frozenset[str]:
-        """What no argument may be called."""
+        """Names that no argument may have."""
         return reserved_names()
 
     # Functions
