@@ -1,5 +1,8 @@
-"""Names that are all different."""
+"""Names that are all different, and sizes as text."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Iterable
 
 
@@ -26,3 +29,17 @@ class UniqueNames:
         is_free = name not in self._taken
         self._taken.add(name)
         return is_free
+
+
+SIZE = re.compile(r"([0-9]+)([KMGT]?)")
+
+
+def parse_size(text: str) -> int | None:
+    """
+    The bytes that a size stands for: a number of bytes, or of KiB, MiB, GiB or TiB with
+    `K`, `M`, `G` or `T` behind it. None for any other text.
+    """
+    if (found := SIZE.fullmatch(text)) is None:
+        return None
+    number, unit = found.groups()
+    return int(number) << " KMGT".index(unit or " ") * 10

@@ -62,7 +62,7 @@ from penstock.lowering.algorithms.slot_counts import (
     longest,
     overflows,
 )
-from penstock.lowering.algorithms.unique_names_sizes import parse_size
+from penstock.lowering.algorithms.unique_names import parse_size
 from penstock.lowering.analysis.plan_waits import (
     PlanWaits,
     complaints_about_waits,

@@ -46,7 +46,7 @@ from penstock.dialects.regst import (
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.slot_counts import Queue, peak_of
-from penstock.lowering.algorithms.unique_names_sizes import parse_size
+from penstock.lowering.algorithms.unique_names import parse_size
 
 OWNERS = 5
 """The registers that are named where memory is short."""

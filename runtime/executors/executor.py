@@ -22,9 +22,9 @@ from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import Simulation, VirtualClock, run_clock
 from penstock.runtime.executors.stream import MakeCore, Stream
 from penstock.runtime.executors.stream_core import StreamCore
+from penstock.runtime.loading.arrays import address_of
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import BATCH, LoadedProgram, Port, fitting
-from penstock.runtime.loading.loader_addresses import address_of
 from penstock.runtime.observe.event_log import Log
 from penstock.runtime.observe.observers import Observers
 from penstock.runtime.observe.program_info import Subject, subject_of

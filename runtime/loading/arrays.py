@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,3 +44,30 @@ def reread(array: Array, dtype: np.dtype[np.generic]) -> Array:
     if dtype.name != "bfloat16" or not is_bytes:
         return array
     return array.view(dtype) if array.dtype.itemsize == dtype.itemsize else array
+
+
+# `array.ctypes.data` takes about a microsecond, as long as all of a short run. The same
+# number is the first field of an array object after the head that all objects have,
+# where any C extension reads it (`PyArray_DATA`).
+_HEAD = object.__basicsize__
+_read = ctypes.c_size_t.from_address
+
+
+def _of_field(array: Array) -> int:
+    return _read(id(array) + _HEAD).value
+
+
+def _of_interface(array: Array) -> int:
+    return array.ctypes.data
+
+
+def _quickest() -> Callable[[Array], int]:
+    probe = np.zeros(2)[1:]
+    is_known = sys.implementation.name == "cpython"
+    if is_known and _of_field(probe) == _of_interface(probe):
+        return _of_field
+    return _of_interface
+
+
+address_of = _quickest()
+"""The address of the first element of an array."""

@@ -27,10 +27,8 @@ from penstock.runtime.core.io_kernels import (
     fetch_kernel,
 )
 from penstock.runtime.errors import OutOfMemory, PenstockError
-from penstock.runtime.loading.arrays import numpy_dtype, reread
+from penstock.runtime.loading.arrays import address_of, numpy_dtype, reread
 from penstock.runtime.loading.devices import Chunk, Cpu, Device, Place, Wired
-from penstock.runtime.loading.loader_addresses import address_of
-from penstock.runtime.loading.loader_owners import largest_owners
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
 from penstock.runtime.options import warn_of_threads
@@ -527,3 +525,26 @@ def fitting(
             f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
         )
     return np.ascontiguousarray(array, dtype)
+
+
+OWNERS = 5
+"""The number of owners that are named."""
+
+
+def largest_owners(image: ProgramImage, chunks: Collection[str]) -> list[str]:
+    """The registers and variables with most bytes in chunks, each with its task."""
+    writer = {name: actor.name for actor in image.actors for name in actor.writes}
+    rows: list[tuple[int, str]] = []
+    for queue in image.queues:
+        if queue.chunk in chunks and queue.kind is not None:
+            size = queue.kind.size * queue.slots
+            task = f" (task '{writer[queue.name]}')" if queue.name in writer else ""
+            rows.append((size, f"'{queue.name}' {size}{task}"))
+    for variable in image.variables:
+        if variable.chunk in chunks:
+            name = variable.name if variable.port is None else variable.port
+            size = variable.kind.size
+            rows.append((size, f"'{name}' {size} (variable)"))
+    # Of equal ones those that are listed first.
+    rows.sort(key=lambda row: -row[0])
+    return [text for _, text in rows[:OWNERS]]

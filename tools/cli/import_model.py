@@ -9,9 +9,9 @@ from io import StringIO
 from pathlib import Path
 
 from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import seed
-from penstock.tools.cli.run_arguments_dims import add_dim_option
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole

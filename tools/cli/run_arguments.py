@@ -8,8 +8,8 @@ import argparse
 from pathlib import Path
 
 from penstock.runtime.options import DEVICES, ENGINES
+from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
-from penstock.tools.cli.run_arguments_dims import add_dim_option
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import CompileOptions
 

@@ -34,7 +34,7 @@ def load(
     from penstock.runtime.executors.jobs import JobExecutor
     from penstock.runtime.jit.pool import compile_missing
     from penstock.runtime.loading.loader import load_jobs
-    from penstock.tools.driver.progress_compiling import ShownCpu
+    from penstock.tools.session.compile_progress import ShownCpu
 
     image, sources = executable.image, executable.sources
     on_cpu = [kernel.name for kernel in image.kernels if kernel.target == "cpu"]

@@ -44,8 +44,11 @@ from penstock.lowering.codegen.cuda.lane_distribution import (
 )
 from penstock.lowering.codegen.cuda.library_calls import LibraryPhase, library_phase_of
 from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
-from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul, tiled_matmul_of
-from penstock.lowering.codegen.cuda.matmul_groups_narrow import summed_in_f32
+from penstock.lowering.codegen.cuda.matmul_groups import (
+    TiledMatmul,
+    summed_in_f32,
+    tiled_matmul_of,
+)
 from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
 from penstock.lowering.codegen.cuda.row_printer import RowPrinter
 from penstock.lowering.codegen.cuda.rows import rows_of

@@ -26,9 +26,11 @@ from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,
     TilesAttr,
 )
+from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
+    factors_of,
 )
 from penstock.lowering.codegen.body.epilogue import Epilogue, VectorScalars, epilogue_of
 from penstock.lowering.codegen.body.scalars import HALVES, Scalars
@@ -108,3 +110,27 @@ class FoldedScalars(VectorScalars):
         if isinstance(op, arith.ExtFOp | arith.TruncFOp):
             return operands[0]
         return super().expression(op, operands)
+
+
+def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
+    """
+    A copy of a sum of products of floats of 16 bits whose body goes on from the sum so
+    far as it is, without rounding it; None for any other op.
+    """
+    if not isinstance(op, LinalgStructuredOperation) or len(op.outputs) != 1:
+        return None
+    if not is_half(op.body.block.args[-1].type) or factors_of(op) is None:
+        return None
+    copy = op.clone()
+    so_far, last = copy.body.block.args[-1], copy.body.block.last_op
+    assert last is not None, "a linalg body ends in linalg.yield"
+    rounded = last.operands[0].owner
+    extended = [use.operation for use in so_far.uses]
+    assert isinstance(rounded, arith.TruncFOp), "what is stored has 16 bits"
+    last.operands[0] = rounded.input
+    for cast in (rounded, *extended):
+        if isinstance(cast, arith.ExtFOp):
+            cast.result.replace_all_uses_with(so_far)
+        cast.detach()
+        cast.erase()
+    return copy
