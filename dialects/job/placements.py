@@ -53,7 +53,7 @@ class DeviceAttr(ParametrizedAttribute):
 
     @property
     def host(self) -> DeviceAttr:
-        """The processor of the same rank, in whose memory the host buffers lie."""
+        """The CPU of the same rank, in whose memory the host buffers lie."""
         return DeviceAttr(self.rank, "cpu", 0)
 
     @classmethod

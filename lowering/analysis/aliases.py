@@ -25,7 +25,7 @@ from penstock.dialects.regst import (
 
 
 def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
-    """The in-place pairs of a task's op; none if the task does not hand on results."""
+    """The in-place pairs of a task's op; none if the task does not produce results."""
     op = task.op
     if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
         return ()
@@ -33,7 +33,7 @@ def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
 
 
 def made_by(task: TaskOp) -> Sequence[SSAValue]:
-    """The registers that a task writes, or the values it hands on if there are none."""
+    """The registers that a task writes, or the values it produces if there are none."""
     return task.outs or task.results_
 
 

@@ -100,8 +100,8 @@ def extents_of(attribute: Attribute) -> Sequence[int] | None:
 class Homes:
     """
     Where the tensors of a plan lie, before there are registers: the device of each, the
-    device that those on a processor are pinned for, and those that go to or come from
-    another rank.
+    device that those on a CPU are pinned for, and those that go to or come from another
+    rank.
     """
 
     device: dict[SSAValue, DeviceAttr] = field(default_factory=dict)

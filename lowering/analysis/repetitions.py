@@ -79,7 +79,7 @@ def is_variable(op: Operation) -> bool:
 
 
 def is_after(op: Operation) -> bool:
-    """Whether an op hands on its first operand when there are the others."""
+    """Whether an op passes on its first operand when there are the others."""
     return isinstance(op, AfterOp)
 
 

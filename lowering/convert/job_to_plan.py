@@ -1,15 +1,15 @@
 """
 Turn each job into a plan with one task for each op, in the same order.
 
-A task is named by the SSA name of its op's result where it has one (`%h = ...` is
-"h"), else by the port of an input, variable or output, else by the name of the op
-without its dialect; of equal names the later ones get `_1`, `_2`... It reads each
-tensor once, however often its op uses it. It runs on the device its op is placed on,
-inputs and outputs on the host of that device, on stream `<compute, 0>`. A copy to a
-device runs on that device's stream `<copy_h2d, 0>`, one from a device to a host on the
-stream `<copy_d2h, 0>` of the former, and one between processors on the target's
-`<compute, 0>`. The attribute `slots = N : i64` of an op becomes one of its task (of a
-boxing, of the last ones); its `placement` and `sbp` have done their work and go.
+A task is named by the SSA name of its op's result where it has one (`%h = ...` is "h"),
+else by the port of an input, variable or output, else by the name of the op without its
+dialect; of equal names the later ones get `_1`, `_2`... It reads each tensor once,
+however often its op uses it. It runs on the device its op is placed on, inputs and
+outputs on the host of that device, on stream `<compute, 0>`. A copy to a device runs on
+that device's stream `<copy_h2d, 0>`, one from a device to a host on the stream
+`<copy_d2h, 0>` of the former, and one between CPUs on the target's `<compute, 0>`. The
+attribute `slots = N : i64` of an op becomes one of its task (of a boxing, of the last
+ones); its `placement` and `sbp` have done their work and go.
 
 An op on several devices becomes a task on each, `<name>@<rank>.<kind>.<index>`, that
 does its part of the op. A boxing becomes what each device of its target needs: the

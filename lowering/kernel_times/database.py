@@ -231,7 +231,7 @@ class KernelDatabase:
         target: str | None = None,
         source: str | None = None,
     ) -> Sequence[Entry]:
-        """All rows, or those of an op, a target, or whoever offers the alternative."""
+        """All rows, or those of an op, a target, or the origin of the alternative."""
         wanted = {"op": op, "target": target, "source": source}
         conditions = {name: text for name, text in wanted.items() if text is not None}
         where = " AND ".join(f"{name} = ?" for name in conditions) or "1"

@@ -3,9 +3,9 @@ Let small kernels that follow each other be one function.
 
 Actors of one stream that each call one kernel for `cpu` become one actor that calls a
 kernel with the phases of all, in their order: between them nothing is looked up, and
-what one leaves in the nearest cache is there for the next. Places, not names, are its
-arguments: registers of one type at the same bytes are one. The stream is walked in the
-order in which its actors are listed. An actor joins the ones before it
+the results of one are still in L1 for the next. Places, not names, are its arguments:
+registers of one type at the same bytes are one. The stream is walked in the order in
+which its actors are listed. An actor joins the ones before it
 
 * if it is small: the longer of the times that its kernel's `cost` takes at 16 scalar
   operations and at 64 bytes a nanosecond is at most `most_ns`, so that nobody would cut

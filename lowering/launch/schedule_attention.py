@@ -3,24 +3,24 @@ Give attention in the kernels for `cpu` a schedule: blocks of queries and keys.
 
 A phase is attention if its loops are those of `op.attention`, as they are or changed
 without another meaning; it is left alone where the elements of values, or of rows of
-the result, do not follow each other, which the attribute `no_schedule` says then.
+the result, are not contiguous, which the attribute `no_schedule` says then.
 
-* *Form*. `rows` for up to 4 queries, if the terms of queries and of keys follow each
-  other: vectors are along terms, and nothing is copied. Else `columns`.
+* *Form*. `rows` for up to 4 queries, if the terms of queries and of keys are
+  contiguous: vectors are along terms, and nothing is copied. Else `columns`.
 * *Tile*. Of tiles with 1 to 4 vectors of queries and as many keys as leave registers
   for a line of queries, the one with the least modelled time for all queries, where the
   last block may have fewer vectors.
 * *Mix*. Of tiles whose vectors divide a row of the result, the one with the least
   modelled time for the rows of a block of queries.
 * *Keys*. Blocks of up to 144 keys, as even as whole tiles allow, so that scores and
-  values stay in the nearest caches; up to 2048 in the form `rows`. Where a mask is
-  transposed, several blocks have whole vectors of keys, so that none of their elements
-  is copied alone.
+  values stay in L1 and L2; up to 2048 in the form `rows`. Where a mask is transposed,
+  several blocks have whole vectors of keys, so that none of their elements is copied
+  alone.
 * *Stack*. Panels of queries, scores and transposed masks take 256 KiB at most: where
   they would take more, blocks have fewer keys, and if less than a tile of them were
   left, fewer vectors of queries.
 
-Vectors have `vector_bytes`; by default what the processor has that compiles.
+Vectors have `vector_bytes`; by default those of the CPU that compiles.
 
 Example: `test/lowering/launch/launch-schedule-attention-example.mlir`.
 """
@@ -47,7 +47,7 @@ class LaunchScheduleAttentionPass(ModulePass):
     name = "launch-schedule-attention"
 
     vector_bytes: int | None = None
-    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+    """The bytes of a vector: 16, 32 or 64. By default those of this CPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         width = checked_vector_bytes(self.vector_bytes)

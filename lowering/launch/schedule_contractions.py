@@ -80,22 +80,20 @@ from penstock.lowering.codegen.cpu.vector_width import (
 
 @dataclass(frozen=True)
 class LaunchScheduleContractionsPass(ModulePass):
-    """
-    Compute sums of products in kernels for `cpu` in tiles that stay in registers.
-    """
+    """Compute contractions in kernels for `cpu` in tiles that stay in registers."""
 
     name = "launch-schedule-contractions"
 
     vector_bytes: int | None = None
-    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+    """The bytes of a vector: 16, 32 or 64. By default those of this CPU."""
 
     parts: int = 1
     """The number of threads that may share the work of a kernel."""
 
     matrices: bool | None = None
     """
-    Whether registers of matrices multiply bytes. By default if this processor has them,
-    and nothing is said of vectors.
+    Whether AMX tile registers multiply 8-bit integers. By default if this CPU has them,
+    and no vectors are given.
     """
 
     panels: bool = True

@@ -66,7 +66,7 @@ class LaunchSelectKernelsPass(ModulePass):
     """The number of threads that may share the work of a kernel."""
 
     vector_bytes: int | None = None
-    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+    """The bytes of a vector: 16, 32 or 64. By default those of this CPU."""
 
     panels: bool = True
     """

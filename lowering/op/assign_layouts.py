@@ -97,7 +97,7 @@ LEAST_GAIN = 0.02
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of single pixels, by its numbers."""
+    """A 1 x 1 convolution, by its numbers."""
 
     images: int
     outputs: int
@@ -180,7 +180,7 @@ def tiles(
 
 
 def convolution_of(op: Operation) -> Convolution | None:
-    """The numbers of a convolution of single pixels, None for any other op."""
+    """The numbers of a 1 x 1 convolution, None for any other op."""
     if not isinstance(op, Conv2dOp) or op.input_last or op.result_last:
         return None
     input, result = tensor_type(op.input), tensor_type(op.result)

@@ -208,7 +208,7 @@ def side_of(
 ) -> Side:
     """
     An operand of a product without the ops that need not be computed for it; with
-    `is_mean` elements of rows have to follow each other.
+    `is_mean` elements of rows have to be contiguous.
     """
     rank = tensor_type(value).get_num_dims()
     order = [*range(rank)]
@@ -302,7 +302,7 @@ def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
 
 
 def is_half_on_device(product: MatmulOp) -> bool:
-    """Whether floats of 16 bits are multiplied where that is done in 32."""
+    """Whether `f16` or `bf16` are multiplied where that is done in `f32`."""
     job = product.parent_op()
     on_device = (
         isinstance(job, JobOp) and placement_of(product, job).kind.data == "cuda"

@@ -59,7 +59,7 @@ OF_THE_WHOLE = ("placement", "slots")
 def root_of(
     op: ElementwiseOp, job: JobOp, overwritten: Overwritten
 ) -> ContractionOp | None:
-    """The sum of products that an elementwise op can be computed with, if any."""
+    """The contraction that an elementwise op can be computed with, if any."""
     if not _is_of_floats(op) or _is_cut(op) or must_lie_over(op):
         return None
     owners = dict.fromkeys(value.owner for value in op.operands)
@@ -211,7 +211,7 @@ def is_last(op: Operation) -> bool:
 
 
 def fuse_job(job: JobOp) -> None:
-    """Give each sum of products of a job the elementwise op that follows it."""
+    """Give each contraction of a job the elementwise op that follows it."""
     overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
         if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
@@ -220,9 +220,7 @@ def fuse_job(job: JobOp) -> None:
 
 @dataclass(frozen=True)
 class OpFuseEpiloguesPass(ModulePass):
-    """
-    Compute elementwise ops in the kernels of the sums of products that they follow.
-    """
+    """Compute elementwise ops in the kernels of the contractions that they follow."""
 
     name = "op-fuse-epilogues"
 

@@ -63,7 +63,7 @@ def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None
 
 
 def skips_pads(op: Conv2dOp, job: JobOp, vector_bytes: int) -> bool:
-    """Whether a convolution on a processor packs windows, and can leave out pads."""
+    """Whether a convolution on a CPU packs windows, and can leave out pads."""
     types = [tensor_type(value) for value in (*op.operands, op.result)]
     if not all(type.has_static_shape() for type in types):
         return False
@@ -148,7 +148,7 @@ class OpSplitPadsPass(ModulePass):
     """The kind of device that `job-place` will move jobs to, if it will."""
 
     vector_bytes: int | None = None
-    """The bytes of a vector: 16, 32 or 64. By default what this processor has."""
+    """The bytes of a vector: 16, 32 or 64. By default those of this CPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         width = checked_vector_bytes(self.vector_bytes)

@@ -2,11 +2,11 @@
 Convolutions of 3 x 3 weights with fewer products, tile by tile: Winograd's F(4x4, 3x3).
 
 A convolution becomes `op.pad` (of its pads, and up to whole tiles),
-`op.winograd_split`, a stack of 36 products of matrices, `op.winograd_join` and, where
-results are no whole tiles, `op.slice`. Its weights become what the products take when
-they are loaded. That is less exact: the error has the bound that
-`penstock.dialects.op.winograd` states, in f32 about 1e-5 of the largest result. So this
-pass is in a pipeline only if that is allowed.
+`op.winograd_split`, a stack of 36 matmuls, `op.winograd_join` and, where results are no
+whole tiles, `op.slice`. Its weights become what the products take when they are loaded.
+That is less exact: the error has the bound that `penstock.dialects.op.winograd` states,
+in f32 about 1e-5 of the largest result. So this pass is in a pipeline only if that is
+allowed.
 
 A convolution is replaced if it has stride 1, no dilations, one group, channels ahead of
 lines and columns, and no attribute but a placement; if it is of `f32` or `f64`; if its

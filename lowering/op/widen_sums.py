@@ -1,14 +1,14 @@
 """
-Sums of floats of 16 bits in 32: products of matrices, convolutions, `op.reduce_sum`,
+`f32` accumulation of `f16` and `bf16`: matmuls, convolutions, `op.reduce_sum`,
 `op.reduce_mean` and `op.reduce_prod` whose elements have 16 bits are computed in `f32`,
 between casts of their operands, one for each value and placement, and of their result.
 
 Other ops need no pass: kernels compute each element in `f32` and round it once. But a
 sum of many terms lies in its result while it grows, and would be rounded at each step,
 so that a `bf16` stops to grow after a few hundred terms; and only `f32` has tiles. An
-op with hints of its own about memory is left as it is, and so are products of matrices
-and convolutions on `cuda`, whose kernels add floats of 16 bits in 32 (but for those
-with one channel a group).
+op with hints of its own about memory is left as it is, and so are matmuls and
+convolutions on `cuda`, whose kernels accumulate `f16` and `bf16` in `f32` (but for
+those with one channel a group).
 
 Example: `test/lowering/op/op-widen-sums-example.mlir`.
 """
@@ -101,9 +101,7 @@ def set_placement(op: TensorOp, cast: CastOp) -> None:
 
 @dataclass(frozen=True)
 class OpWidenSumsPass(ModulePass):
-    """
-    Compute sums of floats of 16 bits in 32.
-    """
+    """Compute sums of `f16` and `bf16` in `f32`."""
 
     name = "op-widen-sums"
 

@@ -108,9 +108,7 @@ def create_registers(plan: PlanOp) -> None:
 
 @dataclass(frozen=True)
 class PlanCreateRegistersPass(ModulePass):
-    """
-    Give each tensor that a task hands on a register, which other tasks read.
-    """
+    """Give each tensor that a task produces a register, which other tasks read."""
 
     name = "plan-create-registers"
 

@@ -3,11 +3,11 @@ Link the jobs of a merged plan to a main job, which launches them by their numbe
 
 The plan needs ticks for all of its jobs (`job-add-sections`, `plan-add-ticks` before
 `plan-merge-jobs`). Jobs are numbered as they are listed in `jobs` of the plan, sections
-`<job>/<section>` job by job. The main job `System-Main` has on processor 0 of the rank,
-each on a stream `<main, n>` of its own,
+`<job>/<section>` job by job. The main job `System-Main` has on CPU 0 of the rank, each
+on a stream `<main, n>` of its own,
 
 * `launch`, which takes the number of a job from the buffer `System-Launch`;
-* `send`, which hands on the numbers of its sections, one after the other;
+* `send`, which produces the numbers of its sections, one after the other;
 * `lock`, which grants a section if nobody has one that intersects it, or has asked for
   such a one before (OF-59);
 * `case`, which lets the source of the section that was granted act;
@@ -234,7 +234,7 @@ class MainJob:
         write_control_edges(self._plan, list(self._edges()))
 
     def _add_memory(self) -> list[Operation]:
-        """A chunk with a register for the numbers that each task hands on."""
+        """A chunk with a register for the numbers that each task produces."""
         case = MemoryCaseAttr.of(self._device)
         type, stride = DataType(NUMBER), case.alignment
         places = [(name, n * AHEAD * stride) for n, name in enumerate(NUMBERED)]

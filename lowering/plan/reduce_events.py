@@ -107,7 +107,7 @@ def implied_controls(
 
 
 def queues_of(found: PlanWaits, rates: PlanRates) -> Iterator[list[Queue]]:
-    """For each register what it hands on to each of its readers."""
+    """For each register the pieces that pass to each of its readers."""
     for register, numbers in zip(found.registers, found.waits.registers, strict=True):
         writer, readers, slots, full = numbers
         pieces = rates.pieces(register.register)

@@ -94,7 +94,7 @@ OWNERS = 5
 
 
 class Limits(NamedTuple):
-    """The bytes of each memory of the processor, and of each of a device."""
+    """The limits in bytes of each memory of the host, and of each of a device."""
 
     host: int | None
     device: int | None
@@ -290,9 +290,7 @@ def limit_of(option: str, value: int | str | None) -> int | None:
 
 @dataclass(frozen=True)
 class RegstChooseSlotsPass(ModulePass):
-    """
-    Choose how many slots each register has, so that acts follow each other closely.
-    """
+    """Choose the number of slots of each register, so that acts overlap."""
 
     name = "regst-choose-slots"
 

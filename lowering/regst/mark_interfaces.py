@@ -3,10 +3,10 @@ Mark the registers that several jobs know by one name as interfaces.
 
 An input or output of one plan that another plan of the module has too (as an input or
 an output) is an *interface*: `plan-merge-jobs` lets the jobs share its bytes, so that
-what one job hands on the other finds in place. Its register says so by `interface`, and
-has one slot. It lies in memory that serves all of the jobs: pinned if it is for one of
-them, registered for transfers if it is for one. Registers that
-are interfaces have bytes of their own, all the time.
+the output of one job is in place for the other. Its register says so by `interface`,
+and has one slot. It lies in memory that serves all of the jobs: pinned if it is for one
+of them, registered for transfers if it is for one. Registers that are interfaces have
+bytes of their own, all the time.
 
 An output that hands on a variable, or what is an interface by another name already,
 gets a register of its own, `<output>/in`, and a task `<output>/copy` that fills it. So

@@ -75,8 +75,8 @@ def blaming(executable: Executable) -> Generator[None]:
 
 def open_devices(kinds: Collection[str]) -> dict[str, Device]:
     """
-    The devices besides the processor among these kinds. Raises PenstockError if there
-    are none.
+    The devices besides the CPU among these kinds. Raises PenstockError if there are
+    none.
     """
     if "cuda" not in kinds:
         return {}

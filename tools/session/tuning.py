@@ -2,11 +2,11 @@
 Measuring the alternatives of a model's kernels: what `penstock-run --tune` does.
 
 A copy of the model is lowered to kernels that nothing has been chosen for. Of each one
-for the processor, or for the GPU if the model runs on one, the first candidates in
-order of priority and model are compiled, those for the processor in parallel processes,
-and measured side by side; those of which the kernel database knows the times already
-are not measured again. Then it is told the times of tasks: the sum of what the best
-candidates of their kernels take.
+for the CPU, or for the GPU if the model runs on one, the first candidates in order of
+priority and model are compiled, those for the CPU in parallel processes, and measured
+side by side; those of which the kernel database knows the times already are not
+measured again. Then it is told the times of tasks: the sum of what the best candidates
+of their kernels take.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def tune(
     tuning: Tuning,
 ) -> list[Subject]:
     """
-    Measure what the kernel database does not know of a model's kernels for the
-    processor, and of its tasks; one subject for each kernel.
+    Measure what the kernel database does not know of a model's kernels for the CPU, and
+    of its tasks; one subject for each kernel.
 
     Raises UsageError if the database or an alternative cannot be used, and `Rejected`
     if the model cannot be lowered.
@@ -269,7 +269,7 @@ def make_source(subject: Subject, candidate: Candidate) -> None:
 
 
 def compile_subjects(subjects: Sequence[Subject]) -> None:
-    """Compile the candidates for the processor, as far as other processes can."""
+    """Compile the candidates for the CPU, as far as other processes can."""
     from penstock.runtime.jit.pool import compile_missing
 
     sources = {

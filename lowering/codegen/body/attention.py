@@ -62,7 +62,7 @@ class Attention:
     v: Operand
     out: Operand
     score: SSAValue
-    """The sum of products that a score is made of."""
+    """The contraction that a score is made of."""
     changed: SSAValue
     """The score."""
     changes: tuple[Operation, ...]

@@ -40,7 +40,7 @@ INTEGERS: Mapping[Attribute, str] = {i32: "i32", i64: "i64"}
 """The integers, with or without sign: what is cut off is the same."""
 
 TILE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, **INTEGERS}
-"""The types whose products are summed in tiles on processors."""
+"""The types whose products are summed in tiles on CPUs."""
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 """The ops by which factors get as many bits as their sum has."""
@@ -163,8 +163,8 @@ def nest_of(op: LinalgStructuredOperation) -> Nest | str:
 
 def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
     """
-    The two block arguments whose product a body adds to its output, if it does. Floats
-    of 16 bits and bytes are extended first, and the sum of floats is rounded last.
+    The two block arguments whose product a body adds to its output, if it does. `f16`,
+    `bf16` and 8-bit integers are extended first, and the sum of floats is rounded last.
     """
     block = op.body.block
     if block.last_op is None or len(block.args) != 3:
@@ -202,8 +202,8 @@ def contraction_of(
     op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
 ) -> Contraction | str | None:
     """
-    The loops of a sum of products of numbers, why they are none that tiles compute, or
-    None for any other op. `elements` are the types that tiles are of.
+    The loops of a contraction of numbers, why they are none that tiles compute, or None
+    for any other op. `elements` are the types that tiles are of.
     """
     if len(op.outputs) != 1 or op.res or factors_of(op) is None:
         return None

@@ -278,8 +278,8 @@ def _writes_once(nest: Nest, result: SSAValue) -> bool:
 
 def _has_vectors(block: Block, element: str) -> bool:
     """
-    Whether a body can be computed for vectors of one type; floats of 16 bits, which
-    only devices have in tiles, are computed as `f32`. Integers are only moved.
+    Whether a body can be computed for vectors of one type; `f16` and `bf16`, which only
+    GPUs have in tiles, are computed as `f32`. Integers are only moved.
     """
     if element in INTEGERS.values():
         (*others, last) = block.ops

@@ -151,7 +151,7 @@ def _integer_operator(symbol: str, of_booleans: str) -> Expression:
 
 
 def _function(name: str) -> Expression:
-    """A function, for floats of 16 bits computed in `f32` and rounded."""
+    """A function, for `f16` and `bf16` computed in `f32` and rounded."""
 
     def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
         text = scalars.call(name, *operands)

@@ -226,7 +226,7 @@ class AttentionPrinter:
         return lines
 
     def _score(self) -> list[str]:
-        """The function that makes a score of a sum of products."""
+        """The function that makes a score of an accumulator."""
         scalars = InnerLoopScalars()
         names: dict[SSAValue, str] = {self.attention.score: "s"}
         inputs = [f"p{number}" for number in range(len(self.attention.inputs))]

@@ -53,7 +53,7 @@ BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 LINE = 64
 """The bytes of a line of a cache."""
 FAR_BYTES = 1 << 20
-"""The bytes of results that do not stay in the caches of one processor."""
+"""The bytes of results that do not stay in the caches of one CPU core."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
 
@@ -298,7 +298,7 @@ class MatmulPrinter:
         return facts
 
     def _is_far(self) -> bool:
-        """Whether the result is larger than the caches of one processor."""
+        """Whether the result is larger than the caches of one CPU core."""
         return element_count(self.group.op.outputs[0]) * self.size > FAR_BYTES
 
     def _ahead(self, tail: bool) -> tuple[int, int] | None:

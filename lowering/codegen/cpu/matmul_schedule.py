@@ -60,7 +60,7 @@ PREFETCH = 8
 
 
 def has_lines(contraction: Contraction) -> bool:
-    """Whether the columns of `b` follow each other."""
+    """Whether the columns of `b` are contiguous."""
     columns = contraction.extents[1]
     return not contraction.has_windows and (columns == 1 or contraction.b_steps[1] == 1)
 
@@ -190,7 +190,7 @@ def quad_schedule(
     constant: str,
     matrices: bool,
 ) -> ContractionAttr:
-    """The schedule of a sum of products of bytes, in `matrices` if that is worth it."""
+    """The schedule of an int8 matmul, in AMX tiles (`matrices`) if that is worth it."""
     rows, columns, terms = contraction.extents
     lanes, registers = vector_bytes // QUAD, REGISTERS[vector_bytes]
     is_whole = terms % (QUAD * SIDE) == columns % SIDE == 0

@@ -9,11 +9,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 VECTOR_BYTES = (16, 32, 64)
 REGISTERS = {16: 16, 32: 16, 64: 32}
-"""Vector registers of processors with vectors of this many bytes."""
+"""Vector registers of CPUs with vectors of this many bytes."""
 
 
 def vector_bytes_here() -> int:
-    """The bytes of the widest vectors of this processor."""
+    """The bytes of the widest vectors of this CPU."""
     from llvmlite import binding
 
     features = cast("Mapping[str, bool]", binding.get_host_cpu_features())
@@ -24,8 +24,8 @@ def vector_bytes_here() -> int:
 
 def checked_vector_bytes(asked: int | None) -> int:
     """
-    The bytes of vectors that a pass is asked for, by default those of this processor.
-    Raises `PassFailedException` if there are no such vectors.
+    The bytes of vectors that a pass is asked for, by default those of this CPU. Raises
+    `PassFailedException` if there are no such vectors.
     """
     if asked not in (None, *VECTOR_BYTES):
         known = ", ".join(map(str, VECTOR_BYTES))
@@ -34,7 +34,7 @@ def checked_vector_bytes(asked: int | None) -> int:
 
 
 def has_matrices_here() -> bool:
-    """Whether this processor multiplies matrices of bytes."""
+    """Whether this CPU has AMX instructions for int8 matmuls."""
     from llvmlite import binding
 
     features = cast("Mapping[str, bool]", binding.get_host_cpu_features())

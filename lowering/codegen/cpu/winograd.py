@@ -75,8 +75,8 @@ class Transform:
 
     def merged_down(self, lanes: int) -> Transform:
         """
-        The transform with vectors of several short rows of tiles, if these follow each
-        other and elements or results of a row just fill a vector.
+        The transform with vectors of several short rows of tiles, if these are
+        contiguous and elements or results of a row just fill a vector.
         """
         count = self.nest.extents[self.along]
         d, out = (self.nest.accesses[n].strides for n in (2, 3))
@@ -104,11 +104,11 @@ class Transform:
 
     @property
     def interleaves(self) -> bool:
-        """Whether the results of a tile follow each other along vectors."""
+        """Whether the results of a tile are contiguous along vectors."""
         return self.stride(3, self.along) != 1
 
     def as_contraction(self) -> Contraction:
-        """The loops as those of a sum of products, to find what follows it."""
+        """The loops as those of a contraction, to find what follows it."""
         columns = (self.along, self.j) if self.interleaves else (self.along,)
         outer = self.outer if self.interleaves else (*self.outer, self.j)
         terms = (self.k, self.l)

@@ -83,7 +83,7 @@ class CudaAttentionPrinter:
     # Text
 
     def i32(self, text: str) -> str:
-        """An index of 32 bits."""
+        """An index as `i32`."""
         return self.printer.index(text)
 
     def number(self, value: float) -> str:
@@ -200,7 +200,7 @@ class CudaAttentionPrinter:
         return function
 
     def score(self, sum: str, row: str, key: str) -> str:
-        """The score that a sum of products is made to."""
+        """The score that an accumulator becomes."""
         if not self.finish:
             return sum
         given = [sum]
@@ -329,7 +329,7 @@ class AttentionTilePrinter(CudaAttentionPrinter):
         return self.wide
 
     def _is_along(self, name: str) -> bool:
-        """Whether elements of a row of an operand follow each other."""
+        """Whether elements of a row of an operand are contiguous."""
         return self.operands[name].column == 1
 
     def _print_taken(

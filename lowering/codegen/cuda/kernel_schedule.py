@@ -57,7 +57,7 @@ LEAST_SIDE, LEAST_ELEMENTS, LEAST_TERMS = 4, 256, 8
 def is_thin(contraction: Contraction, processors: int) -> bool:
     """
     Whether so few tiles have so many terms that blocks had better divide these
-    (`penstock.lowering.codegen.cuda.block_reduction`), where columns follow each other.
+    (`penstock.lowering.codegen.cuda.block_reduction`), where columns are contiguous.
     """
     rows, columns, terms = contraction.extents
     tiles = prod(contraction.outer_extents) * ceil(columns / 64)

@@ -54,7 +54,7 @@ class LibraryContraction:
 
 @dataclass(frozen=True)
 class LibraryPhase:
-    """A sum of products with a library."""
+    """A contraction by a library."""
 
     sum: LibraryContraction
     schedule: LibraryAttr
@@ -170,8 +170,8 @@ def product_of(contraction: Contraction) -> dict[str, object] | str:
 
 def follows(steps: tuple[int, int], extents: tuple[int, int]) -> bool:
     """
-    Whether the elements of a matrix follow each other in one of its loops, and the
-    lines that they make do not overlap.
+    Whether the elements of a matrix are contiguous in one of its loops, and the lines
+    that they make do not overlap.
     """
     for inner, outer in ((0, 1), (1, 0)):
         if steps[inner] == 1 or extents[inner] == 1:

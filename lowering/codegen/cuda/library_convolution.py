@@ -185,7 +185,7 @@ class _Loops:
         return [loop for loop in moving if access.strides[loop]]
 
     def _is_dense(self, loops: Sequence[int | None]) -> bool:
-        """Whether the elements of the filters follow each other in this order."""
+        """Whether the elements of the filters are contiguous in this order."""
         step = 1
         for loop in reversed([x for x in loops if x is not None]):
             if self._w[loop] != step:

@@ -43,7 +43,7 @@ class _Side(NamedTuple):
     place: str
     """The number of the element at `line` and `term`."""
     together: int
-    """The elements that are fetched at once: they follow each other."""
+    """The elements that are fetched at once: they are contiguous."""
 
 
 class TiledMatmulPrinter:
@@ -425,7 +425,7 @@ class TiledMatmulPrinter:
         self._print_clamped(name, condition, extent - together)
 
     def _print_results(self, finish: str, condition: str, together: int) -> None:
-        """Print how some elements that follow each other are made and stored."""
+        """Print how some contiguous elements are made and stored."""
         step = self._contraction.stride(-1, self._contraction.row)
         place = self._i32(f"from_o + {sum_of([('line', step), ('term', 1)])}")
         values = [self._result(finish, n, together) for n in range(together)]

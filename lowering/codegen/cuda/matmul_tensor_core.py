@@ -29,7 +29,7 @@ CHUNK = 8
 """The elements of 16 bytes."""
 SHARING_THREADS = 256
 """
-The threads of blocks of which a processor should have room for two, so that one
+The threads of blocks of which a multiprocessor should have room for two, so that one
 computes while the other one waits: that leaves 128 registers a thread. Unless it is
 asked, the compiler takes 132 for 128 x 128 sums of `bf16` on `sm_90`, and 120 if it is,
 without spills. Fallbacks, which fetch through registers, take up to 158.
@@ -56,7 +56,7 @@ class Side:
     terms: int
     """Those of a tile."""
     by_terms: bool
-    """Whether terms follow each other in shared memory; else rows or columns do."""
+    """Whether terms are contiguous in shared memory; else rows or columns do."""
     place: str
     """The number of the element at `line` and `term`."""
     is_copied: bool

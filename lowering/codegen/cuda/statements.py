@@ -110,7 +110,7 @@ class DevicePrinter(BodyPrinter):
     # Elements
 
     def index(self, text: str) -> str:
-        """An index as an integer of 32 bits."""
+        """An index as `i32`."""
         return self.scalars.call("i32", text) if " " in text else text
 
     def element(self, access: Access, loops: Sequence[str]) -> str:

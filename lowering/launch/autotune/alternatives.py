@@ -31,9 +31,9 @@ class Request:
     parts: int = 1
     """The number of threads that may share the work."""
     vector_bytes: int = 16
-    """The bytes of a vector of the processor."""
+    """The bytes of a vector of the CPU."""
     matrices: bool = False
-    """Whether the processor has registers of matrices of bytes."""
+    """Whether the CPU has AMX tile registers for 8-bit integers."""
 
     @property
     def op(self) -> str:

@@ -1,5 +1,5 @@
 """
-The built-in alternatives: rules, and for a sum of products other tiles or loops.
+The built-in alternatives: rules, and for a contraction other tiles or loops.
 
 `rules` is what passes and the source generator do with a kernel where nothing else is
 chosen (`launch-schedule-contractions`). `tiles` are other schedules of the one
@@ -110,7 +110,7 @@ def schedule(kernel: KernelOp, request: Request) -> None:
 
 
 class Tiles(Alternative):
-    """Other schedules for the one sum of products of a kernel."""
+    """Other schedules for the one contraction of a kernel."""
 
     name = "tiles"
     priority = -10

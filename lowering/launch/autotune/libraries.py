@@ -1,6 +1,5 @@
 """
-Libraries as alternatives: products of matrices on devices by cuBLAS, convolutions by
-cuDNN.
+Libraries as alternatives: matmuls on GPUs by cuBLAS, convolutions by cuDNN.
 
 A library is only taken where it was measured to be faster, as nobody knows before
 whether it is there, nor what it gains; what it computes was compared then with what the
@@ -33,7 +32,7 @@ WORDS = {PRODUCT: "product of matrices", CONVOLUTION: "convolution"}
 
 class Library(Alternative):
     """
-    The one sum of products of a kernel by a library that computes one kind of them, all
+    The one contraction of a kernel by a library that computes one kind of them, all
     else as it is.
     """
 
@@ -66,7 +65,7 @@ class Library(Alternative):
 
 
 def site_of(kernel: KernelOp) -> LibraryContraction | str:
-    """The one sum of products of a kernel, or why a library cannot compute it."""
+    """The one contraction of a kernel, or why a library cannot compute it."""
     phases = phases_of(kernel.body.block)
     sums = [library_contraction_of(op, phases) for op in phases]
     found = [each for each in sums if each is not None]

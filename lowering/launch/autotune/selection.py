@@ -46,7 +46,7 @@ class Selector:
     gpu: str = ""
     """The name of the GPU in the kernel database."""
     matrices: bool = False
-    """Whether the processor has registers of matrices of bytes."""
+    """Whether the CPU has AMX tile registers for 8-bit integers."""
     complaints: list[Finding] = field(default_factory=list[Finding])
     refused: set[str] = field(default_factory=set[str])
     """The kinds of devices that were complained about."""

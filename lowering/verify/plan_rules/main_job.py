@@ -3,7 +3,7 @@ The jobs of a plan that are linked to a main job, for the rules about these: tho
 a task that executes an op of one.
 
 Beside `penstock.lowering.verify.shared_rules.main_job`, no two tasks take, or hand out,
-by one name, but for what jobs hand on to each other.
+by one name, but for interfaces between jobs.
 """
 
 from __future__ import annotations

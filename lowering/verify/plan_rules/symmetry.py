@@ -2,7 +2,7 @@
 Rules of `verify-plan` about what has two sides, or many: registers, copies, and the
 parts of ops on several devices.
 
-* A register is written by one task, but a header by whoever writes what it is for; a
+* A register is written by one task, but a header by the writer of its register; a
   control register is waited for by one task at least.
 * The result of a copy lies in the memory of the device that it says it copies to. On
   `copy_h2d` that is the task's device, on `copy_d2h` the task's device is where the
@@ -118,7 +118,7 @@ def source_of(task: TaskOp, register: RegisterOp) -> DeviceAttr | None:
 
 
 def lies_near(register: RegisterOp, device: DeviceAttr) -> bool:
-    """Whether a register lies in memory of a device; for processors, of the host."""
+    """Whether a register lies in memory of a device; for CPUs, of the host."""
     case, own = register.memory_case, MemoryCaseAttr.of(device)
     return case == own or (own.is_host and case.is_host and case.rank == own.rank)
 
@@ -302,7 +302,7 @@ def bad_ends(
 
 
 def result_type(task: TaskOp) -> Attribute | None:
-    """The type of the tensor that a task hands on."""
+    """The type of the tensor that a task produces."""
     end = task.op.next_op
     assert isinstance(end, YieldOp), "checked by the verifier"
     return tensor_type(end.values[0]) if end.values else None

@@ -1,11 +1,11 @@
 """
 Rules of `verify-plan` about variables that tasks assign to.
 
-In one run of a job all that reads a variable reads what it held before. So whoever uses
-its bytes, under whatever name, reaches the task that assigns to it without a token, and
-that one reaches them over at most one: they use it again only when it has been written.
-Jobs that share a variable with one that assigns to it never run at the same time as
-that one, which whoever runs them sees to.
+In one run of a job all that reads a variable reads what it held before. So each user of
+its bytes, under any name, reaches the task that assigns to it without a token, and that
+one reaches them over at most one: they use it again only when it has been written. Jobs
+that share a variable with one that assigns to it never run at the same time as that
+one, which the runtime sees to.
 
 All variables of a piece have new values, or none: so all tasks of the job that can
 fail, and the sources of its sections on the same rank, which may never be granted,

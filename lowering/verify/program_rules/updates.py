@@ -1,9 +1,9 @@
 """
 Rules of `verify-program` about variables that actors copy to.
 
-In one run of a job all that reads a variable reads what it held before. So whoever uses
-its bytes, under whatever name, reaches the actor that copies to it without a token, and
-that one reaches them over at most one.
+In one run of a job all that reads a variable reads what it held before. So each user of
+its bytes, under any name, reaches the actor that copies to it without a token, and that
+one reaches them over at most one.
 
 All variables have new values, or none: so each actor that can fail, and each that a
 main job lets act, reaches every copy to a variable without a token; by way of a
