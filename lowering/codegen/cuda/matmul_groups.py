@@ -114,7 +114,7 @@ class FoldedScalars(VectorScalars):
 
 def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
     """
-    A copy of a sum of products of floats of 16 bits whose body goes on from the sum so
+    A copy of a contraction of `f16` or `bf16` whose body goes on from the sum so
     far as it is, without rounding it; None for any other op.
     """
     if not isinstance(op, LinalgStructuredOperation) or len(op.outputs) != 1:
