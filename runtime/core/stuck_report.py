@@ -46,9 +46,9 @@ def stuck_in(
     waits = waits_in(tables, counters, phases)
     nothing = ["what it reads never comes to an end"]
     lines = [
-        f"'{actor.name}' at act {acts[index]}: "
+        f"{tables.at_act(index, acts[index])}: "
         + "; ".join(waits.get(index) or nothing)
-        for index, actor in enumerate(tables.actors)
+        for index in range(len(tables.actors))
         if phases[index] != w.ENDED
     ]
     return [*_missing(tables, counters, thrown), *lines]

@@ -219,7 +219,7 @@ class Watcher:
             else:
                 what = f"is ready, but worker {actor.worker} does something else"
             seconds = now - vigil.acted[index]
-            lines.append(f"'{actor.name}' at act {done}: {what}, for {seconds:.1f} s")
+            lines.append(f"{tables.at_act(index, done)}: {what}, for {seconds:.1f} s")
         return lines
 
     def _is_acting(self, index: int, actors: Words) -> bool:

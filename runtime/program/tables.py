@@ -239,13 +239,19 @@ class Tables:
     def _who(self, actor: int) -> str:
         return "the caller" if actor == CALLER else f"'{self.actors[actor].name}'"
 
+    def at_act(self, actor: int, act: int) -> str:
+        """The start of a line on an actor: where it was written, its name, its act."""
+        place = self.actors[actor].place
+        where = "" if place is None else f"{place}: "
+        return f"{where}'{self.actors[actor].name}' at act {act}"
+
     def stuck(self, counters: Words, done: Sequence[int], acts: int) -> list[str]:
         """
         A line for each actor that cannot act though it has `done` fewer iterations than
         `acts`.
         """
         return [
-            f"'{self.actors[index].name}' at act {done[index]}: " + "; ".join(reasons)
+            f"{self.at_act(index, done[index])}: " + "; ".join(reasons)
             for index, reasons in sorted(self.waits(counters).items())
             if done[index] < acts * self.turns[index]
         ]

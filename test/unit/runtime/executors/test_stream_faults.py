@@ -102,7 +102,7 @@ def test_a_lost_piece_is_named(threads: int) -> None:
     if isinstance(caught.value, DeadlockError):
         assert caught.value.stuck[-1] == line
         waits = "'fetch_s' at act 2: no piece in register 's' from 'add_s'"
-        assert waits in caught.value.stuck
+        assert any(x.endswith(waits) for x in caught.value.stuck)
     else:
         # Who gives one input had no room while the other one had not come yet.
         assert list(caught.value.lines) == [line]

@@ -709,7 +709,7 @@ job.job @long placement <cpu, [0:0]> {{
     report, _, error = outcome.err.partition("penstock-run: error: ")
     assert report.startswith("penstock: no progress for 0.")
     assert error.startswith("the run made no progress for 0.005 s\n  ")
-    line = r"  'y' at act 0: is in kernel matmul_0, for 0\.\d s"
+    line = r"long\.mlir:4:3: 'y' at act 0: is in kernel matmul_0, for 0\.\d s"
     assert re.search(line, report)
     assert re.search(line, error)
 
