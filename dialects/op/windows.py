@@ -110,17 +110,9 @@ class Window(NamedTuple):
         """
         The number of taps of all windows that lie inside a dimension of this extent.
         """
-        windows, taps = range(self.count(extent)), range(self.taps)
-        # The fewer of both are looked at, the others counted.
-        if len(windows) < len(taps):
-            starts = (index * self.stride - self.before for index in windows)
-            return sum(
-                _count_inside(taps, start, self.dilation, extent) for start in starts
-            )
-        starts = (tap * self.dilation - self.before for tap in taps)
-        return sum(
-            _count_inside(windows, start, self.stride, extent) for start in starts
-        )
+        steps = (self.count(extent), self.stride), (self.taps, self.dilation)
+        until = _sums_below(self.before + extent, *steps)
+        return until - _sums_below(self.before, *steps)
 
     def whole(self, extent: int) -> range:
         """The windows all of whose taps lie inside a dimension of this extent."""
@@ -205,10 +197,34 @@ def outside(numbers: range, count: int) -> list[int]:
     return [*range(numbers.start), *range(numbers.stop, count)]
 
 
-def _count_inside(numbers: range, start: int, step: int, extent: int) -> int:
-    """For how many of the numbers `start + number * step` lies in a dimension."""
-    first, end = -(start // step), -((start - extent) // step)
-    return len(numbers[max(0, first) : max(0, end)])
+def _sums_below(end: int, one: tuple[int, int], other: tuple[int, int]) -> int:
+    """
+    The number of sums `i * step + j * width` below an end, where i counts up to the
+    first number of `one = (count, step)` and j to that of `other = (size, width)`.
+    """
+    (count, step), (size, width) = one, other
+    # Beyond `some` no i is small enough, and up to `all_of_it` each one is.
+    some = min(size, max(0, -(-end // width)))
+    all_of_it = min(some, max(0, -(-(end - (count - 1) * step) // width)))
+    rest = some - all_of_it
+    start = end - (some - 1) * width + step - 1
+    return all_of_it * count + _floor_sum(rest, start, width, step)
+
+
+def _floor_sum(count: int, start: int, step: int, divisor: int) -> int:
+    """
+    The sum of `(start + i * step) // divisor` for i below a count, by Euclid's
+    algorithm on step and divisor: lattice points below a line.
+    """
+    total = 0
+    while count > 0:
+        total += count * (count - 1) // 2 * (step // divisor)
+        total += count * (start // divisor)
+        step, start = step % divisor, start % divisor
+        last = step * count + start
+        count, start = divmod(last, divisor)
+        step, divisor = divisor, step
+    return total
 
 
 def are_lines(windows: tuple[Window, Window], extents: Sequence[int]) -> bool:

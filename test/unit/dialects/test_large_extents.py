@@ -63,3 +63,14 @@ def test_taps_and_windows_are_counted_as_they_are_listed() -> None:
         others = [n for n in range(windows) if n not in whole]
         assert outside(whole, windows) == others
         assert window.kinds(extent) == sorted([*whole[:1], *others])
+
+
+def test_taps_of_large_windows_on_large_extents_are_counted() -> None:
+    taps, extent, pad = 10**12, 3 * 10**12, 10**6
+    window = Window(taps, 1, pad, pad)
+    # At each end, window number w < pad has pad - w taps outside.
+    outside_taps = 2 * (pad * (pad + 1) // 2)
+    expected = window.count(extent) * taps - outside_taps
+    assert window.count_taps(extent) == expected
+    apart = Window(taps, 2, 2 * pad, 2 * pad, 2)
+    assert apart.count_taps(2 * extent - 1) == expected
