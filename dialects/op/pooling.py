@@ -1,4 +1,10 @@
-"""Pooling: maximum, average and Lp."""
+"""
+Max, average and global average pooling: ops of the `op` dialect, and their kernels.
+
+The ONNX importer makes these ops. `kernel_body` calls `build_kernel`, which unrolls the
+windows of a row where that pays and loops over taps elsewhere; the CPU code generator
+reads the attribute `windows` of the stage.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +68,7 @@ class PoolOp(TensorOp, ABC):
     result = result_def(TensorType)
 
     MAY_REPEAT: ClassVar[bool]
-    """Whether to combine an element once more changes nothing."""
+    """Whether `combine` is idempotent: then taps in padding repeat others."""
 
     @property
     @abstractmethod

@@ -1,17 +1,21 @@
 """
-Winograd convolution: transforms of images, weights and results by tiles.
+Input and output transforms of Winograd convolution F(4x4, 3x3), as ops on tiles.
+
+The pass `op-use-winograd` replaces convolutions by a split, 36 matmuls and a join, with
+the matrices `SPLIT` and `JOIN`. Weights are transformed when they are loaded, with a
+matrix G that is not in the IR (`penstock.runtime.loading.weight_layout`).
 
 A convolution of stride 1 with 3 x 3 weights g is done on tiles of m x m results, each
-from (m + 2) x (m + 2) elements d of a channel: A' [ sum over channels of
-(G g G') * (B' d B) ] A, where * multiplies element by element (A', B', G' are the
-transposes). That is (m + 2)^2 products a tile and pair of channels instead of 9 m^2.
+from (m + 2) x (m + 2) elements d of a channel: A' [ sum over channels of (G g G') * (B'
+d B) ] A, where * multiplies element by element (A', B', G' are the transposes). That is
+(m + 2)^2 products a tile and pair of channels instead of 9 m^2.
 
 The sum of the absolute values of all that is added on the way, times the rounding of
 one operation and the number of operations that a term goes through, bounds the error:
 `(channels + 4 (m + 2) + 8) eps |A'| [sum (|G| |g| |G'|) * (|B'| |d| |B|)] |A|`. For
-random images and m = 4 that is at most about 1e-5 of the largest result in f32, where
-a sum of the products themselves has 1e-6; a result that is small among large ones may
-have no correct digit. An infinity or NaN makes the whole tile NaN.
+random images and m = 4 that is at most about 1e-5 of the largest result in `f32`, where
+direct convolution has 1e-6; a result that is small among large ones may have no correct
+digit. An infinity or NaN makes the whole tile NaN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """
-Where compiled passes keep machine code, which only those know who run passes.
+A hook by which tools put the compiled functions of passes into a machine-code cache.
 
-Numba would write it beside the modules, into the folder that the package is installed
-into. Unless the tools say how it is kept, each process compiles what it needs.
+Numba's own cache would lie beside the modules, in the folder that the package is
+installed into. `penstock.tools.universe` sets the hook to Penstock's cache folder, and
+the decorator of compiled packing functions calls it. Without a hook, each process
+compiles the functions it needs.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ _keepers: list[Keeper] = []
 
 
 def keep_machine_code_with(keeper: Keeper) -> None:
-    """Let each function that a pass compiles from now on be given to a keeper."""
+    """
+    Set the hook, in place of any other; functions compiled before are not given to it.
+    """
     _keepers[:] = [keeper]
 
 
 def keep_machine_code_of(function: object) -> None:
-    """Give a function to the keeper, if there is one."""
+    """Give a function to the hook, if there is one."""
     for keeper in _keepers:
         keeper(function)

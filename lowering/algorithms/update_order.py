@@ -1,5 +1,9 @@
 """
-The check that actors read a variable before it is written, and again only after that.
+Reachability between writers and users of variables in a marked graph: a hazard check.
+
+`verify-plan` and `verify-program` use it to prove that each actor reads the old value
+of a variable in an iteration (write after read), and the new one in the next (read
+after write). An *act* is one firing of an actor.
 """
 
 from __future__ import annotations
@@ -13,9 +17,8 @@ from penstock.lowering.algorithms.marked_graph import MarkedGraph, marks_of
 @dataclass
 class UpdateOrder:
     """
-    The order of the actors of a marked graph that write variables, and of those that
-    use these; `users` has the latter for each of the former. No cycle is without a
-    token.
+    The order of writers and users of variables: `users` maps each actor that writes
+    variables to the actors that use them. The graph has no cycle without a token.
     """
 
     graph: MarkedGraph
@@ -32,9 +35,9 @@ class UpdateOrder:
         self._next_act = graph.after_up_to_next_act(marks_of(graph, using))
 
     def comes_before(self, user: int, update: int) -> bool:
-        """Whether a use is over when the variable is written in the same act."""
+        """Whether `user` is done before `update` writes, in the n-th act of each."""
         return bool(self._same_act[user] >> self._update[update] & 1)
 
     def comes_again_after(self, user: int, update: int) -> bool:
-        """Whether the variable has been written when it is used in the next act."""
+        """Whether `update` has written in act n before `user` makes act n + 1."""
         return bool(self._next_act[update] >> self._user[user] & 1)

@@ -1,4 +1,11 @@
-"""The tasks of a boxing: slices, sums and concatenations of parts, and copies."""
+"""
+Expansion of boxings (SBP resharding) into tasks: slices, sums, concatenations, copies.
+
+`convert-job-to-plan` calls `BoxingTasks.box` for each `job.boxing`. A *recipe*, from
+`penstock.lowering.convert.boxing`, lists the boxes of elements that make the part of
+one device; this module turns it into ops. A *zone* is a memory, named by the device
+that stands for all that work in it.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +55,8 @@ from penstock.lowering.convert.boxing import (
 @dataclass
 class BoxingTasks:
     """
-    Makes the tasks of the boxings of one plan. Parts that several devices with one
-    memory need are made there once, by the first of them that needs one; slices serve
-    all boxings.
+    The boxings of one plan, with slices that they share. A part needed by several
+    devices of one memory is made once, by the first of them.
     """
 
     builder: TaskBuilder
@@ -68,9 +74,11 @@ class BoxingTasks:
         base: str,
     ) -> list[SSAValue]:
         """
-        The parts of a tensor in the layout `target`, of its parts in `source`; tasks
-        have the location of the op `like` and names that start with `base`, which no
-        other task has.
+        The parts of a tensor in the layout `target`, made from its parts `values` in
+        `source`.
+
+        Tasks take their location from the op `like`, and the last ones its `slots`;
+        their names start with `base`, a name that is unique in the plan.
         """
         collective = collective_of(type.get_shape(), source, target)
         whole = Boxing(self, type, like, base, collective)
@@ -115,8 +123,11 @@ class Boxing:
 
 def middle_of(type: TensorType, source: Layout, target: Layout) -> Layout | None:
     """
-    The layout by way of which a sum is brought to more than two devices with memories
-    of their own: each adds one part for all, instead of all parts for itself.
+    The intermediate layout of a two-step all-reduce (reduce-scatter, then all-gather);
+    None if one step is enough, or no axis can be split.
+
+    It is used among more than two devices with memories of their own: each adds one
+    part for all, instead of all parts for itself.
     """
     pairs = zip(source.entries, target.entries, strict=False)
     changed = [dim for dim, (a, b) in enumerate(pairs) if a != b]

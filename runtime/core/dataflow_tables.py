@@ -1,9 +1,15 @@
 """
-The flat tables of the dynamic dataflow scheduler, which runs actors of all kinds.
+Lookup tables of the dynamic dataflow scheduler, in compressed sparse rows of `i64`.
 
-Unlike the static one it looks at each register of an actor on its own: whether there is
-a piece to read, a slot to write, and more to come. The counters are the number of a
-piece, which says where it lies.
+`Core` makes them with `dataflow_tables` for streams, and for programs that the static
+scheduler cannot run: with actors of kinds other than `plain`, pieces that last for
+several acts, or registers that are cut into parts or used by the caller. The compiled
+functions of `dataflow_rules` read them.
+
+The scheduler looks at each register of an actor on its own: whether there is a piece to
+read, a slot to write, and more to come. A field called `..._produced`, `..._consumed`
+or `..._ended` holds an index into the array of counters. The value of a produced or
+consumed counter is the number of the next piece, from which its address follows.
 """
 
 from __future__ import annotations

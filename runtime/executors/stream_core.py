@@ -1,4 +1,11 @@
-"""A core whose run is a stream: it ends when there are no more pieces."""
+"""
+The execution core of a stream of pieces: the compiled dataflow scheduler, fed by a
+caller.
+
+`penstock.runtime.executors.stream.Stream` drives it, through the `Engine` protocol: it
+fills and takes pieces, and waits by working as a thread of the core. The reference
+engine is `stream_stepwise`; `FaultyStreamCore` injects faults into this one.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +92,8 @@ class StreamCore(Core):
 
     def close(self) -> None:
         """
-        Stop the stream wherever it is, but for iterations that have begun to assign to
-        variables, and end the threads.
+        Stop the stream at once, and end its threads. Iterations that have begun to
+        assign to variables are completed.
         """
         self._check_caller()
         self._closed = True
@@ -95,7 +102,9 @@ class StreamCore(Core):
         super().close()
 
     def _end_stream(self) -> None:
-        """Bring iterations to their end that assign; the error of the stream."""
+        """
+        Note the error of the stream, and complete iterations that have begun to assign.
+        """
         if self.tables.assigns:
             self._shield.run(self._settle_stream)
         else:
@@ -182,7 +191,9 @@ class StreamCore(Core):
             raise failure
 
     def verify(self) -> None:
-        """Without faults, nothing is wrong that actors were told."""
+        """
+        Do nothing: only injected faults (`FaultyStreamCore`) can falsify the counters.
+        """
 
     def make_room(self) -> None:
         """Let others see that there is more room in the log."""
@@ -267,7 +278,10 @@ class Helpers:
 
 
 def is_idle(memory: CoreMemory, helpers: Helpers) -> bool:
-    """Whether nothing goes on in a stream until its caller does something."""
+    """
+    Whether no actor can act until the caller comes back: to work, fill, take, or make
+    room in the log.
+    """
     control = memory.state.control
     if helpers.own == 0 and not helpers.present:
         return True

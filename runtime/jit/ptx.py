@@ -1,10 +1,11 @@
 """
-Kernels for CUDA compiled without a device: source to PTX by Numba and NVVM, PTX to
-machine code by nvJitLink.
+Offline CUDA compiler: source of a kernel to PTX by Numba and NVVM, then to machine code
+by nvJitLink.
 
-Neither a driver nor a toolkit is needed, only the packages of the extra `cuda`. This is
-the one module that knows of numba-cuda's insides. It works in processes where Numba
-does not simulate CUDA; `penstock.runtime.jit.cubin` starts such ones.
+Worker processes (`penstock.runtime.jit.cubin_worker`) call `ptx_of` and `machine_of`
+for each *phase*, a `__global__` function of a kernel. Neither a driver nor a toolkit is
+needed, only the packages of the extra `cuda`. No other module knows of numba-cuda's
+insides. Numba must not simulate CUDA in the process.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Resources(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A phase as machine code, or `cubin`."""
+    """A phase compiled to machine code (a cubin), with its parameters and resources."""
 
     parameters: tuple[str, ...]
     """The types of the parameters, as in PTX."""

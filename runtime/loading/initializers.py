@@ -1,4 +1,10 @@
-"""The first values of variables."""
+"""
+Initialisers of variables: constants, random distributions, He and Xavier, `.npz` files.
+
+A session calls `initial_value` when a program is loaded, for each variable without a
+given value (`penstock.tools.session.program_export`), and so does its NumPy oracle
+(`penstock.tools.session.oracle`).
+"""
 
 from __future__ import annotations
 

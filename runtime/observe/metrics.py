@@ -1,4 +1,9 @@
-"""Observers that count and measure: times, calls, costs, memory, samples of runs."""
+"""
+Profiling observers of runs: counts, times, FLOP rates, live memory, and sampling.
+
+`penstock-run --profile` attaches `CostObserver`, `Trace` embeds `MemoryObserver`, and
+users attach any of them to `executor.observers`.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +79,8 @@ class TimeObserver(Observer):
 @dataclass
 class Expense:
     """
-    The times of calls of one op of a task. Flops and bytes are those of all calls, None
-    where the program does not tell.
+    Calls of one op of a task: times, and the flops and bytes of all calls, None where
+    the program does not tell.
     """
 
     task: str
@@ -100,7 +105,9 @@ def _rate(amount: int | None, nanoseconds: int) -> float | None:
 
 
 class CostObserver(Observer):
-    """Compares the times of ops with the times that their costs predict."""
+    """
+    Measures the time of each op of each task, with its flops and bytes where known.
+    """
 
     def __init__(self) -> None:
         self._expenses: dict[tuple[str, str, str], Expense] = {}

@@ -1,23 +1,28 @@
 """
-The compiled part of branch and bound: import it only where a search is to run.
+Branch and bound for static memory packing, compiled by Numba: the inner search loop.
+
+`penstock.lowering.algorithms.packing.branch_and_bound` calls `start`, and then `run` in
+slices, for each capacity and order, on behalf of the pass `regst-plan-memory`.
+Importing this module imports Numba, so import it only where a search is to run.
 
 A *canonical* layout is one that is built from the bottom to the top, each buffer as low
 as those below it allow; every layout can be lowered into a canonical one that is no
 higher. `run` goes through the canonical layouts up to a given height depth first: the
-next buffer is one of the *open* ones, those without an offset, whose least offset is
-not below that of the one before. It passes over a branch when
+next buffer is one of the *open* ones, those without an offset, at its least offset,
+which is not below that of the buffer placed before. A branch is pruned when
 
-* a buffer would lie above the lowest end that an open one can have, which fits below;
-* the open buffers of a *section*, whose buffers all conflict, do not fit between the
-  lowest of them and the capacity, or one of them is above its limit;
-* nothing open conflicts with the last buffer: no other choice in its place is better.
+* the next buffer would lie so high that an open one fits below it: at or above the
+  least `offset + size` of an open buffer (dominance);
+* the open buffers of a *section* (a clique of conflicts, such as all alive at one step)
+  do not fit between the lowest of them and the capacity, or one is above its limit;
+* the last buffer conflicts with nothing open: its siblings cannot do better.
 
-Where what is open falls into groups without a conflict between them, each is solved on
-its own, and when one has no solution nothing is tried again in those before it.
+Open buffers that fall into groups without a conflict between them are solved group by
+group, and when one group has no solution those before it are not tried again.
 
-Sizes and offsets here are in units. A search can be run in slices: its whole state is
-in arrays (`penstock.lowering.algorithms.packing.search_state`), and `run` goes on where
-the last slice ended.
+Sizes and offsets are in units. The whole state of a search is in arrays
+(`penstock.lowering.algorithms.packing.search_state`), so that `run` goes on where the
+last slice ended.
 """
 
 from __future__ import annotations
@@ -119,8 +124,10 @@ def raise_neighbours(
     search: Search, placed: Buffer, end: int
 ) -> tuple[bool, bool, int, int]:
     """
-    Lift what is open and conflicts with a buffer to its end; returns whether there is
-    anything, whether all is within its limits, and the sections that it is in.
+    Lift the open buffers that conflict with a placed one to its end.
+
+    Returns whether there are any, whether each stays within its limit, and the range of
+    sections that they and the placed buffer are in.
     """
     state, trail = search.state[0], search.offset_trail
     conflicts, fits = False, True
@@ -456,7 +463,12 @@ def start(search: Search) -> None:
 
 @compiled
 def run(search: Search, capacity: int, steps: int) -> int:
-    """Go on with a search until so many steps are done in all; says how it ends."""
+    """
+    Go on with a search until it has made `steps` steps since its start.
+
+    Returns `SOLVED`, `IMPOSSIBLE`, `PAUSED` (out of steps) or `FULL` (out of room in
+    the arrays).
+    """
     state = search.state[0]
     while state.depth:
         if state.steps >= steps:

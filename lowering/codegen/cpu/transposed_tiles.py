@@ -1,8 +1,15 @@
 """
-The tiling of columns for transposed micro-kernels.
+Column tiling for transposed micro-kernels, whose SIMD lanes run along rows.
 
-Columns are cut into *turns* that are alike: one line of windows, or as many short lines
-as one tile takes, or one tile where all columns have one stride.
+A transposed micro-kernel multiplies single elements of `b` with vectors of `a`, and
+transposes the accumulators before it stores them: so a `b` seen through windows (an
+implicit im2col) needs no packing. The schedule, the cost model, the check of panels and
+the printer `matmul_transposed` call `lines_of`, so they agree on tiles.
+
+A *line* is one run of the innermost loop of columns, such as a row of output pixels.
+Columns are cut into *turns*, iterations of one loop with the same tiles in each: a long
+line in several tiles, or several short lines in one tile; with a single loop of columns
+one tile is a turn.
 """
 
 from __future__ import annotations
@@ -15,17 +22,18 @@ from penstock.lowering.codegen.body.contraction import Contraction
 
 @dataclass(frozen=True)
 class Lines:
-    """The cut of columns into tiles."""
+    """Tiles of the columns of a contraction; strides are in elements of `b`."""
 
     tiles: tuple[tuple[int, int, int], ...]
-    """Of one turn: how many follow each other, their lines, and the columns of each."""
+    """Tiles of one turn: how many in a row, lines in each, columns of each line."""
     steps: tuple[int, int]
-    """From a line and from a column to the next in b."""
+    """Strides in `b` from line to line, and from column to column."""
     turns: int
+    """The number of turns."""
     turn: int
-    """From a turn to the next in b."""
+    """The stride in `b` from turn to turn."""
     tail: tuple[int, int] = (0, 0)
-    """The lines and the columns of each of the last tile, if it is none of a turn."""
+    """Lines, and columns of each, of the tile left after all turns; or zeros."""
 
     @property
     def columns(self) -> int:

@@ -1,10 +1,14 @@
 """
-The distribution of inner loops over threads, for coalesced access.
+Distribution of the inner loops of an `scf.parallel` over CUDA lanes, for coalescing.
 
-Loops directly in the body of an `scf.parallel` are distributed if they carry nothing,
-and if no iteration needs another's output: no buffer is read and written, and no two
-stores write one element. Neighbouring threads then have neighbouring elements, instead
-of a whole line each.
+The CUDA kernel printer calls `spread_of`, and lets that many neighbouring threads take
+the iterations of each loop in turn, a stride of `threads` apart; otherwise one thread
+runs a whole loop, and neighbours access memory a row apart.
+
+Loops directly in the body are distributed if they carry no values and no iteration
+depends on another: no buffer is both read and written, and no two stores write one
+element. That is proven only for stores in such a loop whose last index is its variable,
+plus a constant or not.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from xdsl.ir import Block, SSAValue
 
 WARP = 32
 LEAST_TURNS = 6
+"""The fewest iterations of the longest loop for which it is distributed."""
 
 
 def number_of(value: SSAValue) -> int | None:
@@ -37,8 +42,11 @@ def turns_of(op: scf.ForOp) -> range | None:
 
 def spread_of(op: scf.ParallelOp) -> int:
     """
-    Over how many threads the turns of the loops in a body may be spread: a power of 2,
-    1 if they may not.
+    The threads for the iterations of the loops in a body: a power of 2 up to a warp, 1
+    if the loops cannot be distributed.
+
+    Threads are at most 4/3 of the iterations of the longest loop, so at most a quarter
+    of them idle there.
     """
     loops = [inner for inner in op.body.block.ops if isinstance(inner, scf.ForOp)]
     turns = [turns_of(loop) for loop in loops if not loop.iter_args]

@@ -1,8 +1,12 @@
 """
-The jobs of a program that are linked to a main job, for the rules about these: there is
-an actor that hands something on to another job.
+Adapter from launch programs to the verifier rules on main jobs.
 
-The rules are those of `penstock.lowering.verify.shared_rules.main_job`.
+A *main job* (OneFlow's `System-Main`, made by `plan-link-main`) launches all other jobs
+of a program by number, and its lock keeps conflicting jobs apart. `verify-program`
+calls `bad_main`, which describes the actors of a program as `LinkedJobs` and applies
+`penstock.lowering.verify.shared_rules.main_job`; `plan_rules.main_job` does the same
+for plans. A program counts as linked if an actor reads a register that another job
+writes.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from penstock.lowering.verify.shared_rules.main_job import Actor, LinkedJobs, Po
 
 
 def bad_main(graphs: Sequence[ProgramGraph]) -> Iterator[Finding]:
-    """All that is wrong with the main job. No graph has a cycle without a token."""
+    """
+    The violations of a program about its main job; none if its jobs are not linked. No
+    graph may have a cycle without a token.
+    """
     if is_linked(graphs[0].program):
         yield from main_job.bad_main(linked_jobs(graphs))
 
@@ -68,7 +75,12 @@ def lists_of(program: ProgramOp, kind: str) -> list[Sequence[int]]:
 
 
 def actor_of(actor: ActorOp) -> Actor:
-    """An actor and its registers, as the rules see it; sections go by their number."""
+    """
+    An actor and its registers, as the rules see it.
+
+    Sections have no names in a program: they go by their number. Any actor may be the
+    source or the sink of a section of its own job, so `begins` and `ends` are that job.
+    """
     reads, writes = names_of(actor.reads), names_of(actor.writes)
     kind, job = actor.kind_name, actor.job_name or ""
     listed: Sequence[object] = {
@@ -104,8 +116,11 @@ def shared_by_jobs(graphs: Sequence[ProgramGraph]) -> Iterator[Shared]:
 
 def uses_in(graph: ProgramGraph) -> Iterator[tuple[str | None, set[int], bool]]:
     """
-    The uses of memory in a job: the interface, the variable, or None for all else
-    together, the actors that use it, and whether the job writes it.
+    The uses of memory in a job, each as a name, the actors, and whether the job writes
+    it.
+
+    The name is that of an interface or a variable; None stands for memory of the job
+    alone.
     """
     for name, storage in graph.storages().items():
         users = {*storage.users, *(() if storage.writer is None else (storage.writer,))}
