@@ -115,7 +115,19 @@ def _linked(
     library = compiled.library
     module = binding.parse_bitcode(library._final_module.as_bitcode())
     module.link_in(binding.parse_assembly(text))
+    _hide_all_but(symbol, module)
     return module, cast("binding.TargetMachine", library._codegen._tm)
+
+
+def _hide_all_but(symbol: str, module: binding.ModuleRef) -> None:
+    """
+    Let other object files see one function alone. Numba's names end in a number that
+    counts functions of a process: object files of two processes may define one name in
+    two ways, of which a loader of both takes the first for both.
+    """
+    for defined in (*module.functions, *module.global_variables):
+        if defined.name != symbol and not defined.is_declaration:
+            defined.linkage = "internal"
 
 
 def _compiled(function: Callable[..., int], words: int, result: object) -> Any:

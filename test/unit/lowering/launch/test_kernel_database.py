@@ -289,7 +289,7 @@ def test_different_kernels_never_have_one_key(
             f'launch.kernel @k target "cpu" (%a: memref<{first}xf32>, '
             f"%b: memref<{second}xf32>) {{ }}"
         )
-        kernel.attributes["acme.note"] = StringAttr(note)
+        kernel.attributes["source"] = StringAttr(note)
         text = kernel_key(kernel, machine, vector_bytes=64).text
         identity = tuple(left), tuple(right), note, machine
         assert texts.setdefault(text, identity) == identity

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 import pytest
+from numba import njit
 
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.target import kernel_source
@@ -318,3 +319,22 @@ def test_a_result_may_take_the_place_of_an_operand(parse_kernel: ParseKernel) ->
     assert kernel(args.ctypes.data) == 0
     tenth = numbers * np.float32(0.1) + np.float32(3)
     np.testing.assert_array_equal(shared, np.sqrt(np.maximum(tenth, numbers)))
+
+
+@njit
+def fold(count: int, start: int) -> int:
+    """A function that calls itself, so that not all of it is inlined."""
+    if count <= 0:
+        return start
+    return fold(count - 1, start * 3 + count) ^ fold(count - 2, start)
+
+
+def folded(count: int, start: int) -> int:
+    return fold(count, start)
+
+
+def test_an_object_file_shows_one_function() -> None:
+    """Names of others would be those of other object files by chance."""
+    text = assembly_of(folded, 2, 64)
+    shown = re.findall(r"^\s*\.(?:globl|weak|comm)\s+([\w.$]+)", text, re.MULTILINE)
+    assert shown == ["function"]
