@@ -104,4 +104,6 @@ def test_an_example_of_a_docstring_runs(name: str, tmp_path: Path) -> None:
     path = tmp_path / "example.py"
     path.write_text(EXAMPLES[name])
     names: dict[str, object] = {"__name__": "example"}
-    exec(compile(EXAMPLES[name], path, "exec"), names)
+    # Jobs of the default session would meet those of other tests.
+    with penstock.Session():
+        exec(compile(EXAMPLES[name], path, "exec"), names)
