@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.ir import Operation
+
 from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.lock_proof import Shared
@@ -45,12 +47,12 @@ def is_linked(program: ProgramOp) -> bool:
 def linked_jobs(graphs: Sequence[ProgramGraph]) -> LinkedJobs:
     """The actors of a program and their registers, as the rules see them."""
     program = graphs[0].program
-    by_job = {graph.job or "": graph for graph in graphs}
-
-    def position(actor: Actor) -> Position:
-        graph = by_job[actor.job]
-        acts = [i for i, other in enumerate(graph.actors) if other is actor.op]
-        return Position(graph.graph, acts[0], acts[-1], range(len(graph.actors)))
+    positions: dict[Operation, Position] = {}
+    for graph in graphs:
+        acts = range(len(graph.actors))
+        for act, actor in enumerate(graph.actors):
+            first = positions[actor].first if actor in positions else act
+            positions[actor] = Position(graph.graph, first, act, acts)
 
     return LinkedJobs(
         program,
@@ -64,7 +66,7 @@ def linked_jobs(graphs: Sequence[ProgramGraph]) -> LinkedJobs:
         lists_of(program, "lock"),
         [(None, numbers) for numbers in lists_of(program, "send_ids")],
         False,
-        position,
+        lambda actor: positions[actor.op],
         lambda: shared_by_jobs(graphs),
     )
 
