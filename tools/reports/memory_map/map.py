@@ -9,7 +9,6 @@ the search and the zoom.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -23,7 +22,6 @@ from penstock.tools.reports.memory import (
     NO_PLACES,
     Block,
     Chunk,
-    Json,
     Register,
     Report,
     Usage,
@@ -34,7 +32,7 @@ from penstock.tools.reports.memory import (
     reports_of,
     zone_head,
 )
-from penstock.tools.reports.memory_map.page import SCRIPT, STYLE
+from penstock.tools.reports.page.assemble import Page, beside
 from penstock.tools.session.report import counted, size_text
 
 WIDTH = 1000.0
@@ -47,6 +45,9 @@ COLOURS = 8
 """The most kinds of ops with a colour of their own."""
 
 X_TICKS, Y_TICKS = 12, 6
+
+(PICTURE,) = beside(__file__, "picture.css")
+"""The style of pictures of memory."""
 
 Lines: TypeAlias = Iterator[str]
 
@@ -81,47 +82,20 @@ class MemoryMap:
         write_whole(self._path, page_of(self._finished))
 
 
-def head_lines(title: str, style: str) -> list[str]:
-    """The lines of a page that loads nothing, up to its body."""
-    return [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{style}</style>",
-        "</head>",
-    ]
-
-
 def page_of(reports: Sequence[Report]) -> str:
     """The whole page for some plans."""
     title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
     colours = colours_of(reports)
     plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, colours)]
-    lines = [
-        *head_lines(title, STYLE),
-        "<body>",
-        "<header>",
-        f"<h1>{escape(title)}</h1>",
-        *CONTROLS,
-        *legend_lines(colours),
-        "</header>",
-        HATCH,
-        "<main>",
-        *plans,
-        "</main>",
-        '<aside id="details" hidden></aside>',
-        '<div id="tip" hidden></div>',
-        f'<script type="application/json" id="data">{data_of(reports)}</script>',
-        f"<script>{SCRIPT}</script>",
-        "</body>",
-        "</html>",
-    ]
-    return "\n".join(lines) + "\n"
+    return Page(
+        title=title,
+        heading=escape(title),
+        header=[*CONTROLS, *legend_lines(colours)],
+        views=[HATCH, *plans],
+        data=json_of(reports),
+        styles=[PICTURE, *beside(__file__, "memory_map.css")],
+        scripts=beside(__file__, "memory_map.js"),
+    ).text()
 
 
 CONTROLS = (
@@ -141,13 +115,6 @@ HATCH = """\
 <pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse">
 <path d="M-1,1 l2,-2 M0,7 l7,-7 M6,8 l2,-2" class="hatching"/>
 </pattern></defs></svg>"""
-
-
-def data_of(reports: Sequence[Report]) -> str:
-    """The reports as JSON that no browser mistakes for the end of a script."""
-    data: Json = json_of(reports)
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
 
 
 def number(value: float) -> str:
@@ -357,13 +324,18 @@ def owner_lines(report: Report, block: Block) -> Lines:
     index = {register.name: i for i, register in enumerate(block.registers)}
     task = report.steps[usage.peak_step].task
     yield "<details><summary>Largest at the peak, "
-    yield f"step {usage.peak_step}, {escape(task)}</summary><table>"
-    yield "<tr><th>register</th><th>bytes</th><th>of the bound</th></tr>"
+    yield f"step {usage.peak_step}, {escape(task)}</summary>"
+    yield '<table class="sortable"><thead><tr><th>register</th>'
+    yield '<th class="number">bytes</th><th class="number">of the bound</th></tr>'
+    yield "</thead><tbody>"
     for name in usage.owners:
         register = block.registers[index[name]]
-        share = f"{register.bytes / usage.bound:.1%}" if usage.bound else "-"
+        share = register.bytes / usage.bound if usage.bound else None
+        text = "-" if share is None else f"{share:.1%}"
         yield (
             f'<tr data-i="{index[name]}"><td>{escape(name)}</td>'
-            f"<td>{size_text(register.bytes)}</td><td>{share}</td></tr>"
+            f'<td class="number" data-value="{register.bytes}">'
+            f"{size_text(register.bytes)}</td>"
+            f'<td class="number" data-value="{share or 0:.4f}">{text}</td></tr>'
         )
-    yield "</table></details>"
+    yield "</tbody></table></details>"

@@ -4,7 +4,6 @@ The page that `penstock-view` writes: it loads nothing, and all names in it are 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -16,21 +15,19 @@ from penstock.tools.reports.memory.as_json import plan_json
 from penstock.tools.reports.memory_map.map import (
     HATCH,
     OTHER,
+    PICTURE,
     VARIABLE,
     WIDTH,
     Picture,
     curves,
-    head_lines,
     number,
     rectangles,
     x_axis,
     y_axis,
 )
-from penstock.tools.reports.memory_map.page import STYLE as MEMORY_STYLE
+from penstock.tools.reports.page.assemble import Page, beside
 from penstock.tools.reports.view.data import Graph, trace_json
 from penstock.tools.reports.view.memory import memory_of
-from penstock.tools.reports.view.script import SCRIPT
-from penstock.tools.reports.view.style import STYLE
 from penstock.tools.reports.view.trace_file import TraceFile
 from penstock.tools.session.report import counted, size_text
 
@@ -45,6 +42,17 @@ COLOURS = (
     "#d995bd",
 )
 """The colours of the ops that most tasks have."""
+
+SCRIPTS = (
+    "facts.js",
+    "panel.js",
+    "canvas.js",
+    "graph.js",
+    "time_line.js",
+    "memory.js",
+    "main.js",
+)
+"""The scripts of the page, each of which may use those before it."""
 
 
 def palette_of(kinds: Sequence[str]) -> dict[str, str]:
@@ -72,37 +80,22 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
         f"{counted(len(image.actors), 'task')}, {counted(len(image.kernels), 'kernel')}"
         f", {counted(len(streams), 'stream')}"
     )
-    lines = [
-        *head_lines(title, MEMORY_STYLE + STYLE),
-        "<body>",
-        "<header>",
-        f"<h1>{escape(title)} <small>{facts}</small></h1>",
-        *controls(has_trace=trace is not None),
-        *legend(palette),
-        "</header>",
-        HATCH,
-        '<div id="body">',
-        '<div id="views">',
-        *canvas_view("graph", "The graph of tasks"),
-        '<div class="view" id="memory" hidden>',
-        *memory_lines(memory, palette),
-        "</div>",
-        *canvas_view("line", "The time line"),
-        "</div>",
-        '<aside id="side" aria-live="polite"></aside>',
-        "</div>",
-        '<div id="tip" hidden></div>',
-        f'<script type="application/json" id="data">{inert(data)}</script>',
-        f"<script>{SCRIPT}</script>",
-        "</body>",
-        "</html>",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def inert(data: object) -> str:
-    """JSON that no browser mistakes for the end of a script."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return Page(
+        title=title,
+        heading=f"{escape(title)} <small>{facts}</small>",
+        header=[*controls(has_trace=trace is not None), *legend(palette)],
+        views=[
+            HATCH,
+            *canvas_view("graph", "The graph of tasks"),
+            '<div class="view" id="memory" hidden>',
+            *memory_lines(memory, palette),
+            "</div>",
+            *canvas_view("line", "The time line"),
+        ],
+        data=data,
+        styles=[PICTURE, *beside(__file__, "view.css")],
+        scripts=beside(__file__, *SCRIPTS),
+    ).text()
 
 
 def controls(*, has_trace: bool) -> list[str]:

@@ -315,14 +315,14 @@ const show = name => {
   field.dispatchEvent(new Event("input"));
   say.push(document.querySelector("#found").textContent);
   field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
-  say.push(document.querySelector("#details").textContent);
+  say.push(document.querySelector("#side").textContent);
 };
 show("%s");
 const rect = document.querySelector("figure.block rect");
 rect.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-say.push(document.querySelector("#details").textContent);
+say.push(document.querySelector("#side").textContent);
 dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-say.push(document.querySelector("#details").hidden);
+say.push(document.querySelector("#side").textContent === "Click a register.");
 say.push(document.querySelectorAll(".label").length > 0);
 const result = document.createElement("pre");
 result.id = "result";

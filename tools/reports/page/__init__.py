@@ -1,0 +1,1 @@
+"""The kit that all pages stand on: frame, style, font, script."""

@@ -1,0 +1,86 @@
+// Canvases -------------------------------------------------------------------------
+
+let colours = {};
+function readColours() {
+  for (const name of ["plot", "text", "soft", "line", "mark", "label", "other"])
+    colours[name] = colourOf(`--${name}`);
+}
+const opColour = kind => palette[kind] || colours.other;
+
+class View {
+  constructor(id) {
+    this.canvas = find(`#${id} canvas`);
+    this.context = this.canvas.getContext("2d");
+    this.scale = 1; this.x = 0; this.y = 0; this.waiting = 0; this.isFitted = false;
+    const canvas = this.canvas;
+    let drag = null;
+    canvas.addEventListener("pointerdown", event => {
+      drag = { x: event.clientX, y: event.clientY, moved: false };
+      if (event.isTrusted) canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", event => {
+      if (!drag) { this.hover(event); return; }
+      const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
+      if (!drag.moved && Math.hypot(dx, dy) < 4) return;
+      drag = { x: event.clientX, y: event.clientY, moved: true };
+      canvas.classList.add("dragging");
+      this.x += dx; this.y += dy;
+      this.draw();
+    });
+    canvas.addEventListener("pointerup", event => {
+      canvas.classList.remove("dragging");
+      if (drag && !drag.moved) this.click(...this.at(event));
+      drag = null;
+    });
+    canvas.addEventListener("pointerleave", hideTip);
+    canvas.addEventListener("wheel", event => {
+      event.preventDefault();
+      const [x, y] = this.at(event);
+      this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), x, y);
+    }, { passive: false });
+    canvas.addEventListener("keydown", event => {
+      const { clientWidth: w, clientHeight: h } = canvas, step = 60;
+      const moves = { ArrowLeft: [step, 0], ArrowRight: [-step, 0],
+        ArrowUp: [0, step], ArrowDown: [0, -step] };
+      if (moves[event.key]) {
+        this.x += moves[event.key][0]; this.y += moves[event.key][1];
+        this.draw();
+      } else if (event.key === "+" || event.key === "=") this.zoom(1.3, w / 2, h / 2);
+      else if (event.key === "-") this.zoom(1 / 1.3, w / 2, h / 2);
+      else if (event.key === "0") { this.fit(); this.draw(); }
+      else return;
+      event.preventDefault();
+    });
+    for (const button of all(`#${id} .tools button`)) {
+      button.onclick = () => {
+        const factor = Number(button.dataset.zoom);
+        if (factor) this.zoom(factor, canvas.clientWidth / 2, canvas.clientHeight / 2);
+        else { this.fit(); this.draw(); }
+      };
+    }
+  }
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+  hover(event) {
+    const nodes = this.tipAt(...this.at(event));
+    tip.hidden = !nodes;
+    if (!nodes) return;
+    showTip(event, nodes);
+  }
+  draw() {
+    cancelAnimationFrame(this.waiting);
+    this.waiting = requestAnimationFrame(() => this.drawNow());
+  }
+  drawNow() {
+    const { canvas, context } = this, ratio = devicePixelRatio || 1;
+    const width = canvas.clientWidth, height = canvas.clientHeight;
+    if (!width || !height) return;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    if (!this.isFitted) { this.begin(); this.isFitted = true; }
+    this.paint(context, width, height);
+  }
+}

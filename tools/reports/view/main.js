@@ -1,0 +1,46 @@
+// Search and tabs ------------------------------------------------------------------
+
+function matching(text) {
+  return [...tasks.keys()].filter(i => {
+    const { name, kind, ops } = tasks[i];
+    return [name, kind, ...ops.map(op => op.name)]
+      .some(word => word.toLowerCase().includes(text));
+  });
+}
+
+function showFound(found, text) {
+  matches = new Set(found);
+  if (text) {
+    chosen = null;
+    const shown = found.slice(0, 300).map(taskLink);
+    showSide(element("h2", `${found.length} tasks`), ...links("", shown));
+    const names = new Set(found.flatMap(i => [...tasks[i].reads, ...tasks[i].writes])
+      .map(r => registers[r].name));
+    all("#memory rect").forEach(
+      rect => rect.classList.toggle("match", names.has(rectName(rect))));
+    mark();
+  } else unchoose();
+}
+serveSearch(matching, showFound, i => chooseTask(i, true));
+addEventListener("keydown", event => { if (event.key === "Escape") unchoose(); });
+
+function open(name) {
+  for (const button of all("nav button"))
+    button.setAttribute("aria-selected", String(button.dataset.view === name));
+  for (const view of all(".view")) view.hidden = view.id !== name;
+  redraw();
+}
+for (const button of all("nav button"))
+  button.onclick = () => open(button.dataset.view);
+
+function redraw() {
+  readColours();
+  graphView.draw();
+  lineView.draw();
+}
+readColours();
+const graphView = new GraphView(), lineView = new LineView();
+new ResizeObserver(redraw).observe(find("#views"));
+onLook(redraw);
+unchoose();
+open("graph");

@@ -1,0 +1,98 @@
+// The panel ------------------------------------------------------------------------
+
+// What is selected: a task, a register, or a variable by number.
+let chosen = null, matches = new Set();
+
+const taskLink = i => [tasks[i].name, tasks[i].kind, () => chooseTask(i, true)];
+const registerLink = i => [registers[i].name,
+  registers[i].bytes === undefined ? "control" : bytes(registers[i].bytes),
+  () => chooseRegister(i)];
+const variableLink = i => [variables[i].name, bytes(variables[i].bytes),
+  () => chooseVariable(i)];
+
+function rates(op, i) {
+  const { count, total } = times[i];
+  if (!count || tasks[i].ops.length !== 1 || !total) return "";
+  return [["flops", "GFLOP/s"], ["bytes", "GB/s"]]
+    .filter(([key]) => op[key]).map(([key, unit]) =>
+      `${(op[key] * count / total / 1000).toFixed(2)} ${unit}`).join(", ");
+}
+
+function chooseTask(i, move) {
+  chosen = { task: i };
+  const task = tasks[i], known = times[i];
+  const nodes = [element("h2", task.name), list([
+    ["op", task.kind],
+    ["on", `${task.device}, stream ${task.stream}`],
+    ["calls", known.count || null],
+    ["total", known.count ? time(known.total) : null],
+    ["each", known.count ? `${time(known.total / known.count)} (${time(known.least)}` +
+      ` to ${time(known.most)})` : null],
+  ])];
+  for (const op of task.ops) {
+    nodes.push(element("h3", op.op === op.name ? op.op : `${op.op} ${op.name}`), list([
+      ["flops", op.flops === undefined ? null : op.flops.toLocaleString("en")],
+      ["bytes", op.bytes === undefined ? null : bytes(op.bytes)],
+      ["rate", rates(op, i)],
+    ]));
+  }
+  nodes.push(
+    ...links("reads", task.reads.map(registerLink)),
+    ...links("variables", task.variables.map(variableLink)),
+    ...links("writes", task.writes.map(registerLink)),
+    ...links("waited for", [...waits[i]].sort((a, b) => b[1] - a[1]).slice(0, 10)
+      .map(([what, total]) => [what, time(total), () => {}])));
+  showSide(...nodes);
+  if (move) { graphView.show(i); lineView.show(i); }
+  mark();
+}
+
+function place(thing) {
+  return thing.bytes === undefined ? "none: it only says when" :
+    `${thing.chunk}, from byte ${thing.offset.toLocaleString("en")}`;
+}
+
+function chooseRegister(i) {
+  chosen = { register: i };
+  const register = registers[i];
+  showSide(element("h2", register.name), list([
+    ["type", register.type],
+    ["bytes", register.bytes === undefined ? null : exactBytes(register.bytes)],
+    ["place", place(register)],
+    ["slots", register.slots],
+    ["full at the start", register.initial || null],
+  ]), ...links("made by", makers[i].map(taskLink)),
+    ...links("read by", readers[i].map(taskLink)));
+  mark();
+}
+
+function chooseVariable(i) {
+  chosen = { variable: i };
+  const variable = variables[i];
+  showSide(element("h2", variable.name), list([
+    ["type", variable.type], ["bytes", bytes(variable.bytes)],
+    ["place", place(variable)],
+  ]), ...links("used by", users[i].map(taskLink)));
+  mark();
+}
+
+function unchoose() {
+  chosen = null;
+  showSide(element("p", "Click a task, a register or a slice."));
+  mark();
+}
+
+function mark() {
+  all("#memory rect").forEach(rect => {
+    const name = rectName(rect);
+    const on = chosen && (
+      chosen.register !== undefined && registers[chosen.register].name === name ||
+      chosen.variable !== undefined && variables[chosen.variable].name === name ||
+      chosen.task !== undefined && [
+        ...tasks[chosen.task].reads, ...tasks[chosen.task].writes,
+      ].some(r => registers[r].name === name));
+    rect.classList.toggle("on", Boolean(on));
+  });
+  graphView.draw();
+  lineView.draw();
+}
