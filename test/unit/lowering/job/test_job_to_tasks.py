@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 import numpy as np
 import pytest
+from counted_work import LINEAR, steps_of
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     Builtin,
@@ -177,15 +176,14 @@ def lines_of(op: Operation) -> int:
     return op.location.line.data
 
 
-@pytest.mark.slow
-def seconds_of(count: int) -> list[float]:
-    """The CPU time of each pass for a chain of so many ops."""
+def steps_of_passes(count: int) -> list[int]:
+    """The steps of each pass for a chain of so many ops."""
     ops: list[Operation] = [InputOp("x", TYPE)]
     for _ in range(count):
         ops.append(ReluOp.create(operands=ops[-1].results, result_types=[TYPE]))
     ops.append(OutputOp("y", ops[-1]))
     module = ModuleOp([JobOp("chain", PLACEMENTS[1], Region(Block(ops)))])
-    found: list[float] = []
+    found: list[int] = []
     for each in (
         JobPlacePass(),
         OpFuseElementwisePass(max_ops=1),
@@ -193,9 +191,7 @@ def seconds_of(count: int) -> list[float]:
         ConvertJobToPlanPass(),
         PlanAssignStreamsPass(streams=2),
     ):
-        start = process_time()
-        each.apply(Context(), module)
-        found.append(process_time() - start)
+        found.append(steps_of(each.apply, Context(), module))
     plan = module.body.block.first_op
     assert isinstance(plan, PlanOp)
     # Pairs, the input and the output, and their copies.
@@ -205,7 +201,7 @@ def seconds_of(count: int) -> list[float]:
 
 def test_long_chains_take_linear_time():
     """Ten times as many ops; a quadratic pass would take a hundred times as long."""
-    turns = [seconds_of(200) for _ in range(3)]
-    short = [min(times) for times in zip(*turns, strict=True)]
-    for few, many in zip(short, seconds_of(2000), strict=True):
-        assert many < 40 * max(few, 1e-3)
+    # The first time, modules are imported and caches filled.
+    few = [steps_of_passes(40) for _ in range(2)][1]
+    for short, long in zip(few, steps_of_passes(400), strict=True):
+        assert long < LINEAR * short

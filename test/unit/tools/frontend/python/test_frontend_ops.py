@@ -6,13 +6,13 @@ import inspect
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pytest
+from counted_work import LINEAR, growth_of
 from scipy.special import erf, expit
 
 import penstock
@@ -479,18 +479,13 @@ def test_ops_of_an_installed_package(tmp_path: Path):
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-@pytest.mark.slow
-def test_tracing_takes_time_in_proportion():
-    def chain(count: int) -> float:
+def test_tracing_takes_linear_time():
+    def chain(count: int) -> Callable[[], object]:
         def function(x: Any) -> Any:
             for _ in range(count):
                 x = np.exp(x + 1)
             return x
 
-        job = job_of(function, floats(4))
-        start = time.process_time()
-        job.trace()
-        return time.process_time() - start
+        return job_of(function, floats(4)).trace
 
-    short = min(chain(200) for _ in range(3))
-    assert chain(2000) < 30 * short
+    assert growth_of(chain, 20) < LINEAR
