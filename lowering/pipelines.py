@@ -1,7 +1,7 @@
 """
 The standard pipelines: the passes that `penstock-opt --pipeline NAME` runs.
 
-A pipeline is a tuple of passes with their options, `ArgSpec`s of xDSL, of which
+A `Pipeline` makes passes with their options, `ArgSpec`s of xDSL, of which
 `tools/driver/pass_pipeline.py` makes the passes; `text_of` is what `-p` would be told.
 Every pass leaves alone what is already past its level, so that the output of any pass
 can be given to the whole pipeline again and ends as the same program.
@@ -9,13 +9,28 @@ can be given to the whole pipeline again and ends as the same program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeAlias
 
-from xdsl.utils.arg_spec import ArgSpec, ParameterType
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, ParameterType
 
 Passes: TypeAlias = tuple[ArgSpec, ...]
+
+
+@dataclass(frozen=True)
+class Pipeline(ArgSpecConvertible, ABC):
+    """
+    A pipeline by its `name`: a frozen dataclass whose fields are its options, as those
+    of a pass are.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def passes(self) -> Passes:
+        """Its passes, with their options, in order."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,7 @@ class PipelineOptions:
     device: str | None = None
     """The kind of device that jobs are placed on, where an op says nothing else;
     without it they stay where they say."""
-    streams: int = 1
+    threads: int = 1
     """The compute streams of each device."""
     simulate_ranks: bool = False
     """Whether to make one program of all ranks, for one process."""
@@ -37,7 +52,7 @@ class PipelineOptions:
     there is one job."""
     main: bool = False
     """Whether to link all jobs to a main job, which launches them by their numbers, and
-    wants `merge`."""
+    which only a merged program has."""
     strategy: str = "parallelism"
     """
     The strategy for merged jobs that never run at the same time (`plan-merge-jobs`).
@@ -65,6 +80,9 @@ DEFAULTS = PipelineOptions()
 
 def pipeline(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that take a job, or anything past it, to a launch program."""
+    if (options.main or options.model_jobs) and not options.merge:
+        # Both are about all jobs of a program.
+        options = replace(options, merge=True)
     waves = call("launch-form-waves"), call("verify-program")
     return (
         *job_passes(options),
@@ -116,7 +134,7 @@ def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     The passes that take a plan on values to a launch program; with a database tasks say
     how long they take.
     """
-    streams, main = options.streams, options.main
+    streams, main = options.threads, options.main
     is_timed = options.database is not None and streams > 1
     policy = "critical-path" if is_timed else None
     return (
@@ -176,7 +194,7 @@ def merging(options: PipelineOptions) -> ArgSpec:
 
 def _parts(options: PipelineOptions) -> int | None:
     """Into how many parts kernels may be split, if into several."""
-    return options.streams if options.streams > 1 else None
+    return options.threads if options.threads > 1 else None
 
 
 def call(name: str, **options: ParameterType | None) -> ArgSpec:
@@ -185,23 +203,129 @@ def call(name: str, **options: ParameterType | None) -> ArgSpec:
     return ArgSpec(name, {key: (value,) for key, value in given})
 
 
-def text_of(passes: Iterable[ArgSpec]) -> str:
-    """The text of a pipeline, as `penstock-opt -p` reads it."""
-    return ",".join(map(str, passes))
+def text_of(passes: Iterable[ArgSpec], separator: str = ",") -> str:
+    """The text of passes, as `penstock-opt -p` reads it."""
+    return separator.join(map(_text_of_pass, passes))
 
+
+def _text_of_pass(spec: ArgSpec) -> str:
+    options = " ".join(
+        f"{name}={','.join(map(text_of_value, values))}" if values else name
+        for name, values in spec.parameters.items()
+    )
+    return f"{spec.name}{{{options}}}" if options else spec.name
+
+
+def text_of_value(value: ParameterType) -> str:
+    """The text of a value of an option, which is read back as the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        text = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{text.translate(_ESCAPES)}"'
+    text = repr(value)
+    # Without a point it would be read as an integer, or as a name.
+    mantissa, exponent, rest = text.partition("e")
+    return f"{mantissa}.0{exponent}{rest}" if exponent and "." not in text else text
+
+
+_ESCAPES = str.maketrans({"\n": "\\n", "\t": "\\t"})
+
+
+@dataclass(frozen=True)
+class CpuPipeline(PipelineOptions, Pipeline):
+    """Jobs on CPUs, where an op says nothing else."""
+
+    name = "cpu"
+
+    device: str | None = field(default="cpu", init=False)
+
+    def passes(self) -> Passes:
+        return pipeline(self)
+
+
+@dataclass(frozen=True)
+class CudaPipeline(PipelineOptions, Pipeline):
+    """Jobs on GPUs, where an op says nothing else."""
+
+    name = "cuda"
+
+    device: str | None = field(default="cuda", init=False)
+
+    def passes(self) -> Passes:
+        return pipeline(self)
+
+
+@dataclass(frozen=True)
+class JobsPipeline(PipelineOptions, Pipeline):
+    """Several jobs in one program, wherever they are placed."""
+
+    name = "jobs"
+
+    merge: bool = field(default=True, init=False)
+
+    def passes(self) -> Passes:
+        return pipeline(self)
+
+
+@dataclass(frozen=True)
+class MainPipeline(PipelineOptions, Pipeline):
+    """Several jobs in one program, with a main job that launches them."""
+
+    name = "main"
+
+    merge: bool = field(default=True, init=False)
+    main: bool = field(default=True, init=False)
+
+    def passes(self) -> Passes:
+        return pipeline(self)
+
+
+@dataclass(frozen=True)
+class ModelPipeline(PipelineOptions, Pipeline):
+    """Several jobs in one program, with those that set and save its variables."""
+
+    name = "model"
+
+    merge: bool = field(default=True, init=False)
+    model_jobs: bool = field(default=True, init=False)
+
+    def passes(self) -> Passes:
+        return pipeline(self)
+
+
+STANDARD: Mapping[str, type[Pipeline]] = {
+    made.name: made
+    for made in (CpuPipeline, CudaPipeline, JobsPipeline, MainPipeline, ModelPipeline)
+}
+"""Each standard pipeline by its name."""
 
 PIPELINES: Mapping[str, Passes] = {
-    "cpu": pipeline(PipelineOptions("cpu")),
-    "cuda": pipeline(PipelineOptions("cuda")),
-    "jobs": pipeline(PipelineOptions(merge=True)),
-    "main": pipeline(PipelineOptions(merge=True, main=True)),
-    "model": pipeline(PipelineOptions(merge=True, model_jobs=True)),
+    name: made().passes() for name, made in STANDARD.items()
+}
+"""The passes of each standard pipeline with its options as they are by default."""
+
+LEVELS: Mapping[str, str | None] = {
+    "job": "convert-job-to-plan",
+    "plan": "plan-create-registers",
+    "memory": "convert-plan-to-launch",
+    "launch": None,
+    "source": None,
 }
 """
-Each standard pipeline by its name: for jobs on one kind of device, and for
-several jobs in one program, wherever they are placed: as they are, with a main job that
-launches them, and with those that set and save its variables.
+Each level of IR, and the source of kernels, by its name, with the pass that takes it to
+the next one.
 """
+
+
+def get_all_pipelines() -> dict[str, Callable[[], type[Pipeline]]]:
+    """Map each standard pipeline's name to a function that returns its class."""
+
+    def always(made: type[Pipeline]) -> Callable[[], type[Pipeline]]:
+        return lambda: made
+
+    return {name: always(made) for name, made in STANDARD.items()}
+
 
 ON_TRIAL: Mapping[str, Sequence[str]] = {
     "main job": (

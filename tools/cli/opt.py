@@ -30,6 +30,7 @@ from penstock.tools.cli.exit_codes import (
     fail_inside,
     unexpected,
 )
+from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.driver import expected_diagnostics as expected
 from penstock.tools.driver import plugins
 from penstock.tools.driver.compiler import Compiler
@@ -39,7 +40,6 @@ from penstock.tools.driver.diagnostics import (
     Rejected,
     UsageError,
     reject,
-    suggest,
 )
 from penstock.tools.driver.files import explain_os_error, refuse_others, write_whole
 from penstock.tools.driver.pass_pipeline import (
@@ -50,6 +50,7 @@ from penstock.tools.driver.pass_pipeline import (
     parse_passes,
 )
 from penstock.tools.driver.pass_timing import PassTimes
+from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.driver.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
@@ -155,12 +156,24 @@ class PenstockOptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         """Make the passes of `--pipeline` and then those of `--passes`."""
-        name = self.args.pipeline
-        standard = () if name is None else _standard_pipeline(name)
-        first = make_passes(self.available_passes, standard)
+        first = make_passes(self.available_passes, self._asked_pipeline())
         named = parse_passes(self.available_passes, self.args.passes or "")
         self.pipeline = PassPipeline((*first, *named))
         self._first_named = len(first)
+
+    def _asked_pipeline(self) -> "Passes":
+        """The passes of `--pipeline`, edited, up to a level."""
+        args, edits = self.args, edits_in(self.args)
+        if args.compile_to == "source" and args.target == "mlir":
+            args.target = "numba"
+        if args.pipeline is None:
+            _refuse_without_pipeline(edits, args.compile_to)
+            return ()
+        from penstock.lowering.pipelines import get_all_pipelines
+        from penstock.tools.driver.edited_pipeline import passes_of
+
+        known = get_all_pipelines(), self.available_passes
+        return passes_of(args.pipeline, edits, args.compile_to, *known)
 
     def _check_target(self) -> None:
         spec = parse_spec(self.args.target)
@@ -195,6 +208,11 @@ class PenstockOptMain(xDSLOptMain):
         """Process the input; raises `SystemExit` with the exit code of a failure."""
         if self.args.list_passes or self.args.show_dialects:
             self._list()
+            return
+        if self.args.dump_pipeline:
+            from penstock.tools.driver.edited_pipeline import dump
+
+            print(dump(self.pipeline.passes))
             return
         try:
             pieces, wrong = self._process_input()
@@ -385,11 +403,7 @@ def _files_to_load(args: Sequence[str] | None) -> list[str]:
 
 
 def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--pipeline",
-        metavar="NAME",
-        help="run a standard pipeline (cpu, cuda), before the passes of -p",
-    )
+    add_pipeline_options(parser, default="run before the passes of -p")
     parser.add_argument(
         "--load",
         metavar="FILE.py",
@@ -433,15 +447,14 @@ def _memory_map(path: str | None) -> "MemoryMap | None":
     return MemoryMap(path)
 
 
-def _standard_pipeline(name: str) -> "Passes":
-    from penstock.lowering.pipelines import PIPELINES
-
-    if name not in PIPELINES:
-        known = ", ".join(PIPELINES) or "none"
+def _refuse_without_pipeline(edits: Sequence[Edit], level: str | None) -> None:
+    """Raise UsageError for what is about a pipeline, as there is none."""
+    for edit in edits:
         raise UsageError(
-            f"unknown pipeline '{name}'{suggest(name, PIPELINES)} (known: {known})"
+            f"--{edit} is for the passes of --pipeline, which is not given"
         )
-    return PIPELINES[name]
+    if level is not None:
+        raise UsageError("--compile-to is for a --pipeline, which is not given")
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 Pass pipelines: parsing their text, making their passes, and messages for mistakes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -25,11 +26,23 @@ def parse_passes(available: PassTable, text: str) -> tuple[ModulePass, ...]:
 
     Raises `UsageError` for malformed text, an unknown pass, or a bad option.
     """
+    return make_passes(available, parse_specs(text))
+
+
+def parse_specs(text: str) -> tuple[ArgSpec, ...]:
+    """
+    The names and options in a pipeline's text, in which there may be space around
+    commas and inside of braces. Raises `UsageError` for malformed text.
+    """
+    text = _SPACE.sub(lambda found: "".join(filter(None, found.groups())), text.strip())
     try:
-        specs = tuple(parse_pipeline(text))
+        return tuple(parse_pipeline(text))
     except ArgSpecParseError as error:
         raise UsageError(_malformed("pass pipeline", text, error)) from error
-    return make_passes(available, specs)
+
+
+_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|\s*(,)\s*|(\{)\s+|\s+(\})')
+"""A string, which stays as it is, or a mark with space around it."""
 
 
 def make_passes(
@@ -56,9 +69,20 @@ def malformed_target(text: str, error: ArgSpecParseError) -> UsageError:
 
 def _make_pass(available: PassTable, spec: ArgSpec) -> ModulePass:
     if spec.name not in available:
-        raise UsageError(f"unknown pass '{spec.name}'{suggest(spec.name, available)}")
+        raise unknown_pass(spec.name, available)
     pass_type = import_item("pass", spec.name, available[spec.name])
     return instantiate("pass", pass_type, spec)
+
+
+def unknown_pass(name: str, available: Iterable[str]) -> UsageError:
+    """The error for the name of no pass."""
+    hint = suggest(name, available)
+    return UsageError(f"unknown pass '{name}'{hint} {listed_by('pass')}")
+
+
+def listed_by(kind: str) -> str:
+    """The command that lists all of a kind, as the end of an error."""
+    return f"(penstock-opt --list {kind} names them)"
 
 
 def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:

@@ -199,7 +199,7 @@ def _tune(
     # Nothing is chosen by what was measured before.
     options = replace(made, database=None, gpu="")
     run_pipeline(*front, copy.module, job_passes(options))
-    tasks = tasks_of(copy, options.streams)
+    tasks = tasks_of(copy, options.threads)
     run_pipeline(*front, copy.module, plan_passes(options))
     subjects = subjects_of(copy, tuning, database)
     compile_subjects(subjects)

@@ -390,7 +390,7 @@ def with_ticks(text: str) -> str:
 def test_ticks_that_nobody_is_linked_to_change_nothing(threads: int):
     compiler, passes = installed_compiler()
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
-    options = PipelineOptions(streams=threads, merge=True, model_jobs=True)
+    options = PipelineOptions(threads=threads, merge=True, model_jobs=True)
     text = text_of(pipeline(options))
     run_pipeline(compiler, passes, module, with_ticks(text))
     names = {op.sym_name.data for op in module.walk() if isinstance(op, ActorOp)}

@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from penstock.dialects.utils.diagnostics import warn
-from penstock.lowering import pipelines
 from penstock.tools.cli.opt import run_tool
 from penstock.tools.driver import plugins
 
@@ -287,8 +286,12 @@ def test_output_cannot_be_written(driver: Driver):
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("canonicalise", "unknown pass 'canonicalise', did you mean 'canonicalize'?"),
-        ("zzz", "unknown pass 'zzz'"),
+        (
+            "canonicalise",
+            "unknown pass 'canonicalise', did you mean 'canonicalize'? "
+            "(penstock-opt --list pass names them)",
+        ),
+        ("zzz", "unknown pass 'zzz' (penstock-opt --list pass names them)"),
         (
             "lift-arith-to-linalg{depth=1}",
             "pass 'lift-arith-to-linalg' has no option 'depth' (it has no options)",
@@ -337,17 +340,13 @@ def test_malformed_pipelines_never_show_a_traceback(driver: Driver, text: str):
     assert outcome.err.startswith("penstock-opt: error: malformed pass pipeline")
 
 
-def test_standard_pipeline_runs_before_the_passes(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-):
-    two = pipelines.call("cse"), pipelines.call("dce")
-    monkeypatch.setitem(pipelines.PIPELINES, "test", two)
+def test_a_pipeline_runs_before_the_passes(driver: Driver):
     path = driver.file("a.mlir", GOOD)
     outcome = driver(
-        path, "--pipeline", "test", "-p", "mem2reg", "--print-ir-after-all"
+        path, "--pipeline", "cse,dce", "-p", "mem2reg", "--print-ir-after-all"
     )
     assert outcome.code == 2  # there is no such pass
-    arguments = (path, "--pipeline", "test", "-p", "canonicalize")
+    arguments = (path, "--pipeline", "cse,dce", "-p", "canonicalize")
     outcome = driver(*arguments, "--print-ir-after-all")
     headers = [line for line in outcome.err.splitlines() if line.startswith("// -----")]
     assert headers == [
@@ -356,16 +355,15 @@ def test_standard_pipeline_runs_before_the_passes(
     ]
 
 
-def test_unknown_standard_pipeline(driver: Driver, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pipelines, "PIPELINES", {"cpu": (), "cuda": ()})
-    message = (
-        "penstock-opt: error: unknown pipeline 'cudda', did you mean 'cuda'? "
-        "(known: cpu, cuda)"
-    )
+def test_unknown_pipelines(driver: Driver):
+    start = "penstock-opt: error: unknown"
+    end = "(penstock-opt --list pipeline names them)"
+    message = f"{start} pipeline 'cudda', did you mean 'cuda'? {end}"
     driver.refuses(message, 2, "--pipeline", "cudda")
-    monkeypatch.setattr(pipelines, "PIPELINES", {})
-    message = "penstock-opt: error: unknown pipeline 'cpu' (known: none)"
-    driver.refuses(message, 2, "--pipeline", "cpu")
+    message = f"{start} pipeline 'zzz' {end}"
+    driver.refuses(message, 2, "--pipeline", "zzz{threads=2}")
+    message = f"{start} pass 'zzz' (penstock-opt --list pass names them)"
+    driver.refuses(message, 2, "--pipeline", "cpu, zzz")
 
 
 def test_bad_target(driver: Driver):
@@ -714,7 +712,7 @@ def test_plugin_file_with_a_universe(driver: Driver):
     driver.refuses(
         f"{path}: error: fail: no luck today", 1, path, "--load", plugin, "-p", "fail"
     )
-    message = "penstock-opt: error: unknown pass 'crash'"
+    message = "penstock-opt: error: unknown pass 'crash' (penstock-opt --list pass"
     assert driver(path, "--load", plugin, "-p", "crash").err.startswith(message)
 
 

@@ -1,0 +1,76 @@
+"""
+The options about pipelines: one to choose, edits of it in the order of their flags, and
+a level to end at. All commands that compile have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from penstock.tools.driver.pipeline_edits import VERBS, Edit, edit_of
+
+LEVELS = ("job", "plan", "memory", "launch", "source")
+"""
+The levels of `lowering/pipelines.py`, which a start from the cache does not import.
+"""
+
+
+class _AddEdit(argparse.Action):
+    """Adds the verb of a flag and its text to the edits of a command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        verb = self.option_strings[0].removeprefix("--")
+        namespace.edits = [*namespace.edits, (verb, values)]
+
+
+def add_pipeline_options(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """
+    Add the options to a parser; `default` is the end of a sentence about the pipeline
+    that is run where none is named.
+    """
+    group = parser.add_argument_group(
+        "pipelines",
+        "PASS stands for all of its occurrences in the pipeline, PASS#2 for the second "
+        "one; PASSES is a list as in -p; edits apply in the order of their flags.",
+    )
+    group.add_argument(
+        "--pipeline",
+        metavar="NAME{OPTIONS}",
+        help="the pipeline, such as cpu, or 'cpu{threads=4 winograd=true}', or a list "
+        f"of pipelines and passes ({default})",
+    )
+    for verb, (form, text) in VERBS.items():
+        group.add_argument(
+            f"--{verb}",
+            metavar=form,
+            action=_AddEdit,
+            default=[],
+            dest="edits",
+            help=f"{text}; may be repeated",
+        )
+    group.add_argument(
+        "--compile-to",
+        choices=LEVELS,
+        metavar="LEVEL",
+        help=f"stop at a level: {', '.join(LEVELS)}; what is printed then can be given "
+        "to any command to go on",
+    )
+    group.add_argument(
+        "--dump-pipeline",
+        "--dump-pass-pipeline",
+        action="store_true",
+        help="print the passes with all their options, as -p and --pipeline take them, "
+        "and exit",
+    )
+
+
+def edits_in(args: argparse.Namespace) -> tuple[Edit, ...]:
+    """The edits of a command line. Raises UsageError for one that is none."""
+    return tuple(edit_of(verb, text) for verb, text in args.edits)
