@@ -185,6 +185,7 @@ class AfterImplied(RewritePattern):
             if len(kept) < len(after.others):
                 new = AfterOp(after.value, kept)
                 new.attributes.update(after.attributes)
+                new.location = after.location
                 rewriter.replace(after, new)
 
 

@@ -89,6 +89,7 @@ class ReshapeOfReshape(OpPattern["ReshapeOp"]):
             result_types=[op.result.type],
             properties=op.properties,
             attributes=op.attributes,
+            location=op.location,
         )
         rewriter.replace(op, outer)
 
@@ -230,6 +231,7 @@ class TransposeOfTranspose(OpPattern["TransposeOp"]):
             result_types=[op.result.type],
             properties={"permutation": int_list(permutation)},
             attributes=op.attributes,
+            location=op.location,
         )
         rewriter.replace(op, outer)
 

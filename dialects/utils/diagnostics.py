@@ -6,7 +6,7 @@ passes and verifiers with a place.
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from inspect import getsourcefile, getsourcelines
@@ -15,11 +15,15 @@ from types import CodeType, FrameType
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
     ArrayAttr,
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
+    LocationAttr,
     NameLoc,
+    NoneAttr,
+    StringAttr,
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
@@ -51,6 +55,54 @@ def place_of(op: Operation) -> Place | None:
             return place
         ancestor = ancestor.parent_op()
     return None
+
+
+def nodes_of(op: Operation) -> tuple[str, ...]:
+    """The names of the nodes of a model that an op was made of, by its location."""
+    return tuple(dict.fromkeys(_names_in(op.location)))
+
+
+def _names_in(location: Attribute) -> Iterator[str]:
+    match location:
+        case NameLoc():
+            yield location.desc.data
+        case CallSiteLoc():
+            yield from _names_in(location.callee)
+        case FusedLoc():
+            for part in _parts_of(location):
+                yield from _names_in(part)
+        case _:
+            pass
+
+
+def named_location(nodes: Sequence[str], place: FileLineColLoc | NoneAttr) -> Attribute:
+    """
+    The location of an op that was made of nodes of a model, the first of them at a
+    place; `place` alone if there are none.
+    """
+    if not nodes:
+        return place
+    first, *others = (StringAttr(name) for name in nodes)
+    named = [NameLoc(first, place), *(NameLoc(name, NoneAttr()) for name in others)]
+    return named[0] if len(named) == 1 else FusedLoc(tuple(named), NoneAttr())
+
+
+def fused_location(ops: Iterable[Operation]) -> LocationAttr:
+    """The location of an op that takes the place of several, the first one's first."""
+    found = [*dict.fromkeys(part for op in ops for part in _leaves(op.location))]
+    is_one = len(found) < 2
+    return (*found, UNKNOWN_LOC)[0] if is_one else FusedLoc(tuple(found), NoneAttr())
+
+
+def _leaves(location: Attribute) -> Iterator[LocationAttr]:
+    match location:
+        case FusedLoc():
+            for part in _parts_of(location):
+                yield from _leaves(part)
+        case CallSiteLoc() | FileLineColLoc() | NameLoc():
+            yield location
+        case _:
+            pass
 
 
 def _place_in(location: Attribute) -> Place | None:

@@ -45,6 +45,7 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.attributes import carry, own_attributes
+from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.byte_places import ranges_of
@@ -268,7 +269,7 @@ class Joining(ABC, Generic[StepT, RunT]):
         )
         if views := views_among(actors, names_of(actor.writes)):
             actor.views = ArrayAttr(views)
-        actor.location = actors[0].location
+        actor.location = fused_location(actors)
         for other in reversed(actors):
             carry(other, actor)
             carry(other.body.block.first_op or other, call)

@@ -62,6 +62,7 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -393,7 +394,7 @@ def fuse(found: Attention) -> None:
         shape = tensor_type(last.results[0]).get_shape()
         made.append(ReshapeOp(result, shape))
         result = made[-1].results[0]
-    attention.location = found.softmax.location
+    attention.location = fused_location([found.softmax, *found.ops])
     for op in found.ops:
         carry(op, attention)
     for op in made:

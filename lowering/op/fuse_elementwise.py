@@ -44,6 +44,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
@@ -172,7 +173,7 @@ def fuse(group: Group, splats: Splats) -> None:
             key: attr for key, attr in last.attributes.items() if key in OF_THE_GROUP
         },
         regions=[Region(block)],
-        location=last.location,
+        location=fused_location(group),
     )
     carry(last, fused)
     if (hints := carried([Member(last, 0)], ins)) is not None:

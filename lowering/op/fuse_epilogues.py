@@ -42,6 +42,7 @@ from penstock.dialects.op.fused import FusedOp, YieldOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp, ElementwiseOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
@@ -121,7 +122,7 @@ def fuse(
         result_types=[op.results[0].type],
         attributes={k: a for k, a in op.attributes.items() if k in OF_THE_WHOLE},
         regions=[Region(block)],
-        location=root.location,
+        location=fused_location([root, op]),
     )
     carry(op, epilogue)
     if (hints := carried([Member(op, 0)], [*ins])) is not None:

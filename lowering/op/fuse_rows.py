@@ -45,6 +45,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
@@ -231,7 +232,7 @@ def fuse(
         result_types=[value.type for value in results],
         attributes={k: a for k, a in last.attributes.items() if k in OF_THE_WHOLE},
         regions=[Region(block)],
-        location=row.location,
+        location=fused_location([row, *members]),
     )
     carry(last, rows)
     kept = [value.owner for value in results[1:]]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
-from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import seed
@@ -68,6 +67,7 @@ def _arguments() -> argparse.ArgumentParser:
 def _import(args: argparse.Namespace) -> int:
     with needing_onnx():
         from penstock.tools.frontend.onnx.model import import_file
+        from penstock.tools.frontend.onnx.printing import NodePrinter
     if args.file.is_dir():
         raise UsageError(f"cannot read {args.file}: is a directory")
     if not args.file.exists():
@@ -88,7 +88,7 @@ def _import(args: argparse.Namespace) -> int:
     if imported.weights:
         write_arrays(weights, imported.weights)
     text = StringIO()
-    ExactPrinter(text).print_op(imported.module)
+    NodePrinter(text).print_op(imported.module)
     write_whole(str(output), text.getvalue() + "\n")
     print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
     return 0

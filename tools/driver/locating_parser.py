@@ -20,6 +20,8 @@ from xdsl.dialects.builtin import (
     IntAttr,
     IntegerType,
     ModuleOp,
+    NameLoc,
+    NoneAttr,
     RankedStructure,
     StringAttr,
     TensorType,
@@ -91,7 +93,7 @@ class UndefinedNames(ParseError):
 class LocatingParser(Parser):
     """
     The parser of xDSL, which gives each operation without a location the place where it
-    starts.
+    starts, and one whose location is a mere name this place under the name.
 
     Every exception of an operation's own parser becomes a `ParseError` at that place,
     and values and blocks without a definition are reported where they are used.
@@ -269,11 +271,16 @@ class LocatingParser(Parser):
         return op_type
 
     def _locate(self, op: Operation, position: int) -> None:
-        if not isinstance(op.location, UnknownLoc):
-            return
+        location = op.location
+        if isinstance(location, UnknownLoc):
+            op.location = self._place_at(position)
+        elif isinstance(location, NameLoc) and isinstance(location.location, NoneAttr):
+            op.location = NameLoc(location.desc, self._place_at(position))
+
+    def _place_at(self, position: int) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)
         column = position - self._line_starts[line - 1] + 1
-        op.location = FileLineColLoc(
+        return FileLineColLoc(
             self._file, IntAttr(line + self._line_offset), IntAttr(column)
         )
 

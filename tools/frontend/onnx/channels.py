@@ -99,6 +99,7 @@ def _replace(
         made.detach()
         Rewriter.insert_op(made, place)
     new = Conv2dOp.inferred(operands, conv.properties)
+    new.location = op.location
     Rewriter.insert_op(new, place)
     new.result.name_hint = op.results[0].name_hint
     Rewriter.replace_op(op, [], [new.result])

@@ -17,7 +17,16 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 from onnx import NodeProto
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
@@ -78,6 +87,8 @@ class JobBuilder:
         self.values: dict[str, Value] = {}
         self.dequantized: dict[str, Dequantized] = {}
         """Dequantized values: floats that are bytes in the model."""
+        self.node: str | None = None
+        """The name of the node that is read, which its ops have as their location."""
         self.ops = Ops(self)
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
@@ -142,7 +153,10 @@ class JobBuilder:
         Add an op, whose results follow from its operands; `names` are those of its
         results. Raises `VerifyException` if the operands do not fit.
         """
-        return self._insert(op.inferred(operands, properties, len(names)), names)
+        made = op.inferred(operands, properties, len(names))
+        if self.node is not None:
+            made.location = NameLoc(StringAttr(self.node), NoneAttr())
+        return self._insert(made, names)
 
     def as_tensor(self, value: Value) -> SSAValue:
         """A value of no name as a tensor of the job."""

@@ -19,8 +19,14 @@ from onnx import (
     ValueInfoProto,
 )
 from onnx.inliner import inline_local_functions
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
-from xdsl.ir import Region
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Region
 
 from penstock.dialects.job import JobOp, PlacementAttr
 from penstock.tools.driver.diagnostics import UsageError, suggest
@@ -269,10 +275,15 @@ def import_model(
     job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
     location = FileLineColLoc(StringAttr(name), IntAttr(1), IntAttr(1))
     for op in job.walk():
-        op.location = location
+        op.location = placed(op.location, location)
     proto = with_outputs(model, outputs)
     module = ModuleOp([job])
     return ImportedModel(module, reader.builder.weights, proto, frozenset(known or ()))
+
+
+def placed(location: Attribute, place: FileLineColLoc) -> NameLoc | FileLineColLoc:
+    """A place, with the name of the node if a location has one."""
+    return NameLoc(location.desc, place) if isinstance(location, NameLoc) else place
 
 
 def check_defined(model: ModelProto, complaints: Complaints) -> None:
@@ -343,7 +354,8 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
         if version == OPSET_OF_OTHER_SCAN and uses_scan(model):
             raise ValueError("its scans are of a form that no other opset has")
         if version < OLDEST_OPSET:
-            model = onnx.version_converter.convert_version(model, TARGET_OPSET)
+            newer = onnx.version_converter.convert_version(model, TARGET_OPSET)
+            model = without_new_names(newer, model)
         return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
     except Exception as error:
         # What is C++ says what is wrong only in the text.
@@ -351,6 +363,15 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
             f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
             f"{first_line(error)}"
         ) from error
+
+
+def without_new_names(newer: ModelProto, model: ModelProto) -> ModelProto:
+    """A converted model without the names that nodes have got by the conversion."""
+    given = {node.name for node in model.graph.node}
+    for node in newer.graph.node:
+        if node.name not in given:
+            node.name = ""
+    return newer
 
 
 def uses_scan(model: ModelProto) -> bool:

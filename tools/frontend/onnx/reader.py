@@ -132,8 +132,9 @@ class Reader:
         needed = needed_values(graph, outputs)
         for index, proto in enumerate(graph.node):
             if needed.intersection(proto.output):
-                name = name_of(proto, index)
+                self.builder.node = name = name_of(proto, index)
                 self._read_node(proto, name, needed, self.model.opset_import)
+        self.builder.node = None
         present = set(names_of(graph))
         for name in outputs:
             self._read_output(name, [each for each in known if each in present])
