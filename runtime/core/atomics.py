@@ -15,12 +15,12 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.typeinfer import register_dispatcher
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from penstock.runtime.core.object_key import core_folder
+from penstock.runtime.core.object_key import folder_of_module
 from penstock.runtime.jit.cached_functions import keep_function
+from penstock.runtime.jit.lean_compiler import InnerFunction
 from penstock.runtime.program.tables import Words
 
 Integer: TypeAlias = int | np.int64
@@ -62,17 +62,18 @@ def compiled(
     bound: Mapping[object, type] | None = None,
 ) -> Callable[[Function], Function]:
     """
-    Compile a function for the types of its annotations, without the GIL, and cache it
-    on disk, under a key that covers the texts of all modules of the core. `bound` has
+    Compile a function for the types of its annotations, without the GIL. `bound` has
     the types that its type variables stand for.
 
     It may not allocate. Arrays are not counted as used while it runs, as the counts of
     arrays inside tuples take more time than the rest of the executor. `inline` is for
-    functions that are called often, `for_python` for those that Python calls, too: to
-    unpack Python's arguments takes longer to compile than most functions.
+    functions that are called often. Functions `for_python` are compiled at once, and
+    cached on disk under a key that covers the texts of all modules which take part;
+    others when the first that calls them is.
     """
-    decorate = cast("Callable[..., Callable[[Function], Any]]", njit)
-    options = {
+    options: dict[str, object] = {
+        "nogil": True,
+        "_nrt": False,
         "error_model": "numpy",
         "forceinline": inline,
         "no_cfunc_wrapper": True,
@@ -80,10 +81,13 @@ def compiled(
     }
 
     def compile_it(function: Function) -> Function:
-        made = decorate(nogil=True, _nrt=False, **options)(function)
-        keep_function(made, core_folder())
-        with register_dispatcher(made):
-            made.compile(_signature_of(function, bound or {}))
+        signature = _signature_of(function, bound or {})
+        if not for_python:
+            return cast("Any", InnerFunction(function, signature, options))
+        decorate = cast("Callable[..., Callable[[Function], Any]]", njit)
+        made = decorate(**options)(function)
+        keep_function(made, folder_of_module(function.__module__))
+        made.compile(signature)
         made.disable_compile()
         return made
 

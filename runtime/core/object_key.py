@@ -13,11 +13,13 @@ _PACKING = frozenset({"lowering.algorithms.packing.portfolio"})
 
 
 def core_folder() -> Path:
-    """
-    A folder of the cache for the C functions of the core on this machine, and for the
-    functions that they are made of.
-    """
+    """A folder of the cache for the C functions of the core on this machine."""
     return cache_dir() / _key(_CORE)
+
+
+def folder_of_module(name: str) -> Path:
+    """A folder of the cache for compiled functions of a module of this package."""
+    return cache_dir() / _key(frozenset({name.removeprefix("penstock.")}))
 
 
 def packing_folder() -> Path:

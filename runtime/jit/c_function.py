@@ -3,10 +3,6 @@ Compiling Python functions of words to C functions, with Numba.
 
 Numba's own C functions call Python where an error may come. Ours raise none, and
 without these calls their object files need nothing of Numba.
-
-Only those of Numba's passes run that plain loops, numbers and calls need. The others,
-for closures, `with`, `literal_unroll` and the like, find nothing to do in kernels, and
-took an eighth of the time.
 """
 
 # llvmlite and most of numba carry no types.
@@ -20,12 +16,11 @@ from typing import Any, cast
 
 from llvmlite import binding
 from numba import types
-from numba.core import typed_passes, untyped_passes
-from numba.core.compiler import Compiler, Flags, compile_extra
+from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
 
+from penstock.runtime.jit.lean_compiler import LeanCompiler
 from penstock.runtime.jit.object_file import ObjectCode
 
 _C_FUNCTION = """
@@ -39,32 +34,6 @@ define i{bits} @"{name}"({named}) {{
   ret i{bits} %value
 }}
 """
-
-
-_PASSES: Any = (
-    untyped_passes.TranslateByteCode,
-    untyped_passes.FixupArgs,
-    untyped_passes.IRProcessing,
-    untyped_passes.GenericRewrites,
-    untyped_passes.ReconstructSSA,
-    typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis,
-    typed_passes.IRLegalization,
-    typed_passes.NativeLowering,
-    typed_passes.NoPythonBackend,
-)
-
-
-class _Compiler(Compiler):
-    """Numba's compiler without the passes that kernels do not need."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """The passes, in their order."""
-        manager = PassManager("kernel")
-        for each in _PASSES:
-            manager.add_pass(each, each.name())
-        manager.finalize()
-        return [manager]
 
 
 def compile_c_function(
@@ -144,7 +113,14 @@ def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     target.refresh()
     arguments = (types.int64,) * words
     compiled = compile_extra(
-        typing, target, function, arguments, result, flags, {}, pipeline_class=_Compiler
+        typing,
+        target,
+        function,
+        arguments,
+        result,
+        flags,
+        {},
+        pipeline_class=LeanCompiler,
     )
     # Machine code that Numba would load here is made once more for the object file.
     compiled.library._finalize_final_module = lambda: None

@@ -131,12 +131,28 @@ def test_a_kernel_is_compiled_anew_when_what_it_uses_changes(package: Path) -> N
     assert jit.key_of(users[1]) != before[1]
 
 
-def test_what_numba_keeps_of_the_core_is_found_by_all_modules_of_the_core() -> None:
-    from penstock.runtime.core import fault_kernel
-    from penstock.runtime.core.object_key import core_folder
+def test_what_numba_keeps_is_found_by_all_modules_that_take_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from penstock.runtime.core import object_key
+    from penstock.runtime.observe import kernel_timer
 
-    wait = cast("Any", fault_kernel.wait)
-    assert Path(wait.stats.cache_path).name == core_folder().name
+    roots: list[str] = []
+
+    def note(names: frozenset[str]) -> str:
+        roots.extend(names)
+        return "key"
+
+    monkeypatch.setattr(object_key, "_key", note)
+    kept = cast("Any", kernel_timer.time_calls).stats.cache_path
+    object_key.folder_of_module(kernel_timer.__name__)
+    assert Path(kept).parent == object_key.core_folder().parent
+    assert roots[0] == "runtime.observe.kernel_timer"
+    modules = {f"runtime.core.{name}" for name in ("atomics", "object_key")}
+    assert modules <= modules_below(roots[:1])
+
+
+def test_machine_code_of_the_core_is_found_by_all_of_its_modules() -> None:
     modules = ("atomics", "dataflow_rules", "scheduler", "work_sharing")
     names = {f"runtime.core.{name}" for name in modules}
     assert names <= modules_below(["runtime.core.entry_module"])
