@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from browser import Browser
 
 from penstock.tools.cli.opt import run_tool
 
@@ -305,58 +304,24 @@ def test_the_page_of_a_pipeline_is_that_of_its_plan(tmp_path: Path) -> None:
     assert "<title>Memory of @digits</title>" in page.read_text()
 
 
-CLICKS = """
-<script>
-"use strict";
-const say = [];
-const show = name => {
-  const field = document.querySelector("#search");
-  field.value = name;
-  field.dispatchEvent(new Event("input"));
-  say.push(document.querySelector("#found").textContent);
-  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
-  say.push(document.querySelector("#side").textContent);
-};
-show("%s");
-const rect = document.querySelector("figure.block rect");
-rect.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-say.push(document.querySelector("#side").textContent);
-dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-say.push(document.querySelector("#side").textContent === "Click a register.");
-say.push(document.querySelectorAll(".label").length > 0);
-const result = document.createElement("pre");
-result.id = "result";
-result.textContent = JSON.stringify(say);
-document.body.append(result);
-</script></body>
-"""
-"""The actions of a person on a page, and the views after them."""
-
-
-@pytest.mark.slow
 def test_registers_are_found_and_chosen_in_a_browser(
-    page: Path, plan: Path, tmp_path: Path
+    browser: Browser, page: Path, plan: Path
 ) -> None:
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("there is no browser to open the page with")
     blocks = list(blocks_of(report_of(plan)))
     last, first = blocks[-1]["registers"][-1], blocks[0]["registers"][0]
-    driven = tmp_path / "driven.html"
-    script = CLICKS % last["name"]
-    driven.write_text(page.read_text(encoding="utf-8").replace("</body>", script))
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", driven.as_uri()]
-    dom = subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=120
-    )
-    found = re.search(r'<pre id="result">(.*?)</pre>', dom.stdout, re.DOTALL)
-    assert found is not None
-    count, chosen, clicked, is_hidden, is_labelled = json.loads(found[1])
-    assert count == "1 found"
-    for part in (last["name"], last["producer"], f"{last['bytes'] / 1024:.1f} KiB"):
-        assert part in chosen
-    assert first["name"] in clicked
-    assert "variable" in clicked
-    assert is_hidden
-    assert is_labelled
+    with browser.open(page) as tab:
+        tab.type("#search", last["name"])
+        assert tab.text("#found") == "1 found"
+        tab.press("Enter")
+        assert tab.text("#found") == "1 of 1"
+        chosen = tab.text("#side")
+        for part in (last["name"], last["producer"], f"{last['bytes'] / 1024:.1f} KiB"):
+            assert part in chosen
+        tab.type("#search", "")
+        tab.click("figure.block rect")
+        assert first["name"] in tab.text("#side")
+        assert "variable" in tab.text("#side")
+        tab.press("Escape")
+        assert tab.text("#side") == "Click a register."
+        assert tab.run('document.querySelectorAll(".label").length') > 0
+        assert tab.is_quiet()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
-from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from browser import Browser, Screen
 from counted_work import LINEAR, growth_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -439,8 +437,7 @@ def test_what_does_not_compile_is_explained(
 # In a browser ------------------------------------------------------------------------
 
 CLICKS = """
-<script>
-"use strict";
+(() => {
 const say = {};
 const texts = () => side.textContent;
 const press = (view, x, y) => {
@@ -502,45 +499,31 @@ try {
   say.took = performance.now() - start;
   say.alerts = all("img").length;
 } catch (error) { say.error = String(error.stack); }
-document.body.append(
-  Object.assign(document.createElement("pre"),
-    { id: "result", textContent: JSON.stringify(say) }));
-</script></body>
+return say;
+})()
 """
 """The actions of a person on a page, and the views after them."""
 
 
-def driven(page: str, task: str, register: str, folder: Path) -> Json:
+def driven(browser: Browser, page: Path, task: str, register: str) -> Json:
     """The state of the page after a browser opens it and a click selects things."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("there is no browser to open the page with")
-    names = json.dumps(task).replace("<", "\\u003c"), json.dumps(register)
-    script = CLICKS.replace("TASK", names[0])
-    script = script.replace("REGISTER", names[1].replace("<", "\\u003c"))
-    path = folder / "driven.html"
-    path.write_text(page.replace("</body>", script))
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--window-size=1200,800"]
-    command += [f"--user-data-dir={folder / 'profile'}", path.as_uri()]
-    done = subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=120
-    )
-    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found is not None
-    seen: Json = json.loads(unescape(found[1]))
-    assert "error" not in seen, seen.get("error")
+    script = CLICKS.replace("TASK", json.dumps(task))
+    script = script.replace("REGISTER", json.dumps(register))
+    with browser.open(page, Screen(1200, 800)) as tab:
+        seen: Json = tab.run(script)
+        assert "error" not in seen, seen["error"]
+        assert tab.is_quiet()
     return seen
 
 
 @pytest.mark.slow
 def test_tasks_registers_and_slices_are_clicked_in_a_browser(
-    trace: Path, tmp_path: Path
+    browser: Browser, trace: Path, tmp_path: Path
 ):
     page = tmp_path / "view.html"
     arguments = ENCODER, "--threads", "2", "--trace", str(trace), "-o", str(page)
     assert run_tool(arguments) == 0
-    seen = driven(page.read_text(), "s0", "s0/out", tmp_path)
+    seen = driven(browser, page, "s0", "s0/out")
     for part in ("s0", "op.matmul", "32,768", "calls3", "GFLOP/s", "s0/out8.0 KiB"):
         assert part in seen["task"]
     for part in ("s0/out", "8.0 KiB", "c0, from byte", "made by", "read by"):
@@ -557,22 +540,26 @@ def test_tasks_registers_and_slices_are_clicked_in_a_browser(
 
 
 @pytest.mark.slow
-def test_nasty_names_are_shown_as_they_are(tmp_path: Path):
-    seen = driven(page_of(nasty_image()), NASTY, NASTY, tmp_path)
+def test_nasty_names_are_shown_as_they_are(browser: Browser, tmp_path: Path):
+    page = tmp_path / "nasty.html"
+    page.write_text(page_of(nasty_image()), encoding="utf-8")
+    seen = driven(browser, page, NASTY, NASTY)
     assert seen["task"].startswith(NASTY)
     assert seen["register"].startswith(NASTY)
     assert seen["alerts"] == 0
 
 
 @pytest.mark.slow
-def test_thousands_of_tasks_stay_usable(tmp_path: Path):
+def test_thousands_of_tasks_stay_usable(browser: Browser, tmp_path: Path):
     count = 4000
     memory = [register(f"r{i}", i % 32 * 8, 8) for i in range(count)]
     actors = [
         actor(f"t{i}", [f"r{j}" for j in {i // 2, i - 1} if 0 <= j < i], [f"r{i}"])
         for i in range(count)
     ]
-    seen = driven(page_of(program(memory, actors)), "t3777", "r3777", tmp_path)
+    page = tmp_path / "many.html"
+    page.write_text(page_of(program(memory, actors)), encoding="utf-8")
+    seen = driven(browser, page, "t3777", "r3777")
     assert seen["task"].startswith("t3777")
     assert seen["found"] == "1 found"
     assert seen["fits"]
