@@ -65,8 +65,12 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {name: partial(pass_of, name) for name in PASSES}
 
 
+def home_of(name: str) -> str:
+    """The module of the pass of a name, which the name says."""
+    folder, _, file = name.partition("-")
+    return f"penstock.lowering.{folder}.{file.replace('-', '_')}"
+
+
 def pass_of(name: str) -> type[ModulePass]:
     """The class of the pass of a name, from the file that the name says."""
-    folder, _, file = name.partition("-")
-    module = import_module(f"penstock.lowering.{folder}.{file.replace('-', '_')}")
-    return getattr(module, f"{name.title().replace('-', '')}Pass")
+    return getattr(import_module(home_of(name)), f"{name.title().replace('-', '')}Pass")

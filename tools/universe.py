@@ -35,6 +35,11 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
         return NumbaTarget
 
+    def get_op_stats() -> type[Target]:
+        from penstock.tools.reports.op_stats import OpStatsTarget
+
+        return OpStatsTarget
+
     def get_memory_report() -> type[Target]:
         from penstock.tools.reports.memory import MemoryReportTarget
 
@@ -46,6 +51,7 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
         "cuda-sass": get_cuda_sass,
         "memory-report": get_memory_report,
         "numba": get_numba,
+        "op-stats": get_op_stats,
     }
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.python.trace import assign, variable
     from penstock.tools.frontend.python.workspace import Workspace
 
+    __version__: str
+
 __all__ = [
     "OnnxSession",
     "PenstockError",
@@ -77,6 +79,10 @@ def __getattr__(name: str) -> object:
 
     if name in _MODULES:
         return import_module(_MODULES[name])
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("penstock")
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

@@ -23,6 +23,7 @@ from xdsl.transforms.common_subexpression_elimination import (
 )
 
 from penstock.dialects.job import JobOp
+from penstock.dialects.utils.pass_events import apply_nested
 
 
 def clean(job: JobOp, ctx: Context) -> None:
@@ -32,8 +33,8 @@ def clean(job: JobOp, ctx: Context) -> None:
     place = InsertPoint(block, following)
     job.detach()
     alone = ModuleOp([job])
-    CanonicalizePass().apply(ctx, alone)
-    CommonSubexpressionElimination().apply(ctx, alone)
+    apply_nested(CanonicalizePass(), ctx, alone)
+    apply_nested(CommonSubexpressionElimination(), ctx, alone)
     job.detach()
     Rewriter.insert_op(job, place)
 

@@ -30,6 +30,7 @@ func.func @twice(%a: i32) {
 // DUMP-NOT:    arith.addi
 
 // TIMES:      ms  share  step
+// TIMES-NEXT:   load passes
 // TIMES-NEXT:   parse
 // TIMES-NEXT:   verify
 // TIMES-NEXT:   canonicalize

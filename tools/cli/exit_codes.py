@@ -12,15 +12,14 @@ import traceback
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from penstock.runtime.errors import PenstockError, TaskError
+from penstock.tools.cli.command_parser import EXIT_USAGE as EXIT_USAGE
+from penstock.tools.cli.command_parser import CommandParser as CommandParser
 from penstock.tools.driver.errors import InternalError, Rejected, UsageError, printable
 
 EXIT_FAILED = 1
 """Bad input, or a run or a check that failed."""
-EXIT_USAGE = 2
-"""A bad command line."""
 EXIT_INTERNAL = 70
 """A defect."""
 EXIT_INTERRUPTED = 130
@@ -86,14 +85,6 @@ def fail_inside(program: str, error: InternalError, *, debug: bool) -> int:
         traceback.print_exception(error.__cause__ or error)
     hint = "" if debug else " (--debug shows the traceback)"
     return fail(program, f"{error}{hint}", EXIT_INTERNAL)
-
-
-class CommandParser(ArgumentParser):
-    """An argument parser whose errors are one line, without a list of all options."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print an error of the command line, and end the process."""
-        sys.exit(fail(self.prog, message, EXIT_USAGE))
 
 
 def add_debug_option(parser: ArgumentParser) -> None:

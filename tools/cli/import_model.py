@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
+from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import seed
@@ -61,6 +62,7 @@ def _arguments() -> argparse.ArgumentParser:
     )
     add_dim_option(parser)
     add_debug_option(parser)
+    add_common_options(parser)
     return parser
 
 

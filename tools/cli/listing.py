@@ -3,8 +3,9 @@ The lists of passes, dialects and targets that `penstock-opt` prints.
 """
 
 import inspect
+import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
@@ -56,6 +57,35 @@ def passes_of(universes: Mapping[str, Universe]) -> str:
         if universe.all_passes
     )
     return "\n\n".join(paragraphs)
+
+
+def json_of(universes: Mapping[str, Universe], *, passes: bool, dialects: bool) -> str:
+    """The lists as JSON: by the universe that has them."""
+    found: dict[str, object] = {}
+    if passes:
+        found["passes"] = [
+            _pass_as_json(name, origin, factory)
+            for origin, universe in universes.items()
+            for name, factory in sorted(universe.all_passes.items())
+        ]
+    if dialects:
+        found["dialects"] = [
+            {"name": name, "of": origin}
+            for origin, universe in universes.items()
+            for name in sorted(universe.all_dialects)
+        ]
+    return json.dumps(found, indent=1)
+
+
+def _pass_as_json(
+    name: str, origin: str, factory: Callable[[], type[ModulePass]]
+) -> dict[str, object]:
+    try:
+        pass_type = factory()
+    except Exception as error:  # one broken plug-in must not hide the rest
+        return {"name": name, "of": origin, "error": str(error)}
+    text, options = _first_line(pass_type), describe_options(pass_type)
+    return {"name": name, "of": origin, "summary": text, "options": options}
 
 
 def _describe_all(passes: PassTable) -> Iterator[str]:

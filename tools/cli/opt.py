@@ -8,20 +8,27 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import PassPipeline
-from xdsl.utils.arg_spec import parse_spec
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import ArgSpec, parse_spec
+from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     ShrinkException,
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from penstock.dialects.utils.diagnostics import Place
 from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.tools.cli.command_parser import CommandParser
+from penstock.tools.cli.common_options import add_common_options
+from penstock.tools.cli.debugging_options import Debugging, add_debugging_options
 from penstock.tools.cli.exit_codes import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -42,15 +49,18 @@ from penstock.tools.driver.diagnostics import (
     reject,
 )
 from penstock.tools.driver.files import explain_os_error, refuse_others, write_whole
+from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.driver.pass_pipeline import (
     import_item,
     instantiate,
     make_passes,
     malformed_target,
     parse_passes,
+    unknown_target,
 )
 from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.driver.pipeline_edits import Edit
+from penstock.tools.driver.reproducer import KEY, Resources, reproducer_in
 from penstock.tools.driver.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ if TYPE_CHECKING:
 EXIT_REJECTED = EXIT_FAILED
 
 _PROGRAM = "penstock-opt"
+_TARGETS_OF_JSON = ("memory-report", "op-stats")
+"""Targets with a format `json`."""
 _SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
 _GC_THRESHOLDS = (100_000, 20, 100)
 """
@@ -92,8 +104,6 @@ class PenstockOptMain(xDSLOptMain):
     processes the input and raises `SystemExit` unless all went well.
     """
 
-    version_format = f"{_PROGRAM} built on xDSL {{xdsl_version}}"
-
     def __init__(
         self,
         description: str = "Run passes of Penstock, xDSL and plug-ins over IR.",
@@ -103,26 +113,52 @@ class PenstockOptMain(xDSLOptMain):
         loaded = plugins.load_files(_files_to_load(args), installed)
         self.universes = {**installed, **loaded}
         self.times = PassTimes()
-        try:
-            super().__init__(description, args)
-        except ArgSpecParseError as error:
-            raise malformed_target(self.args.target, error) from error
+        self._read_arguments(description, args)
         self.compiler = Compiler(
             self.ctx,
             self.times,
             verify_each=self.args.verify_each,
             disable_verify=self.args.disable_verify,
-            before_pass=self._before_pass,
-            after_pass=self._after_pass,
+            instrumentations=[_PassesOfDriver(self)],
             on_warning=self._warn,
             shrinking=self.args.shrink,
         )
+        self._debugging = Debugging(self.args, self.available_passes)
+        self._debugging.attach(self.compiler, self._text_of)
+        self._resources: Resources = {}
+        """The external resources of the section that is processed."""
         self._warnings: list[Diagnosis] = []
         """The warnings about the section that is processed."""
         self._unused: UnusedPasses | None = None
         """The passes of `-p` for the section that is processed."""
         self._memory_map = _memory_map(self.args.memory_map)
         self._check_target()
+
+    def _read_arguments(self, description: str, args: Sequence[str] | None) -> None:
+        """Make all that the constructor of xDSL makes, with our parser."""
+        self.available_frontends = {}
+        self.available_passes = {}
+        self.available_targets = {}
+        self.ctx = Context()
+        self.register_all_dialects()
+        self.register_all_frontends()
+        self.register_all_passes()
+        self.register_all_targets()
+        parser = CommandParser(
+            # Some flags of xDSL do otherwise here.
+            _PROGRAM,
+            description=description,
+            conflict_handler="resolve",
+        )
+        self.register_all_arguments(parser)
+        self.args = parser.parse_args(args)
+        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
+        if self.args.disable_verify:
+            Attribute.__post_init__ = _verify_nothing
+        if self.args.syntax_highlight:
+            Diagnostic.colored = True
+        with self.times.measure("load passes"):
+            self.setup_pipeline()
 
     def register_all_dialects(self) -> None:
         """Register the dialects of every universe."""
@@ -139,20 +175,24 @@ class PenstockOptMain(xDSLOptMain):
         """Register the output formats of every universe, and our form of `mlir`."""
         from penstock.tools.driver.mlir_target import ExactMLIRTarget
 
-        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
-        self.available_targets.update(targets)
-        self.available_targets["mlir"] = lambda: ExactMLIRTarget
+        self._targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
+        self._targets["mlir"] = lambda: ExactMLIRTarget
+        self.available_targets.update(self._targets)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add the flags of `xdsl-opt` and our own."""
         from penstock.tools.cli.listing import summary_of
 
         super().register_all_arguments(arg_parser)
-        arg_parser.prog = _PROGRAM
         arg_parser.usage = f"{_PROGRAM} [options] [input_file]"
         arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
         arg_parser.epilog = "\n\n".join(summary_of(self.universes))
         _add_own_arguments(arg_parser)
+        add_debugging_options(arg_parser, self.available_passes)
+        add_common_options(arg_parser, ("-v", "--version"))
+        if isinstance(arg_parser, CommandParser):
+            arg_parser.complete("--passes", self.available_passes)
+            arg_parser.complete("--target", self.available_targets)
 
     def setup_pipeline(self) -> None:
         """Make the passes of `--pipeline` and then those of `--passes`."""
@@ -176,10 +216,19 @@ class PenstockOptMain(xDSLOptMain):
         return passes_of(args.pipeline, edits, args.compile_to, *known)
 
     def _check_target(self) -> None:
-        spec = parse_spec(self.args.target)
-        targets = plugins.merge(self.universes, lambda u: u.all_targets, "target")
-        if (factory := targets.get(spec.name)) is not None:
-            instantiate("target", import_item("target", spec.name, factory), spec)
+        if self.args.print_op_stats:
+            self.args.target = "op-stats"
+        try:
+            spec = parse_spec(self.args.target)
+        except ArgSpecParseError as error:
+            raise malformed_target(self.args.target, error) from error
+        if spec.name not in self._targets:
+            raise unknown_target(spec.name, self._targets)
+        if self.args.json and spec.name in _TARGETS_OF_JSON:
+            spec = ArgSpec(spec.name, {**spec.parameters, "format": ("json",)})
+            self.args.target = str(spec)
+        factory = self._targets[spec.name]
+        instantiate("target", import_item("target", spec.name, factory), spec)
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
         """Open the input file; none or `-` is the standard input."""
@@ -200,7 +249,10 @@ class PenstockOptMain(xDSLOptMain):
         data, name = chunk.read(), self.get_input_name()
         if file_extension == "mlir":
             implicit = not self.args.no_implicit_module
-            return self.compiler.parse(data, name, start_offset, implicit=implicit)
+            module, self._resources = self.compiler.parse_all(
+                data, name, start_offset, implicit=implicit
+            )
+            return module
         with self.compiler.diagnosing(data, name, start_offset):
             return super().parse_chunk(BytesIO(data), file_extension, start_offset)
 
@@ -222,6 +274,7 @@ class PenstockOptMain(xDSLOptMain):
         finally:
             if self.args.time_passes:
                 print(self.times.table(), file=sys.stderr)
+            self._debugging.report(self.compiler)
         for diagnosis in wrong:
             print(diagnosis.render(self.get_input_name()), file=sys.stderr)
         if self.args.shrink:
@@ -233,8 +286,12 @@ class PenstockOptMain(xDSLOptMain):
         self._write("// -----\n".join(pieces))
 
     def _list(self) -> None:
-        from penstock.tools.cli.listing import dialects_of, passes_of
+        from penstock.tools.cli.listing import dialects_of, json_of, passes_of
 
+        if self.args.json:
+            passes, dialects = self.args.list_passes, self.args.show_dialects
+            print(json_of(self.universes, passes=passes, dialects=dialects))
+            return
         if self.args.list_passes:
             print(passes_of(self.universes))
         if self.args.show_dialects:
@@ -319,12 +376,18 @@ class PenstockOptMain(xDSLOptMain):
         if module is None:
             return ""
         compiler.verify(module)
+        if self.args.verify_roundtrip:
+            from penstock.tools.driver.round_trip import check_round_trip
+
+            check_round_trip(module, compiler.parse)
         if self._memory_map is not None:
             self._memory_map.see(module)
         # A comment between two rulers is no input of its own.
         is_empty = self.args.split_input_file and module.body.block.is_empty
-        self._unused = None if is_empty else UnusedPasses()
-        compiler.apply(module, self.pipeline.passes)
+        passes = self._passes_for(section)
+        is_reproduced = passes is not self.pipeline.passes
+        self._unused = None if is_empty or is_reproduced else UnusedPasses()
+        compiler.apply(module, passes)
         if self._unused is not None:
             self._tell_of_unused(self._unused.at_end(module))
         if self._memory_map is not None:
@@ -335,15 +398,34 @@ class PenstockOptMain(xDSLOptMain):
         ):
             return self.output_resulting_program(module)
 
+    def _passes_for(self, section: Section) -> Sequence[ModulePass]:
+        """
+        The passes of the command line, or without any those of a reproducer.
+        """
+        given = self.pipeline.passes
+        if given and not self.args.run_reproducer:
+            return given
+        found = reproducer_in(self._resources)
+        if found is None:
+            if self.args.run_reproducer:
+                place = Place(self.get_input_name(), section.line_offset + 1, 1)
+                reject(f"--run-reproducer: the file has no {KEY}", place)
+            return given
+        if given:
+            raise UsageError("--run-reproducer runs no other passes: leave out -p")
+        self.compiler.verify_each = found.verify_each
+        return parse_passes(self.available_passes, found.pipeline)
+
     def _parse(self, section: Section, extension: str) -> ModuleOp | None:
         return self.parse_chunk(BytesIO(section.data), extension, section.line_offset)
 
     def _warn(self, warning: Diagnosis) -> None:
         self._warnings.append(warning)
 
-    def _before_pass(self, position: int, name: str, module: ModuleOp) -> None:
-        if self._unused is not None and position >= self._first_named:
-            self._tell_of_unused(self._unused.before(name, module))
+    def before_pass(self, step: Step, module: ModuleOp) -> None:
+        """Reject a pass of `-p` that finds nothing to check."""
+        if self._unused is not None and step.position >= self._first_named:
+            self._tell_of_unused(self._unused.before(step.name, module))
 
     def _tell_of_unused(self, found: Iterable[Diagnosis]) -> None:
         """
@@ -357,30 +439,38 @@ class PenstockOptMain(xDSLOptMain):
             hint = " (--allow-unused-passes allows it)"
             raise Rejected([replace(x, message=x.message + hint) for x in errors])
 
-    def _after_pass(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
-        self._print_after(pass_name, prog, is_last)
+    def after_pass(self, step: Step, module: ModuleOp) -> None:
+        """Print or draw the module that a pass has left, if that is asked for."""
+        if self.args.print_between_passes and not step.is_last:
+            print(f"IR after {step.name}:")
+            print(f"{self._text_of(module)}\n\n")
         if self._memory_map is not None:
-            self.compiler.verify(prog, f"{pass_name} left bad IR: ")
-            self._memory_map.see(prog)
+            self.compiler.verify(module, f"{step.name} left bad IR: ")
+            self._memory_map.see(module)
 
-    def _print_after(self, pass_name: str, prog: ModuleOp, is_last: bool) -> None:
-        if self.args.print_ir_after_all:
-            print(f"// -----// IR Dump After {pass_name} //----- //", file=sys.stderr)
-            self._print_module(prog, sys.stderr)
-            print(file=sys.stderr)
-        if self.args.print_between_passes and not is_last:
-            print(f"IR after {pass_name}:")
-            self._print_module(prog, sys.stdout)
-            print("\n\n")
-
-    def _print_module(self, prog: ModuleOp, stream: IO[str]) -> None:
+    def _text_of(self, module: ModuleOp) -> str:
+        stream = StringIO()
         printer = ExactPrinter(
             stream,
             print_generic_format=self.args.print_op_generic,
             print_debuginfo=self.args.print_debuginfo,
+            elide_larger=self.args.elide_elementsattrs_if_larger,
         )
-        printer.print_op(prog)
-        print(file=stream)
+        printer.print_op(module)
+        return stream.getvalue() + "\n"
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """The text of a module in the format of the target."""
+        spec, limit = (
+            parse_spec(self.args.target),
+            self.args.elide_elementsattrs_if_larger,
+        )
+        if spec.name == "mlir" and limit is not None:
+            # The flags of xDSL are added to what the target says itself.
+            self.args.target = str(
+                ArgSpec("mlir", {**spec.parameters, "elide-larger": (limit,)})
+            )
+        return super().output_resulting_program(prog)
 
     def _write(self, text: str) -> None:
         if self.args.output_file in (None, "-"):
@@ -425,12 +515,31 @@ def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for flag, text in (
         ("--allow-unused-passes", "only warn of passes of -p that find nothing to do"),
-        ("--print-ir-after-all", "print the IR after each pass to stderr"),
+        ("--print-op-stats", "print how many ops of each kind there are, not the IR"),
+        ("--verify-roundtrip", "check that the IR is read back from its text the same"),
+        ("--run-reproducer", "run the pipeline in the file, and fail without one"),
         ("--list-passes", "describe all passes and their options, and exit"),
         ("--show-dialects", "name all dialects, and exit"),
         ("--debug", "show Python tracebacks of internal errors"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
+
+
+class _PassesOfDriver(PassInstrumentation):
+    """The instrumentation that the driver itself is."""
+
+    def __init__(self, driver: PenstockOptMain) -> None:
+        self._driver = driver
+
+    def before_pass(self, step: Step, module: ModuleOp) -> None:
+        self._driver.before_pass(step, module)
+
+    def after_pass(self, step: Step, module: ModuleOp) -> None:
+        self._driver.after_pass(step, module)
+
+
+def _verify_nothing(self: Attribute) -> None:
+    """The stand-in for the verifiers of attributes."""
 
 
 def _read_bool(text: str) -> bool:

@@ -8,6 +8,7 @@ import argparse
 from pathlib import Path
 
 from penstock.runtime.options import DEVICES, ENGINES
+from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.session.model import KERNELS
@@ -187,6 +188,7 @@ def arguments() -> argparse.ArgumentParser:
         help="print what each op took, and its rates of computing and moving",
     )
     add_debug_option(parser)
+    add_common_options(parser)
     return parser
 
 

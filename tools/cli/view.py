@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.driver.errors import UsageError
@@ -72,6 +73,7 @@ def _arguments() -> argparse.ArgumentParser:
         help="show what is placed on several ranks (processes) as one program",
     )
     add_debug_option(parser)
+    add_common_options(parser)
     return parser
 
 

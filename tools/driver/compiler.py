@@ -5,9 +5,11 @@ The compiler of all tools: it parses, verifies and transforms modules.
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -24,6 +26,7 @@ from penstock.dialects.utils.diagnostics import (
     place_of,
     user_place,
 )
+from penstock.dialects.utils.pass_events import around_nested
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver import plugins
 from penstock.tools.driver.diagnostics import (
@@ -35,6 +38,7 @@ from penstock.tools.driver.diagnostics import (
     reject_if_any,
 )
 from penstock.tools.driver.files import explain_os_error
+from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.driver.locating_parser import LocatingParser, UndefinedNames
 from penstock.tools.driver.pass_pipeline import (
     PassTable,
@@ -51,6 +55,7 @@ from penstock.tools.driver.verifier import (
 
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
+    from penstock.tools.driver.reproducer import Resources
 
 GC_THRESHOLDS = (100_000, 20, 100)
 """Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
@@ -63,11 +68,9 @@ class Compiler:
 
     Errors in the input are raised as `Rejected`, defects of passes and verifiers as
     `InternalError`. Warnings of passes and targets go to `on_warning`, or become
-    warnings of Python without it. `before_pass` is called with the position and the
-    name of each pass before it runs, and the module; `after_pass` with the name of each
-    pass that ran, the module it left and whether it was the last one. While
-    `shrinking`, a pass may raise `ShrinkException` to say that the input still shows
-    the behaviour looked for.
+    warnings of Python without it. The instrumentations are told of each pass, in their
+    order. While `shrinking`, a pass may raise `ShrinkException` to say that the input
+    still shows the behaviour looked for.
     """
 
     ctx: Context
@@ -75,10 +78,13 @@ class Compiler:
     culprits: Culprits = field(default_factory=Culprits)
     verify_each: bool = True
     disable_verify: bool = False
-    before_pass: Callable[[int, str, ModuleOp], None] | None = None
-    after_pass: Callable[[str, ModuleOp, bool], None] | None = None
+    instrumentations: list[PassInstrumentation] = field(
+        default_factory=list[PassInstrumentation]
+    )
     on_warning: Callable[[Diagnosis], None] | None = None
     shrinking: bool = False
+    _verified: list[object] | None = field(default=None, init=False)
+    """The contents of the module when it was verified last, in a pipeline."""
 
     def parse(
         self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
@@ -87,9 +93,15 @@ class Compiler:
         The module in the bytes of a file, or in the part of it that is `line_offset`
         lines down; unless `implicit`, the text holds the module op itself.
         """
+        return self.parse_all(data, name, line_offset, implicit=implicit)[0]
+
+    def parse_all(
+        self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
+    ) -> tuple[ModuleOp, Resources]:
+        """The module of `parse`, and the external resources behind it."""
         with self.diagnosing(data, name, line_offset):
             parser = LocatingParser(self.ctx, data.decode(), name, line_offset)
-            return parser.parse_module(implicit)
+            return parser.parse_module(implicit), parser.resources
 
     @contextmanager
     def diagnosing(self, data: bytes, name: str, line_offset: int) -> Generator[None]:
@@ -113,12 +125,15 @@ class Compiler:
             diagnosis, cause = Diagnosis(place, text), error
         raise Rejected([diagnosis], while_parsing=True) from cause
 
-    def verify(self, module: ModuleOp, prefix: str = "") -> None:
-        """Raise `Rejected` with every bad operation, its message behind `prefix`."""
+    def verify(self, module: ModuleOp, prefix: str = "", position: int = -1) -> None:
+        """
+        Raise `Rejected` with every bad operation, its message behind `prefix`. The time
+        is that of verification at a `position` of a pipeline.
+        """
         if self.disable_verify:
             return
         try:
-            with self.times.measure("verify"), self.culprits.recording():
+            with self.times.measure("verify", position), self.culprits.recording():
                 errors = module_errors(module)
         except VerifierCrash as crash:
             cause, author = crash.__cause__ or crash, definition_of(type(crash.op))
@@ -136,24 +151,45 @@ class Compiler:
             self._apply(module, passes)
 
     def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-        verified: list[object] | None = None
+        self._verified = None
+        for each in self.instrumentations:
+            each.before_pipeline(passes, module)
         for position, module_pass in enumerate(passes):
-            name, is_last = module_pass.name, position + 1 == len(passes)
-            author = definition_of(type(module_pass))
-            if self.before_pass is not None:
-                self.before_pass(position, name, module)
-            with self.times.measure(name, position), self.blaming("pass", name, author):
-                module_pass.apply(self.ctx, module)
-            if self.after_pass is not None:
-                self.after_pass(name, module, is_last)
-            if self.verify_each or is_last:
-                # Without checks in between, the pass to blame is not known.
-                culprit = name if self.verify_each else "the pipeline"
-                with self.times.measure("verify"):
-                    now = contents(module)
-                if now != verified:
-                    self.verify(module, f"{culprit} left bad IR: ")
-                    verified = now
+            step = Step(position, module_pass, position + 1 == len(passes))
+            for each in self.instrumentations:
+                each.before_pass(step, module)
+            try:
+                self._run(step, module)
+            except (PenstockError, OSError):
+                for each in self.instrumentations:
+                    each.after_failure(step, module)
+                raise
+            for each in self.instrumentations:
+                each.after_pass(step, module)
+
+    def _run(self, step: Step, module: ModuleOp) -> None:
+        """Apply a pass, and verify what it left unless that is for a later one."""
+        name, author = step.name, definition_of(type(step.module_pass))
+        with (
+            self.times.measure(name, step.position),
+            around_nested(self.times.measure),
+            self.blaming("pass", name, author),
+        ):
+            start = perf_counter()
+            step.module_pass.apply(self.ctx, module)
+            # The logger is that of the pass's own module.
+            taken = (perf_counter() - start) * 1e3
+            log = logging.getLogger(type(step.module_pass).__module__)
+            log.debug("%s: %.2f ms", step.module_pass.pipeline_pass_spec(), taken)
+        if not (self.verify_each or step.is_last):
+            return
+        # Without checks in between, the pass to blame is not known.
+        culprit = name if self.verify_each else "the pipeline"
+        with self.times.measure("verify", step.position):
+            now = contents(module)
+        if now != self._verified:
+            self.verify(module, f"{culprit} left bad IR: ", step.position)
+            self._verified = now
 
     @contextmanager
     def blaming(

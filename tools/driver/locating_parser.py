@@ -118,6 +118,33 @@ class LocatingParser(Parser):
         """
         self._takes_splats = False
         """Whether the operation that is parsed knows `SplatAttr`."""
+        self.resources: dict[str, dict[str, str | bool | int]] = {}
+        """The external resources of the text: values by group and key."""
+
+    def _parse_external_resources(self) -> None:
+        braces = self.Delimiter.BRACES
+        self.parse_comma_separated_list(braces, self._parse_resources_of_group)
+
+    def _parse_resources_of_group(self) -> None:
+        group = self.resources.setdefault(self._parse_resource_key(), {})
+
+        def parse_one() -> None:
+            key = self._parse_resource_key()
+            group[key] = self._parse_resource_value()
+
+        self.parse_comma_separated_list(self.Delimiter.BRACES, parse_one)
+
+    def _parse_resource_key(self) -> str:
+        key = self.parse_optional_identifier() or self.parse_str_literal()
+        self.parse_punctuation(":")
+        return key
+
+    def _parse_resource_value(self) -> str | bool | int:
+        flag = self.parse_optional_boolean()
+        if flag is not None:
+            return flag
+        number = self.parse_optional_integer(allow_boolean=False)
+        return self.parse_str_literal() if number is None else number
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """

@@ -18,6 +18,9 @@ class ExactMLIRTarget(MLIRTarget):
     The target that prints IR so that it is read back the same; its colours are xDSL's.
     """
 
+    elide_larger: int | None = None
+    """The most elements of a constant that are printed."""
+
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Write the text of a module."""
         if self.syntax_highlight:
@@ -28,6 +31,7 @@ class ExactMLIRTarget(MLIRTarget):
             print_generic_format=self.print_generic_format,
             print_properties_as_attributes=self.print_properties_as_attributes,
             print_debuginfo=self.print_debuginfo,
+            elide_larger=self.elide_larger,
         )
         printer.print_op(module)
         printer.print_metadata(ctx.loaded_dialects)

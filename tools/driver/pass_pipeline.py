@@ -85,6 +85,13 @@ def listed_by(kind: str) -> str:
     return f"(penstock-opt --list {kind} names them)"
 
 
+def unknown_target(name: str, available: Iterable[str]) -> UsageError:
+    """The error for the name of an output format that nobody knows."""
+    return UsageError(
+        f"unknown target '{name}'{suggest(name, available)} {listed_by('target')}"
+    )
+
+
 def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
     """The result of a lazy factory; a failed import is a `UsageError`."""
     try:

@@ -20,6 +20,7 @@ from penstock.lowering.pipelines import (
 )
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.driver.pass_pipeline import make_passes
 from penstock.tools.session.oracle import evaluate_model, has_numpy_meaning
 from penstock.tools.session.session import Model, Session, read_model
@@ -55,10 +56,11 @@ def levels(module: ModuleOp, passes: Passes) -> dict[str, str]:
     compiler, table = installed_compiler()
     dumps: dict[str, str] = {}
 
-    def note(name: str, module: ModuleOp, is_last: bool) -> None:
-        dumps.setdefault(str(module), name)
+    class Note(PassInstrumentation):
+        def after_pass(self, step: Step, module: ModuleOp) -> None:
+            dumps.setdefault(str(module), step.name)
 
-    compiler.after_pass = note
+    compiler.instrumentations.append(Note())
     compiler.apply(module, make_passes(table, passes))
     return dumps
 

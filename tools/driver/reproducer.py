@@ -1,0 +1,133 @@
+"""
+Reproducers: IR with the pipeline that it is to be run through, in one file.
+
+The pipeline stands behind the IR as MLIR writes it, as an external resource:
+
+    {-#
+      external_resources: {
+        mlir_reproducer: {
+          pipeline: "builtin.module(canonicalize,cse)",
+          disable_threading: true,
+          verify_each: true
+        }
+      }
+    #-}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from penstock.tools.driver.diagnostics import reject
+from penstock.tools.driver.files import write_whole
+from penstock.tools.driver.instrumentation import PassInstrumentation, Step
+
+KEY = "mlir_reproducer"
+_ON_MODULES = re.compile(r"\s*(?:builtin\.module|any)\s*\((.*)\)\s*", re.DOTALL)
+
+Resources = Mapping[str, Mapping[str, str | bool | int]]
+"""The external resources of a file: their values by group and key."""
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A pipeline, as `-p` reads it, and whether each pass is verified."""
+
+    pipeline: str
+    verify_each: bool = True
+
+    def text(self) -> str:
+        """The resource that says so, to be written behind IR."""
+        # Strings of JSON with letters of ASCII are strings of MLIR.
+        pipeline = json.dumps(f"builtin.module({self.pipeline})")
+        verify = "true" if self.verify_each else "false"
+        return (
+            "{-#\n  external_resources: {\n"
+            f"    {KEY}: {{\n"
+            f"      pipeline: {pipeline},\n"
+            "      disable_threading: true,\n"
+            f"      verify_each: {verify}\n"
+            "    }\n  }\n#-}\n"
+        )
+
+
+def reproducer_in(resources: Resources) -> Reproducer | None:
+    """
+    The reproducer among the resources of a file; raises `Rejected` for one without a
+    pipeline of text.
+    """
+    if (found := resources.get(KEY)) is None:
+        return None
+    pipeline = found.get("pipeline")
+    if not isinstance(pipeline, str):
+        reject(f"{KEY} has no pipeline of text")
+    return Reproducer(unwrapped(pipeline), found.get("verify_each") is not False)
+
+
+def unwrapped(pipeline: str) -> str:
+    """The passes of a pipeline on modules, without `builtin.module(...)` around."""
+    found = _ON_MODULES.fullmatch(pipeline)
+    return found[1] if found else pipeline
+
+
+def pipeline_text(passes: Sequence[ModulePass]) -> str:
+    """The text of passes with their options, as `-p` reads it."""
+    return ",".join(str(each.pipeline_pass_spec()) for each in passes)
+
+
+class ReproducerWriting(PassInstrumentation):
+    """
+    Writes a reproducer of a pipeline that fails: the IR before all of it or, if it is
+    `local`, before the pass that failed, and that pass alone.
+
+    With `always` it is written before the pipeline runs.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        text_of: Callable[[ModuleOp], str],
+        tell: Callable[[str], None],
+        *,
+        local: bool = False,
+        always: bool = False,
+        verify_each: bool = True,
+    ) -> None:
+        self._path = path
+        self._text_of = text_of
+        self._tell = tell
+        self._local = local
+        self._always = always
+        self._verify_each = verify_each
+        self._module = ""
+        self._pipeline = ""
+
+    def before_pipeline(self, passes: Sequence[ModulePass], module: ModuleOp) -> None:
+        self._keep(passes, module)
+        if self._always:
+            self._write()
+
+    def before_pass(self, step: Step, module: ModuleOp) -> None:
+        if self._local:
+            self._keep([step.module_pass], module)
+
+    def after_failure(self, step: Step, module: ModuleOp) -> None:
+        if self._always:
+            return
+        self._write()
+        name = step.name
+        self._tell(f"{self._path}: note: this reproduces the failure of {name}")
+
+    def _keep(self, passes: Sequence[ModulePass], module: ModuleOp) -> None:
+        self._pipeline = pipeline_text(passes)
+        self._module = self._text_of(module)
+
+    def _write(self) -> None:
+        resource = Reproducer(self._pipeline, self._verify_each).text()
+        write_whole(self._path, f"{self._module}\n{resource}")
