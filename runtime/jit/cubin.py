@@ -35,6 +35,7 @@ from penstock.runtime.jit.package_digest import (
     version_of,
 )
 from penstock.runtime.jit.source_digest import digest_below, imported_modules
+from penstock.runtime.options import processors
 
 PACKAGES = ("llvmlite", "numba", "numba_cuda")
 LIBRARIES = ("nvidia-nvjitlink", "nvidia-nvvm")
@@ -104,13 +105,13 @@ def compile_kernels(
     phases that they stand in for.
 
     Kernels that are not in the cache are compiled by so many processes at once, by
-    default one a processor. `done` is told of each kernel that is there. Raises
+    default one a CPU. `done` is told of each kernel that is there. Raises
     PenstockError that names the kernels which cannot be compiled.
     """
     keys = {name: _key(source, capability) for name, source in sources.items()}
     known = {key: _kept(key) for key in keys.values()}
     missing = {key: sources[name] for name, key in keys.items() if known[key] is None}
-    made, errors = _compile_all(missing, capability, processes or os.cpu_count() or 1)
+    made, errors = _compile_all(missing, capability, processes or processors())
     if errors:
         lines = (
             f"kernel @{name}: {errors[key]}"

@@ -39,6 +39,7 @@ from penstock.lowering.regst import plan_memory as regst_plan_memory
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.object_key import core_folder, packing_folder
+from penstock.runtime.jit import cubin, pool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.universe import keep_function_of_pass
 
@@ -240,6 +241,19 @@ def _short_searches() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regst_plan_memory, "DEFAULT_STEPS", 1_000_000)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_compiling_process() -> Iterator[None]:
+    """
+    Compile kernels of a program one after the other: workers of pytest-xdist have a CPU
+    each, and more processes than that would only have to start. Tests of compiling in
+    several processes say how many.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (pool, cubin):
+            patch.setattr(module, "processors", lambda: 1)
         yield
 
 

@@ -36,7 +36,10 @@ from penstock.tools.frontend.onnx.channels import fold_channels
 from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
 from penstock.tools.frontend.onnx.ops import Array
-from penstock.tools.frontend.onnx.random_weights import with_random_weights
+from penstock.tools.frontend.onnx.random_weights import (
+    FLOAT_TYPES,
+    with_random_weights,
+)
 from penstock.tools.frontend.onnx.reader import (
     Complaints,
     NeedsInputs,
@@ -58,6 +61,11 @@ OPSET_OF_HALF_PIXELS = 16
 
 TARGET_OPSET = 18
 """The version that older models are brought to."""
+
+LARGEST_KNOWN = 1024
+"""
+The bytes up to which a tensor of floats may be read by ONNX's converter, as scales are.
+"""
 
 
 @dataclass(frozen=True)
@@ -354,8 +362,7 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
         if version == OPSET_OF_OTHER_SCAN and uses_scan(model):
             raise ValueError("its scans are of a form that no other opset has")
         if version < OLDEST_OPSET:
-            newer = onnx.version_converter.convert_version(model, TARGET_OPSET)
-            model = without_new_names(newer, model)
+            model = without_new_names(converted(model), model)
         return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
     except Exception as error:
         # What is C++ says what is wrong only in the text.
@@ -365,13 +372,26 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
         ) from error
 
 
-def without_new_names(newer: ModelProto, model: ModelProto) -> ModelProto:
-    """A converted model without the names that nodes have got by the conversion."""
-    given = {node.name for node in model.graph.node}
-    for node in newer.graph.node:
-        if node.name not in given:
-            node.name = ""
-    return newer
+            model = converted(model)
+
+
+def converted(model: ModelProto) -> ModelProto:
+    """
+    The model in the version of the converters. Weights do not go through the converter
+    of ONNX, which copies each several times and takes no more than 2 GiB.
+    """
+    light = ModelProto()
+    light.CopyFrom(model)
+    weights: dict[str, bytes] = {}
+    for tensor in light.graph.initializer:
+        if tensor.data_type in FLOAT_TYPES and len(tensor.raw_data) > LARGEST_KNOWN:
+            weights[tensor.name] = tensor.raw_data
+            tensor.ClearField("raw_data")
+    changed = onnx.version_converter.convert_version(light, TARGET_OPSET)
+    for tensor in changed.graph.initializer:
+        if tensor.name in weights:
+            tensor.raw_data = weights[tensor.name]
+    return changed
 
 
 def uses_scan(model: ModelProto) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -586,6 +587,28 @@ def test_an_output_of_a_type_that_is_not_there_is_named(make_model: MakeModel):
     known = {"c": np.ones(3, np.complex64)}
     model = make_model([node("Relu", "x")], {"x": X}, ["y", "c"], known)
     assert complaints(model) == ["output 'c': there are no tensors of complex64"]
+
+
+def test_weights_do_not_go_through_the_converter(
+    make_model: MakeModel, check: Check, monkeypatch: pytest.MonkeyPatch
+):
+    convert, sizes = onnx.version_converter.convert_version, list[int]()
+
+    def converting(model: ModelProto, version: int) -> ModelProto:
+        sizes.append(model.ByteSize())
+        return convert(model, version)
+
+    monkeypatch.setattr(onnx.version_converter, "convert_version", converting)
+    x = np.random.default_rng(2).standard_normal((3, 100)).astype(np.float32)
+    weights = np.random.default_rng(3).standard_normal((100, 20)).astype(np.float32)
+    nodes = [node("MatMul", "x", "w", outputs=("p",)), node("Softmax", "p", axis=1)]
+    model = make_model(nodes, {"x": x}, known={"w": weights}, opset=9)
+    model.ir_version = 4
+    check(model, {"x": x})
+    assert sizes
+    assert max(sizes) < 1000
+    # Which the caller still has.
+    assert model.graph.initializer[0].raw_data == weights.tobytes()
 
 
 def test_further_outputs_that_are_not_there_are_named(make_model: MakeModel):
