@@ -3,15 +3,12 @@ Diagnostics: places in source text, of IR and of plug-ins' Python, and failures 
 passes and verifiers with a place.
 """
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from inspect import getsourcefile, getsourcelines
-from traceback import walk_tb
-from types import CodeType, FrameType
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -28,6 +25,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 from xdsl.utils.hints import isa
+
+from penstock.plugins import OURS, line_of_plugin
+from penstock.plugins import told as told
 
 Finding: TypeAlias = tuple[Operation, str]
 """A diagnostic: an op, and a message about it."""
@@ -126,60 +126,24 @@ def _parts_of(location: FusedLoc) -> Iterable[Attribute]:
     return parts if isa(parts, ArrayAttr[Attribute]) else ()
 
 
-_OURS = frozenset({"penstock", "xdsl", "numpy", "numba", "llvmlite", "onnx"})
-"""The packages whose lines tell a user nothing."""
-
-
 def user_place(error: BaseException) -> Place | None:
     """
     Say which line of a plug-in an exception came through last: of code that belongs
     neither to Penstock, nor to its libraries, nor to Python.
     """
-    found: Place | None = None
-    for frame, line in walk_tb(error.__traceback__):
-        if _is_of_users(frame):
-            found = Place(frame.f_code.co_filename, line, 1)
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        found = Place(error.filename, error.lineno, error.offset or 1)
-    return found
-
-
-def _is_of_users(frame: FrameType) -> bool:
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package not in _OURS and _is_no_part_of_python(frame.f_code)
-
-
-def _is_no_part_of_python(code: CodeType) -> bool:
-    file = code.co_filename
-    below = file.removeprefix(os.path.dirname(os.__file__) + os.sep)
-    is_installed = "site-packages" in below or "dist-packages" in below
-    return not file.startswith("<") and (below == file or is_installed)
+    found = line_of_plugin(error)
+    return None if found is None else Place(*found)
 
 
 def definition_of(cls: type) -> Place | None:
     """Say where a class that is not ours is defined; None for one that is."""
-    if cls.__module__.partition(".")[0] in _OURS | sys.stdlib_module_names:
+    if cls.__module__.partition(".")[0] in OURS | sys.stdlib_module_names:
         return None
     try:
         file, (_, line) = getsourcefile(cls), getsourcelines(cls)
     except (OSError, TypeError):
         return None
     return None if file is None else Place(file, line, 1)
-
-
-def told(error: BaseException) -> str:
-    """
-    The text of an exception, with the line of a plug-in that it came through last.
-    """
-    text = f"{type(error).__name__}: {error}"
-    place = user_place(error)
-    return text if place is None else f"{text} ({place.file}:{place.line})"
-
-
-def with_place_of_cause(error: BaseException) -> str:
-    """The message of an error, and the line of a plug-in that its cause came from."""
-    place = None if error.__cause__ is None else user_place(error.__cause__)
-    return str(error) if place is None else f"{error} ({place.file}:{place.line})"
 
 
 class LocatedPassFailure(PassFailedException):

@@ -39,7 +39,6 @@ from penstock.lowering.codegen.cpu.vector_width import (
 )
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import machine_here
-from penstock.lowering.launch.autotune.alternatives import AlternativeError
 from penstock.lowering.launch.autotune.registry import alternatives
 from penstock.lowering.launch.autotune.selection import SELECTED, Selector, note_failing
 
@@ -85,7 +84,7 @@ class LaunchSelectKernelsPass(ModulePass):
                     if SELECTED not in kernel.attributes:
                         can = self.panels and PANELS not in kernel.attributes
                         selector.try_to_select(kernel, constants if can else {})
-        except (AlternativeError, DatabaseError) as error:
+        except DatabaseError as error:
             raise PassFailedException(str(error)) from error
         fail_if_any(selector.complaints)
         for program in outermost(op, ProgramOp):

@@ -102,7 +102,6 @@ from penstock.dialects.regst import (
 from penstock.dialects.utils.diagnostics import (
     Finding,
     fail_if_any,
-    with_place_of_cause,
 )
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
@@ -115,7 +114,6 @@ from penstock.lowering.algorithms.byte_sharing import (
 from penstock.lowering.algorithms.packing import (
     DEFAULT_STEPS,
     Budget,
-    PackingError,
     Problem,
     pack,
     packer_of,
@@ -603,23 +601,16 @@ class RegstPlanMemoryPass(ModulePass):
             )
         fail_if_any(found for plan in placed for found in left_out(plan))
         fail_if_any(found for usage in usages for found in complaints_about(usage))
-        try:
-            packer_of(self.algorithm)
-            budget = self.budget()
-            for usage in usages:
-                plan_memory(usage, self.guard, self.algorithm, budget)
-        except PackingError as error:
-            raise PassFailedException(with_place_of_cause(error)) from error
+        packer_of(self.algorithm)
+        budget = self.budget()
+        for usage in usages:
+            plan_memory(usage, self.guard, self.algorithm, budget)
 
     def budget(self) -> Budget:
-        """
-        The budget of all searches together.
-
-        Raises `PackingError` if it is negative.
-        """
+        """The budget of all searches together."""
         try:
             if self.budget_ms is not None:
                 return Budget(seconds=self.budget_ms / 1000, steps=self.steps)
             return Budget(steps=DEFAULT_STEPS if self.steps is None else self.steps)
         except ValueError as error:
-            raise PackingError(str(error)) from error
+            raise PassFailedException(str(error)) from error

@@ -86,6 +86,7 @@ def digest_of_all() -> str:
     """The digest of the texts of all modules of the package."""
     folders = sorted(path for path in _ROOT.iterdir() if path.is_dir())
     paths = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    paths += sorted(_ROOT.glob("*.py"))
     return _digest((str(path.relative_to(_ROOT)), path.read_bytes()) for path in paths)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
+import penstock.plugins
 from penstock.lowering import get_all_passes
 from penstock.lowering.codegen.body.kernel_functions import (
     cpu_functions,
@@ -28,7 +29,7 @@ from penstock.moved import place_of
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = "tools > lowering runtime > dialects"
+FOLDERS = "tools > lowering runtime > dialects > plugins"
 """A folder imports itself and those further to the right."""
 
 FLOORS = {
@@ -328,6 +329,12 @@ def test_each_exception_is_needed(files: Files):
     }
     assert EXCEPTIONS.keys() - found == set()
     assert all(any(passes_of(files[path])) for path in PASS_BASES)
+
+
+def test_plug_in_points_stand_below_all_rooms():
+    text = Path(penstock.plugins.__file__).read_text(encoding="utf-8")
+    names = {one.module for one in imports_of("plugins.py", text, frozenset[str]())}
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
 
 
 def test_all_passes_are_seen(files: Files):

@@ -109,9 +109,7 @@ class PenstockOptMain(xDSLOptMain):
         description: str = "Run passes of Penstock, xDSL and plug-ins over IR.",
         args: Sequence[str] | None = None,
     ) -> None:
-        installed = plugins.installed_universes()
-        loaded = plugins.load_files(_files_to_load(args), installed)
-        self.universes = {**installed, **loaded}
+        self.universes = plugins.universes_of(_files_to_load(args))
         self.times = PassTimes()
         self._read_arguments(description, args)
         self.compiler = Compiler(
@@ -258,6 +256,11 @@ class PenstockOptMain(xDSLOptMain):
 
     def run(self) -> None:
         """Process the input; raises `SystemExit` with the exit code of a failure."""
+        if self.args.list is not None:
+            from penstock.tools.cli.plugin_list import list_text
+
+            print(list_text(self.universes, self.args.list, as_json=self.args.json))
+            return
         if self.args.list_passes or self.args.show_dialects:
             self._list()
             return
@@ -500,6 +503,13 @@ def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="load passes and dialects from a Python file; may be repeated",
+    )
+    parser.add_argument(
+        "--list",
+        metavar="KIND",
+        nargs="?",
+        const="",
+        help="name all plug-ins, or all of a kind, and exit",
     )
     parser.add_argument(
         "--memory-map",

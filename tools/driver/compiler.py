@@ -27,6 +27,7 @@ from penstock.dialects.utils.diagnostics import (
     user_place,
 )
 from penstock.dialects.utils.pass_events import around_nested
+from penstock.plugins import PluginError
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver import plugins
 from penstock.tools.driver.diagnostics import (
@@ -205,6 +206,8 @@ class Compiler:
                 yield
         except LocatedPassFailure as error:
             reject_if_any(error.complaints, prefix)
+        except PluginError as error:
+            reject(f"{prefix}{error}")
         except DiagnosticException as error:
             culprit = self.culprits.of(error)
             place = None if culprit is None else place_of(culprit)
@@ -274,8 +277,7 @@ def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:
 
     Raises `UsageError` if a plug-in cannot be loaded.
     """
-    installed = plugins.installed_universes()
-    universes = {**installed, **plugins.load_files(files, installed)}
+    universes = plugins.universes_of(files)
     ctx = Context()
     dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
     for name, factory in dialects.items():

@@ -8,32 +8,56 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from penstock.dialects.utils.diagnostics import told
+import penstock.plugins as points
+from penstock.plugins import told
 from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.files import explain_os_error, sha256_of
+
+_numbers = count()
+"""The numbers of modules of files."""
 
 T = TypeVar("T")
+
+
+def universes_of(files: Sequence[str] = ()) -> dict[str, Universe]:
+    """
+    All universes by where they are from: installed packages, these files, and what this
+    program has registered itself.
+    """
+    installed = installed_universes()
+    loaded = load_files(files, installed)
+    program = program_universe()
+    offers = program.all_dialects or program.all_passes or program.all_targets
+    return {**installed, **loaded, **({"this program": program} if offers else {})}
 
 
 @cache
 def installed_universes() -> dict[str, Universe]:
     """The universes of the environment, by the names of their entry points."""
-    found = sorted(entry_points(group="xdsl.universe"), key=lambda entry: entry.name)
+    found = sorted(
+        points.installed_entries().select(group=points.UNIVERSES),
+        key=lambda entry: entry.name,
+    )
     return {entry.name: _load_entry(entry) for entry in found}
 
 
 def _load_entry(entry: EntryPoint) -> Universe:
     try:
+        points.check_entry(entry)
         universe = entry.load()
+    except points.PluginError as error:
+        raise UsageError(str(error)) from error
     except Exception as error:
         raise UsageError(
             f"the installed plug-in '{entry.name}' ({entry.value}) cannot be loaded: "
@@ -57,10 +81,14 @@ def load_files(
     that it holds and that are not those of a universe in `known`.
     """
     dialects = merge(known, lambda universe: universe.all_dialects, "dialect")
-    return {
-        path: _offer_of(_run(path, f"penstock_loaded_{index}"), path, dialects)
-        for index, path in enumerate(paths)
-    }
+    return {path: _offer_of(_loaded(path), path, dialects) for path in paths}
+
+
+def program_universe() -> Universe:
+    """What this program has registered itself, outside of files that were loaded."""
+    loaded = {module.__name__ for module in _modules.values()}
+    found = [x for x in points.registering_modules() if x not in loaded]
+    return _union([_registered_by(module) for module in sorted(found)])
 
 
 def merge(
@@ -82,13 +110,47 @@ def merge(
     return merged
 
 
-def _run(path: str, name: str) -> ModuleType:
+_modules: dict[tuple[str, str], ModuleType] = {}
+"""The files that were loaded, by path and digest: each runs once as it is."""
+
+
+def _loaded(path: str) -> ModuleType:
+    """
+    The module of a file. One that was loaded before runs again if it has changed; what
+    it registered then is taken back.
+    """
     if not Path(path).is_file():
         raise UsageError(f"cannot load {path}: no such file")
     # The import system only joins a path to the current folder: `..` would stay in it.
-    spec = spec_from_file_location(name, os.path.abspath(path))
+    file = os.path.abspath(path)
+    try:
+        key = file, sha256_of(Path(file))
+    except OSError as error:
+        raise UsageError(f"cannot load {path}: {explain_os_error(error)}") from error
+    if key not in _modules:
+        for old in [old for old in _modules if old[0] == file]:
+            points.forget(_modules.pop(old).__name__)
+        _modules[key] = _run(path, file)
+    return _modules[key]
+
+
+def unload() -> None:
+    """Forget all files that were loaded, and what they registered."""
+    for module in _modules.values():
+        points.forget(module.__name__)
+    _modules.clear()
+
+
+def _run(path: str, file: str) -> ModuleType:
+    name = f"penstock_loaded_{next(_numbers)}"
+    spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot load {path}: its name must end in .py")
+    text = Path(file).read_text("utf-8", "replace")
+    try:
+        points.check_interface(points.stated_interface(text), "it")
+    except points.PluginError as error:
+        raise UsageError(f"cannot load {path}: {error}") from error
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
@@ -96,6 +158,7 @@ def _run(path: str, name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        points.forget(name)
         raise UsageError(
             f"cannot load {_blame(path, error)}: {type(error).__name__}: "
             f"{error.msg if isinstance(error, SyntaxError) else error}"
@@ -124,37 +187,38 @@ def _offer_of(
                 f"but of type {type(universe).__name__}"
             )
         return universe
-    offered = Universe(
+    found = Universe(
         all_dialects=_dialects_in(module, known), all_passes=_passes_in(module)
     )
+    offered = _union([found, _registered_by(module.__name__)])
     offers = offered.all_dialects or offered.all_passes
-    if not (offers or _registers_packing(module) or _registers_kernels(module)):
+    if not offers and module.__name__ not in points.registering_modules():
         raise UsageError(
-            f"cannot load {path}: it offers no pass, dialect, packing algorithm, "
-            "kernel or UNIVERSE"
+            f"cannot load {path}: it has no pass, dialect or UNIVERSE, and registers "
+            "nothing"
         )
     return offered
 
 
-def _registers_packing(module: ModuleType) -> bool:
-    """Whether a function of a module was registered as a packing algorithm."""
-    # If nobody has imported that, nobody has registered anything.
-    if "penstock.lowering.algorithms.packing.registry" not in sys.modules:
-        return False
-    from penstock.lowering.algorithms.packing.registry import registered
+def _registered_by(module: str) -> Universe:
+    """The passes, dialects and targets that a module has registered."""
 
-    owners = (getattr(packer, "__module__", None) for packer in registered.values())
-    return module.__name__ in owners
+    def of(kind: str) -> dict[str, Callable[[], Any]]:
+        found = points.registered(kind, module)
+        return {plugin.name: _always(plugin.thing) for plugin in found}
+
+    return Universe(
+        all_dialects=of("dialect"), all_passes=of("pass"), all_targets=of("target")
+    )
 
 
-def _registers_kernels(module: ModuleType) -> bool:
-    """Whether a module registered an alternative for kernels."""
-    # If nobody has imported that, nobody has registered anything.
-    if "penstock.lowering.launch.autotune.registry" not in sys.modules:
-        return False
-    from penstock.lowering.launch.autotune.registry import registered
-
-    return any(found.source == module.__name__ for found in registered.values())
+def _union(universes: Sequence[Universe]) -> Universe:
+    """One universe of several; of things of one name the last one."""
+    return Universe(
+        all_dialects={k: x for u in universes for k, x in u.all_dialects.items()},
+        all_passes={k: x for u in universes for k, x in u.all_passes.items()},
+        all_targets={k: x for u in universes for k, x in u.all_targets.items()},
+    )
 
 
 def _passes_in(module: ModuleType) -> dict[str, Callable[[], type[ModulePass]]]:

@@ -28,7 +28,7 @@ from penstock.lowering.kernel_times.database import (
     Time,
 )
 from penstock.lowering.kernel_times.keys import WHOLE, Key, key_of_task, machine_here
-from penstock.lowering.launch.autotune.alternatives import AlternativeError, Request
+from penstock.lowering.launch.autotune.alternatives import Request
 from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
 from penstock.lowering.launch.autotune.contractions import schedule
 from penstock.lowering.launch.autotune.registry import alternatives
@@ -39,6 +39,7 @@ from penstock.lowering.launch.autotune.selection import (
     machine_of,
 )
 from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.plugins import PluginError
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.driver.compiler import run_pipeline
@@ -149,7 +150,7 @@ def tune(
     try:
         with KernelDatabase(tuning.database, write=True) as database:
             return _tune(front, model, tuning, database)
-    except (AlternativeError, DatabaseError) as error:
+    except (PluginError, DatabaseError) as error:
         raise UsageError(str(error)) from error
 
 

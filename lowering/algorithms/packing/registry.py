@@ -1,12 +1,12 @@
-"""Algorithms by name, ours and those of plug-ins."""
+"""
+Memory planners by name: ours, and plug-ins of the kind `memory-planner`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.metadata import entry_points
-from operator import index
-from typing import TypeAlias, cast
+from inspect import currentframe
+from typing import TypeAlias
 
 from penstock.lowering.algorithms.packing.budget import Budget
 from penstock.lowering.algorithms.packing.greedy import (
@@ -19,6 +19,7 @@ from penstock.lowering.algorithms.packing.greedy import (
     fewest_or_most_conflicts,
 )
 from penstock.lowering.algorithms.packing.problem import Problem
+from penstock.plugins import PluginError, names_of, plugin_of, registering
 
 LIMIT = 2**62
 """Bytes: no chunk is larger."""
@@ -39,11 +40,8 @@ MAX_CONFLICTS = 1 << 26
 """With more pairs of buffers in conflict, only rules are used: the others list them."""
 
 
-class PackingError(Exception):
-    """
-    There is no such algorithm, or it fails or returns no layout. The error of a plug-in
-    is the cause.
-    """
+PackingError = PluginError
+"""The name of the interface 0.1 for this error."""
 
 
 ################################################################################
@@ -53,7 +51,13 @@ class PackingError(Exception):
 
 def by_rule(rule: Callable[[Problem], list[int]]) -> Packer:
     """A rule as an algorithm: it needs no budget."""
-    return lambda problem, _: rule(problem)
+
+    def packer(problem: Problem, budget: Budget) -> list[int]:
+        return rule(problem)
+
+    about: object = rule.order if isinstance(rule, Rule) else rule
+    packer.__doc__ = getattr(about, "__doc__", None)
+    return packer
 
 
 def is_too_large(problem: Problem) -> bool:
@@ -62,7 +66,7 @@ def is_too_large(problem: Problem) -> bool:
 
 
 def compact_insert(problem: Problem, budget: Budget) -> list[int]:
-    """See `portfolio`."""
+    """The best rule, then buffers at its top inserted where they are lower."""
     if is_too_large(problem):
         return RULES["size-first"](problem)
     from penstock.lowering.algorithms.packing import portfolio
@@ -71,7 +75,7 @@ def compact_insert(problem: Problem, budget: Budget) -> list[int]:
 
 
 def local_search(problem: Problem, budget: Budget) -> list[int]:
-    """See `portfolio`."""
+    """The best rule, then other orders near to it, chance by a fixed seed."""
     if is_too_large(problem):
         return RULES["size-first"](problem)
     with budget.clock_stopped():
@@ -125,54 +129,40 @@ BUILT_IN: dict[str, Packer] = {
 # Plug-ins                                                                     #
 ################################################################################
 
-registered: dict[str, Packer] = {}
+KIND = "memory-planner"
 
 
 def register_packing(name: str, packer: Packer) -> None:
     """
-    Add an algorithm to those of this process: for files that are loaded with `--load`.
-
-    Raises `PackingError` if there is one of this name.
+    Add an algorithm, as plug-ins of the interface 0.1 do: `penstock.plugins.register`
+    says what is wrong with one, too.
     """
-    if name in packing_names():
-        raise PackingError(f"there already is a packing algorithm '{name}'")
-    registered[name] = packer
-
-
-@cache
-def installed_packers() -> dict[str, Callable[[], object]]:
-    """The loaders of the algorithms of installed packages."""
-    return {entry.name: entry.load for entry in entry_points(group="penstock.packing")}
+    here = currentframe()
+    registering(KIND, name, None if here is None else here.f_back)(packer)
 
 
 def packing_names() -> list[str]:
     """The names of all algorithms, in alphabetical order."""
-    return sorted({*BUILT_IN, *installed_packers(), *registered})
+    return sorted({*BUILT_IN, *names_of(KIND)})
 
 
 def packer_of(name: str) -> Packer:
     """
     The algorithm of a name; our own come before those of plug-ins.
 
-    Raises `PackingError` if there is none, or if its plug-in cannot be loaded.
+    Raises `PluginError` if there is none, or if it cannot be loaded.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
-    if name in registered:
-        return registered[name]
-    if name not in installed_packers():
-        names = ", ".join(packing_names())
-        raise PackingError(f"no packing algorithm '{name}', there are: {names}")
-    try:
-        packer = installed_packers()[name]()
-    except Exception as error:
-        raise PackingError(
-            f"packing algorithm '{name}' cannot be loaded: {text_of(error)}"
-        ) from error
-    if not callable(packer):
-        kind = type(packer).__name__
-        raise PackingError(f"packing algorithm '{name}' is no function but of {kind}")
-    return cast("Packer", packer)
+    plugin = plugin_of(KIND, name)
+
+    def packer(problem: Problem, budget: Budget) -> list[int]:
+        offsets = plugin.integers(plugin.call(problem, budget))
+        if complaint := complaint_about(problem, offsets):
+            plugin.refuse(complaint)
+        return offsets
+
+    return packer
 
 
 ################################################################################
@@ -186,27 +176,11 @@ def pack(
     """
     One offset for each buffer, by the algorithm of a name.
 
-    Without a budget a search takes `DEFAULT_STEPS`. Raises `PackingError` if there is
+    Without a budget a search takes `DEFAULT_STEPS`. Raises `PluginError` if there is
     no such algorithm, or if a plug-in fails or what it returns is no layout.
     """
     packer = packer_of(algorithm)
-    budget = budget or Budget(steps=DEFAULT_STEPS)
-    if algorithm in BUILT_IN:
-        return list(packer(problem, budget))
-    try:
-        offsets = [index(offset) for offset in packer(problem, budget)]
-    except Exception as error:
-        raise PackingError(
-            f"packing algorithm '{algorithm}' fails: {text_of(error)}"
-        ) from error
-    if complaint := complaint_about(problem, offsets):
-        raise PackingError(f"packing algorithm '{algorithm}' {complaint}")
-    return offsets
-
-
-def text_of(error: Exception) -> str:
-    """An exception of a plug-in, and what it says."""
-    return f"{type(error).__name__}: {error}"
+    return list(packer(problem, budget or Budget(steps=DEFAULT_STEPS)))
 
 
 def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:

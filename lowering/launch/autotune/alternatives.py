@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.dialects.launch import KernelOp
+from penstock.plugins import PluginError
 
-
-class AlternativeError(Exception):
-    """There is no such alternative, or it fails or does what it may not."""
+AlternativeError = PluginError
+"""The name of the interface 0.1 for an alternative that fails, or that is not there."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from xdsl.utils.exceptions import DiagnosticException
 from penstock.dialects.utils.diagnostics import told
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
-    AlternativeError,
     Request,
     Variant,
 )
+from penstock.plugins import PluginError
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def sorted_out(
     """
     The alternatives for a kernel by priority, then name; and why others refuse it.
 
-    Raises `AlternativeError` if one fails.
+    Raises `PluginError` if one fails.
     """
     taken: list[Alternative] = []
     refusals: dict[str, str] = {}
@@ -88,7 +88,7 @@ def sorted_out(
 
 def variants_of(alternative: Alternative, request: Request) -> list[Candidate]:
     """
-    The candidates that an alternative offers. Raises `AlternativeError` if it fails.
+    The candidates that an alternative offers. Raises `PluginError` if it fails.
     """
     variants = guarded(alternative, lambda: [*alternative.variants(request)])
     return [Candidate(alternative, variant) for variant in variants]
@@ -96,7 +96,7 @@ def variants_of(alternative: Alternative, request: Request) -> list[Candidate]:
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     """
-    Candidates, best first as long as nothing is measured. Raises `AlternativeError` if
+    Candidates, best first as long as nothing is measured. Raises `PluginError` if
     the model of one fails.
     """
     # Who is alone need not be modelled.
@@ -112,7 +112,7 @@ def candidates_for(
     All that can compute a kernel, best first as long as nothing is measured; and the
     reason of each alternative that cannot.
 
-    Raises `AlternativeError` if one fails.
+    Raises `PluginError` if one fails.
     """
     taken, refusals = sorted_out(request, alternatives)
     found: list[Candidate] = []
@@ -131,7 +131,7 @@ def choose_unmeasured(
     The choice among `candidates_for` without times, if there is any; alternatives of
     lower priority are not asked for their variants.
 
-    Raises `AlternativeError` if one fails.
+    Raises `PluginError` if one fails.
     """
     fitting, refusals = sorted_out(request, alternatives)
     taken = [found for found in fitting if not found.has_to_be_measured]
@@ -154,7 +154,7 @@ def choose_unmeasured(
 
 def guarded(alternative: Alternative, action: Callable[[], T]) -> T:
     """
-    The result of an action of an alternative. Raises `AlternativeError` if it raises
+    The result of an action of an alternative. Raises `PluginError` if it raises
     any error that is no message for a person already.
     """
     try:
@@ -162,7 +162,7 @@ def guarded(alternative: Alternative, action: Callable[[], T]) -> T:
     except DiagnosticException:
         raise
     except Exception as error:
-        raise AlternativeError(
+        raise PluginError(
             f"the alternative '{alternative.name}' of {alternative.source} fails: "
             f"{told(error)}"
         ) from error

@@ -16,7 +16,6 @@ from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.lowering.kernel_times.keys import Key, kernel_key
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
-    AlternativeError,
     Request,
 )
 from penstock.lowering.launch.autotune.choice import (
@@ -28,6 +27,7 @@ from penstock.lowering.launch.autotune.choice import (
     choose_unmeasured,
     guarded,
 )
+from penstock.plugins import PluginError
 
 SELECTED, REFUSED = "selected", "refused"
 """The attributes of a kernel: what was chosen and why, and what was not."""
@@ -105,7 +105,7 @@ class Selector:
         """
         try:
             self.select(kernel, constants)
-        except AlternativeError as error:
+        except PluginError as error:
             self.complaints.append((kernel, str(error)))
 
     def select(
@@ -134,13 +134,13 @@ class Selector:
 
 def apply(candidate: Candidate, kernel: KernelOp) -> None:
     """
-    Change a kernel as a candidate does. Raises `AlternativeError` if that fails, or
+    Change a kernel as a candidate does. Raises `PluginError` if that fails, or
     changes its arguments.
     """
     before = [*kernel.body.block.arg_types]
     guarded(candidate.alternative, lambda: candidate.variant.apply(kernel))
     if [*kernel.body.block.arg_types] != before:
-        raise AlternativeError(
+        raise PluginError(
             f"the alternative '{candidate.name}' changes the arguments of "
             f"@{kernel.sym_name.data}"
         )

@@ -2,9 +2,10 @@
 // RUN: penstock-opt %s --load %S/../Inputs/kernels.py -p 'launch-select-kernels{refusals=true}' | filecheck %s
 // RUN: python %S/../Inputs/plant_times.py %s %t.db 'swish: acme-swish' 12 'swish: rules' 9
 // RUN: penstock-opt %s --load %S/../Inputs/kernels.py -p 'launch-select-kernels{vector-bytes=64 database="%t.db"}' | filecheck %s --check-prefix=MEASURED
-// RUN: not penstock-opt --load %S/../Inputs/kernels.py --load %S/../Inputs/kernels.py %s 2>&1 | filecheck %s --check-prefix=TWICE
+// RUN: cp %S/../Inputs/kernels.py %t.py
+// RUN: not penstock-opt --load %S/../Inputs/kernels.py --load %t.py %s 2>&1 | filecheck %s --check-prefix=TWICE
 
-// TWICE: penstock-opt: error: cannot load {{.*}}kernels.py:{{[0-9]+}}: AlternativeError: there already is an alternative 'acme-swish'
+// TWICE: penstock-opt: error: cannot load {{.*}}.py:{{[0-9]+}}: PluginError: there already is a kernel 'acme-swish' ({{.*}}kernels.py:{{[0-9]+}})
 
 // What has a higher priority takes the place of the rules, and may change the kernel.
 // CHECK-LABEL: launch.kernel @swish

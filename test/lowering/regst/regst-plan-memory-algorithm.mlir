@@ -11,9 +11,9 @@
 // RUN: not penstock-opt %s -p 'regst-plan-memory{steps=-1}' 2>&1 | filecheck %s --check-prefix=STEPS
 // RUN: not penstock-opt %s -p 'regst-plan-memory{budget-ms=-5}' 2>&1 | filecheck %s --check-prefix=TIMES
 
-// UNKNOWN: regst-plan-memory: no packing algorithm 'luck', there are: best, best-fit, branch-and-bound, compact-insert, first-fit-time, lifetime-first, local-search, mutual-exclusion-first, size-first, time-line, volume-first
-// FLAT: regst-plan-memory: packing algorithm 'flat' puts buffers 0 and 1 on common bytes
-// BROKEN: regst-plan-memory: packing algorithm 'broken' fails: ValueError: no ({{.*}}packers.py:23)
+// UNKNOWN: regst-plan-memory: no memory planner 'luck' (penstock-opt --list memory-planner names them)
+// FLAT: regst-plan-memory: memory planner 'flat' puts buffers 0 and 1 on common bytes ({{.*}}packers.py:12)
+// BROKEN: regst-plan-memory: memory planner 'broken' fails: ValueError: no ({{.*}}packers.py:23)
 // STEPS: regst-plan-memory: steps must not be negative, got -1
 // TIMES: regst-plan-memory: budget-ms must not be negative, got -5
 

@@ -309,7 +309,7 @@ def functions_of(dialect: str) -> dict[str, OpFunction]:
     """
     from penstock.tools.driver import plugins
 
-    universes = plugins.installed_universes()
+    universes = plugins.universes_of()
     dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
     if dialect not in dialects:
         raise refuse(f"there is no dialect '{dialect}'{suggest(dialect, dialects)}")

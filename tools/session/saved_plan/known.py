@@ -12,11 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -27,9 +25,10 @@ from penstock.runtime.jit.cache import (
     size_limit,
 )
 from penstock.runtime.jit.cache_files import FOR_USER, clear, keep, mark_used, read_kept
-from penstock.runtime.jit.package_digest import code_of, code_of_plugins
+from penstock.runtime.jit.package_digest import code_of
 from penstock.runtime.jit.source_digest import digest_of_all
 from penstock.tools.driver.files import sha256_of
+from penstock.tools.driver.plugin_digest import installed_plugins_text
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import DEFAULTS, CompileOptions
 from penstock.tools.session.saved_plan.archive import PlanError
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 SHARE = 4
 """The cache has room for so many plans: one that needs more room is not kept."""
 _FILES = "files.json"
-GROUPS = "xdsl.universe", "penstock.packing", "penstock.kernels"
-"""The entry points of all that plug-ins offer."""
 _PACKAGES = ("xdsl", "onnx")
 """
 The packages that models are read and compiled with, besides those that kernels depend
@@ -170,9 +167,5 @@ def _names(data: bytes) -> list[str]:
 @cache
 def compiler_text() -> str:
     """The digests of all code that a model is compiled with, as a text."""
-    found = entry_points()
-    plugins = [entry for group in GROUPS for entry in found.select(group=group)]
-    values = sorted(f"{entry.group} {entry.name} {entry.value}" for entry in plugins)
-    modules = {re.split("[.:]", entry.value)[0].strip() for entry in plugins}
-    packages = [*map(code_of, _PACKAGES), *code_of_plugins(modules)]
-    return "\n".join([digest_of_all(), *packages, *values])
+    packages = map(code_of, _PACKAGES)
+    return "\n".join([digest_of_all(), *packages, installed_plugins_text()])

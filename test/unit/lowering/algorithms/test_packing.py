@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from itertools import count as counting
 from itertools import permutations
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock import plugins
 from penstock.lowering.algorithms.packing import (
     Budget,
     Lifetime,
@@ -508,22 +510,18 @@ def test_too_many_conflicts_leave_the_rules(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture(autouse=True)
-def own_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The names that a test registers are forgotten."""
-    monkeypatch.setattr(registry, "registered", {})
-    registry.installed_packers.cache_clear()
+def own_names() -> Iterator[None]:
+    """The names that a test registers, and packages that it installs, are forgotten."""
     yield
-    registry.installed_packers.cache_clear()
+    plugins.forget(__name__)
+    plugins.look_again()
 
 
 def install(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """Let an entry point be there."""
-
-    def entry_points(group: str) -> list[EntryPoint]:
-        return [EntryPoint(name, value, group)] * (group == "penstock.packing")
-
-    monkeypatch.setattr(registry, "entry_points", entry_points)
-    registry.installed_packers.cache_clear()
+    entries = EntryPoints([EntryPoint(name, value, "penstock.packing")])
+    monkeypatch.setattr(plugins, "entry_points", lambda: entries)
+    plugins.look_again()
 
 
 def test_registered_functions_are_algorithms():
@@ -542,17 +540,14 @@ def test_registered_functions_are_algorithms():
 
 
 def test_names_are_taken_once():
-    with pytest.raises(
-        PackingError, match="there already is a packing algorithm 'best'"
-    ):
+    with pytest.raises(PackingError, match="there already is a memory planner 'best'"):
         register_packing("best", registry.best)
 
 
-def test_unknown_names_are_answered_with_all_names():
-    with pytest.raises(
-        PackingError, match="no packing algorithm 'x', there are: best,"
-    ):
-        pack(Problem([]), "x")
+def test_unknown_names_are_answered_with_the_nearest():
+    expected = "no memory planner 'bst', did you mean 'best'?"
+    with pytest.raises(PackingError, match=re.escape(expected)):
+        pack(Problem([]), "bst")
 
 
 def test_installed_packages_bring_algorithms(monkeypatch: pytest.MonkeyPatch):
@@ -566,11 +561,11 @@ def test_installed_packages_bring_algorithms(monkeypatch: pytest.MonkeyPatch):
     [
         (
             "penstock.lowering.algorithms.packing.registry:nothing",
-            "packing algorithm 'theirs' cannot be loaded: AttributeError: ",
+            "memory planner 'theirs' of .* cannot be loaded: AttributeError: ",
         ),
         (
             "penstock.lowering.algorithms.packing.registry:DEFAULT_STEPS",
-            "packing algorithm 'theirs' is no function but of int",
+            "memory planner 'theirs' of .* is no function but of int",
         ),
     ],
 )
@@ -589,10 +584,11 @@ def test_broken_packages_are_named(
         ([0, 64, 100], "puts buffer 2 at 100, no multiple of 64 from 0 on"),
         ([0, 64, -64], "puts buffer 2 at -64, no multiple of 64 from 0 on"),
         ([0, 64, 2**62], f"puts buffer 2 at {2**62}, past the largest chunk"),
-        (None, "fails: TypeError: 'NoneType' object is not iterable"),
+        (None, "returns no list of integers: 'NoneType' object is not iterable"),
         (
             ["x", 0, 64],
-            "fails: TypeError: 'str' object cannot be interpreted as an integer",
+            "returns no list of integers: 'str' object cannot be interpreted as an "
+            "integer",
         ),
         ([64, 0, 128], "puts buffers 0 and 1 on common bytes"),
         ([0, 128, 64], "puts buffers 0 and 2 on common bytes"),
@@ -602,7 +598,7 @@ def test_bad_layouts_are_refused(offsets: object, message: str):
     register_packing("bad", lambda problem, budget: cast("list[int]", offsets))
     lives = [Lifetime(0, 0, 80), Lifetime(0, 0, 80), Lifetime(1, 1, 10)]
     problem = Problem(lives, 64, [(0, 2)])
-    with pytest.raises(PackingError, match=f"^packing algorithm 'bad' {message}$"):
+    with pytest.raises(PackingError, match=f"^memory planner 'bad' {message} "):
         pack(problem, "bad")
 
 

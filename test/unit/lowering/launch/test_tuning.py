@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import numpy as np
 import pytest
 from xdsl.ir import Block, Region
 
+from penstock import plugins
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.analysis.constant_arguments import called_kernels
@@ -22,7 +23,6 @@ from penstock.lowering.kernel_times.database import Entry, KernelDatabase
 from penstock.lowering.launch.autotune import registry
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
-    AlternativeError,
     Request,
 )
 from penstock.lowering.launch.autotune.choice import WORTH
@@ -34,6 +34,7 @@ from penstock.lowering.pipelines import (
     plan_passes,
     timing,
 )
+from penstock.plugins import PluginError, register
 from penstock.runtime.jit.cpu import CompiledKernel
 from penstock.runtime.observe.kernel_timer import Contender
 from penstock.runtime.observe.timing_rounds import (
@@ -44,6 +45,7 @@ from penstock.runtime.observe.timing_rounds import (
 )
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.plugins import unload
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import KERNELS, Model, Session
 from penstock.tools.session.tuning import (
@@ -85,11 +87,9 @@ job.job @product placement <cpu, [0:0]> {
 @pytest.fixture
 def adders() -> Iterator[None]:
     """Alternatives for sums, for one test."""
-    before = dict(registry.registered)
     _ = installed_compiler([str(ADDERS)])
     yield
-    registry.registered.clear()
-    registry.registered.update(before)
+    unload()
 
 
 def model_of(text: str) -> Model:
@@ -370,29 +370,26 @@ class Rival(Alternative):
 
 
 def test_what_is_registered_is_an_alternative_with_a_name_of_its_own() -> None:
-    with pytest.raises(AlternativeError, match="without a name"):
+    with pytest.raises(PluginError, match="a kernel needs a name"):
         registry.register_alternative(Nameless())
-    with pytest.raises(AlternativeError, match="already is an alternative 'rules'"):
+    with pytest.raises(PluginError, match="there already is a kernel 'rules'"):
         registry.register_alternative(Rival())
-    with pytest.raises(AlternativeError, match="no alternative for kernels but of int"):
-        registry.checked(5, "what was registered")
+    with pytest.raises(PluginError, match="kernel 'five' is no Alternative but of int"):
+        register("kernel", "five")(5)
 
 
 def installed_as(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """Let an installed package offer what has this path, as `theirs`."""
-
-    def entries(*, group: str) -> list[EntryPoint]:
-        return [EntryPoint("theirs", value, group)] * (group == "penstock.kernels")
-
-    monkeypatch.setattr(registry, "entry_points", entries)
-    registry.installed.cache_clear()
+    entries = EntryPoints([EntryPoint("theirs", value, "penstock.kernels")])
+    monkeypatch.setattr(plugins, "entry_points", lambda: entries)
+    plugins.look_again()
 
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """Look for installed alternatives anew after a test."""
     yield
-    registry.installed.cache_clear()
+    plugins.look_again()
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -401,25 +398,22 @@ def test_an_installed_package_offers_alternatives(
 ) -> None:
     place = "penstock.lowering.launch.autotune.registry"
     installed_as(monkeypatch, f"{place}:BUILT_IN")
-    expected = "BUILT_IN of the plug-in 'theirs' is no alternative for kernels"
-    with pytest.raises(AlternativeError, match=expected):
-        registry.installed()
-    installed_as(monkeypatch, f"{place}:nothing")
-    expected = "the alternative 'theirs' .* cannot be loaded: AttributeError: "
-    with pytest.raises(AlternativeError, match=expected):
-        registry.installed()
-    monkeypatch.setattr(registry, "THEIRS", Rival(), raising=False)
-    installed_as(monkeypatch, f"{place}:THEIRS")
-    assert [found.name for found in registry.installed()] == ["rules"]
-
-
-def test_names_of_installed_alternatives_must_differ(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(registry, "installed", lambda: (Rival(),))
-    expected = "'rules' is offered by both penstock and "
-    with pytest.raises(AlternativeError, match=expected):
+    expected = f"kernel 'theirs' of {place}:BUILT_IN is no Alternative but of tuple"
+    with pytest.raises(PluginError, match=expected):
         registry.alternatives()
+    installed_as(monkeypatch, f"{place}:nothing")
+    expected = "kernel 'theirs' of .* cannot be loaded: AttributeError: "
+    with pytest.raises(PluginError, match=expected):
+        registry.alternatives()
+    monkeypatch.setattr(registry, "THEIRS", Nameless(), raising=False)
+    installed_as(monkeypatch, f"{place}:THEIRS")
+    with pytest.raises(PluginError, match="kernel 'theirs' has no name of its own"):
+        registry.alternatives()
+    monkeypatch.setattr(registry, "THEIRS", Rival(), raising=False)
+    with pytest.raises(PluginError, match="'rules' is offered by both penstock and "):
+        registry.alternatives()
+    monkeypatch.setattr(Rival, "name", "rival")
+    assert "rival" in [found.name for found in registry.alternatives()]
 
 
 def test_an_alternative_has_to_say_its_variants() -> None:

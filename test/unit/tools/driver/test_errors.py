@@ -23,7 +23,6 @@ from penstock.dialects.utils.diagnostics import (
     Place,
     told,
     user_place,
-    with_place_of_cause,
 )
 from penstock.lowering.algorithms.packing import (
     Lifetime,
@@ -33,11 +32,11 @@ from penstock.lowering.algorithms.packing import (
 )
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
-    AlternativeError,
     Request,
     Variant,
 )
 from penstock.lowering.launch.autotune.choice import candidates_for
+from penstock.plugins import PluginError, forget, register
 from penstock.runtime.errors import PenstockError, how_to_install
 from penstock.tools.driver.errors import Diagnosis, InternalError, Rejected, UsageError
 from penstock.tools.session.session import Session
@@ -182,15 +181,14 @@ def load(path: Path) -> Any:
 
 def test_a_packer_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
     path = plugin(tmp_path, "return [1][5]")
-    registry.registered["acme"] = load(path)
+    register("memory-planner", "acme")(load(path))
     try:
         with pytest.raises(PackingError) as caught:
             registry.pack(Problem([Lifetime(0, 1, 4)] * 2), "acme")
     finally:
-        del registry.registered["acme"]
-    assert with_place_of_cause(caught.value) == (
-        "packing algorithm 'acme' fails: IndexError: list index out of range "
-        f"({path}:2)"
+        forget(__name__)
+    assert str(caught.value) == (
+        f"memory planner 'acme' fails: IndexError: list index out of range ({path}:2)"
     )
 
 
@@ -214,7 +212,7 @@ def test_an_alternative_that_raises_is_named_with_its_line(
             yield from (Variant(lambda kernel: None, n, fail) for n in ("a", "b"))
 
     kernel = KernelOp("k", "cpu", Region(Block()))
-    with pytest.raises(AlternativeError) as caught:
+    with pytest.raises(PluginError) as caught:
         candidates_for(Request(kernel), [Acme()])
     text = str(caught.value)
     assert text.startswith("the alternative 'acme' of ")

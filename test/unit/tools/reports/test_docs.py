@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.op.fused import HasParentNamed
+from penstock.plugins import KINDS
 from penstock.tools.reports import docs
 
 ROOT = Path(__file__).parents[4]
@@ -314,7 +315,10 @@ def test_a_document_that_is_wrong_is_found(
 
 def documents() -> list[str]:
     """The documents that people write, by their paths."""
-    folders = "*.md", "docs/*.md", "docs/architecture/*.md", "examples/*.md"
+    folders = (
+        *("*.md", "docs/*.md", "docs/architecture/*.md", "docs/plugins/*.md"),
+        "examples/*.md",
+    )
     written = {path for pattern in folders for path in ROOT.glob(pattern)}
     made = {ROOT / "docs" / name for name in GENERATED_PAGES}
     return sorted(str(path.relative_to(ROOT)) for path in written - made)
@@ -592,6 +596,25 @@ def test_each_line_about_security_names_tests_that_are_there() -> None:
         assert f"def {name}(" in file, name
         found += 1
     assert found > 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_plug_in_has_a_page_that_shows_its_example(kind: str) -> None:
+    row = KINDS[kind]
+    example = f"examples/plugins/{kind.replace('-', '_')}.py"
+    page = text_of(row.page)
+    assert f"```python\n{text_of(example)}```\n" in page
+    assert f"--load {example}" in page.replace("\\\n    ", "")
+    assert f'[project.entry-points."{row.group}"]' in page
+    # The page of all kinds says nothing of the group that a kind is named like.
+    usual = f"penstock.{kind.replace('-', '_')}"
+    assert row.group == usual or f"`{row.group}`" in text_of("docs/plugin-api.md")
+
+
+def test_each_page_and_example_of_plug_ins_is_of_a_kind() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "plugins").iterdir()}
+    examples = (ROOT / "examples" / "plugins").glob("*.py")
+    assert pages == KINDS.keys() == {path.stem.replace("_", "-") for path in examples}
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.runtime.jit import package_digest
 from penstock.runtime.jit.cache_files import keep
 from penstock.tools.cli import run
+from penstock.tools.driver import plugin_digest
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.frontend.onnx import session as onnx_session
 from penstock.tools.frontend.onnx.model import import_file
@@ -378,26 +379,28 @@ def test_plans_are_kept_by_the_content_of_plugins(
     site = path.with_name("site")
     site.mkdir()
     monkeypatch.setattr(sys, "path", [str(site), *sys.path])
-    for group in known.GROUPS:
+    for group in ("penstock.kernels", "penstock.packing", "xdsl.universe"):
         entry = EntryPoint("theirs", "acme_known.passes:UNIVERSE", group)
 
         def entries(entry: EntryPoint = entry) -> EntryPoints:
             return EntryPoints([entry])
 
-        monkeypatch.setattr(known, "entry_points", entries)
+        monkeypatch.setattr(plugin_digest, "installed_entries", entries)
         for text in ("x = 1\n", "x = 1\n", "x = 2\n"):
             (site / "acme_known.py").write_text(text)
-            for function in (*package_digest_caches(), known.compiler_text):
-                function.cache_clear()
+            forget_digests()
             check(path, weights)
         assert len(compiled) == 2
         compiled.clear()
-    known.compiler_text.cache_clear()
+    forget_digests()
 
 
-def package_digest_caches() -> list[Any]:
+def forget_digests() -> None:
     names = "_digest", "_imports_of", "_places", "code_of"
-    return [getattr(package_digest, name) for name in names]
+    caches: list[Any] = [getattr(package_digest, name) for name in names]
+    texts = known.compiler_text, plugin_digest.installed_plugins_text
+    for function in (*caches, *texts):
+        function.cache_clear()
 
 
 def test_plans_by_measured_times_are_not_kept(
