@@ -129,7 +129,7 @@ class PenstockOptMain(xDSLOptMain):
         """The warnings about the section that is processed."""
         self._unused: UnusedPasses | None = None
         """The passes of `-p` for the section that is processed."""
-        self._memory_map = _memory_map(self.args.memory_map)
+        self._memory_map = _memory_map(self.args.memory_map, self.args.planners)
         self._check_target()
 
     def _read_arguments(self, description: str, args: Sequence[str] | None) -> None:
@@ -517,6 +517,12 @@ def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw the memory of the last plans whose registers have places",
     )
     parser.add_argument(
+        "--planners",
+        metavar="NAMES",
+        help="packing algorithms that the memory map compares: names with commas "
+        "between, all, or none (default: those that load no compiled code)",
+    )
+    parser.add_argument(
         "--verify-each",
         type=_read_bool,
         default=True,
@@ -558,12 +564,15 @@ def _read_bool(text: str) -> bool:
     return text == "true"
 
 
-def _memory_map(path: str | None) -> "MemoryMap | None":
+def _memory_map(path: str | None, planners: str | None) -> "MemoryMap | None":
     if path is None:
+        if planners is not None:
+            raise UsageError("--planners is for a --memory-map, which is not given")
         return None
+    from penstock.tools.reports.memory.planners import DEFAULT, planners_of
     from penstock.tools.reports.memory_map.map import MemoryMap
 
-    return MemoryMap(path)
+    return MemoryMap(path, DEFAULT if planners is None else planners_of(planners))
 
 
 def _refuse_without_pipeline(edits: Sequence[Edit], level: str | None) -> None:

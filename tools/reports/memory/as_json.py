@@ -47,7 +47,11 @@ def zone_json(zone: Zone) -> Json:
         for chunk in zone.chunks
     ]
     fill: Json = None if zone.fill is None else dict(zone.fill._asdict())
-    head: dict[str, Json] = {"memory_case": zone.memory_case, "fill": fill}
+    head: dict[str, Json] = {
+        "memory_case": zone.memory_case,
+        "rank": zone.rank,
+        "fill": fill,
+    }
     return {**head, **asdict(zone.usage), "chunks": chunks}
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from penstock.lowering.algorithms.packing import Problem
 from penstock.lowering.convert.chunk_report import Fill
 
 OWNERS = 10
@@ -86,14 +88,25 @@ class Usage:
     """The largest registers at that step."""
 
 
+class Packing(NamedTuple):
+    """The registers of a block by name, as buffers of a packing problem."""
+
+    names: Sequence[str]
+    problem: Problem
+
+
 @dataclass(frozen=True)
 class Block:
-    """A block: bytes of a chunk from `offset` on, and the registers there."""
+    """
+    A block: bytes of a chunk from `offset` on, and the registers there. `packing` is
+    None if the block has no other layout, as all lasts or is laid side by side.
+    """
 
     name: str
     offset: int
     usage: Usage
     registers: Sequence[Register]
+    packing: Packing | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,8 @@ class Zone:
     usage: Usage
     chunks: Sequence[Chunk]
     fill: Fill | None = None
+    rank: int = 0
+    """The process that has it."""
 
 
 @dataclass(frozen=True)

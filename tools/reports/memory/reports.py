@@ -12,6 +12,7 @@ from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, alias_plac
 from penstock.lowering.convert.chunk_report import fill_of, together
 from penstock.tools.reports.memory.counting import Counting, Tree, chunk_of
 from penstock.tools.reports.memory.model import Block, Chunk, Report, Step, Zone
+from penstock.tools.reports.memory.planners import packing_of
 from penstock.tools.reports.memory.registers import registers_of
 from penstock.tools.reports.memory.steps import (
     case_text,
@@ -87,6 +88,7 @@ def zone_of(
             for name, chunk in zip(names, chunks, strict=True)
         ],
         together(fill_of(chunk, counting.liveness) for chunk in chunks),
+        case.rank.data,
     )
 
 
@@ -107,7 +109,8 @@ def blocks_of(counting: Counting, chunk: ChunkOp) -> Iterator[Block]:
         alignment = chunk.memory_case.alignment
         usage = usage_of(counting, trees, block.size.value.data, alignment)
         registers = list(registers_of(counting, trees, usage.peak_step))
-        yield Block(name, block.offset.value.data, usage, registers)
+        packing = packing_of(counting, trees, alignment)
+        yield Block(name, block.offset.value.data, usage, registers, packing)
 
 
 def unique_names(values: Sequence[SSAValue], fallback: str) -> list[str]:

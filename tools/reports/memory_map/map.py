@@ -2,9 +2,10 @@
 A page that draws the memory of plans over time: `penstock-opt --memory-map OUT.html`.
 
 Each block is a picture: steps go from left to right, bytes from the bottom to the top,
-and a register is a rectangle, with its aliases hatched on top of it. The page loads
-nothing; it is readable without its script, which adds what is shown under the pointer,
-the search and the zoom.
+and a register is a rectangle, with its aliases hatched on top of it. Lines are the live
+bytes, their bound, and the bytes that other packing algorithms need. The page loads
+nothing; it is readable without its script, which adds zoom, search, and the layouts of
+the other algorithms.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from penstock.tools.reports.memory import (
     NO_PLACES,
     Block,
     Chunk,
+    Json,
     Register,
     Report,
     Usage,
     Zone,
     bound_text,
     jobs_text,
-    json_of,
     reports_of,
     zone_head,
 )
+from penstock.tools.reports.memory.as_json import plan_json
+from penstock.tools.reports.memory.planners import PlannerLayout, layouts_of
 from penstock.tools.reports.page.assemble import Page, beside
 from penstock.tools.session.report import counted, size_text
 
@@ -46,8 +49,8 @@ COLOURS = 8
 
 X_TICKS, Y_TICKS = 12, 6
 
-(PICTURE,) = beside(__file__, "picture.css")
-"""The style of pictures of memory."""
+PICTURE_STYLE, PICTURE_SCRIPT = beside(__file__, "picture.css", "picture.js")
+"""The style and the script of pictures of memory, for all pages that have some."""
 
 Lines: TypeAlias = Iterator[str]
 
@@ -57,8 +60,9 @@ class MemoryMap:
     The last plans with places that were seen as modules go through passes, to be drawn.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, planners: Sequence[str]) -> None:
         self._path = path
+        self._planners = planners
         self._finished: list[Report] = []
         self._last: list[Report] = []
 
@@ -75,40 +79,109 @@ class MemoryMap:
         """
         Write the page.
 
-        Raises `UsageError` if nothing was seen, or if it cannot be written.
+        Raises `UsageError` if nothing was seen, if it cannot be written, or if a
+        packing algorithm fails.
         """
         if not self._finished:
             raise UsageError(f"--memory-map: {NO_PLACES}")
-        write_whole(self._path, page_of(self._finished))
+        write_whole(self._path, page_of(self._finished, self._planners))
 
 
-def page_of(reports: Sequence[Report]) -> str:
-    """The whole page for some plans."""
+def page_of(reports: Sequence[Report], planners: Sequence[str] = ()) -> str:
+    """The whole page for some plans, and for the layouts of packing algorithms."""
     title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
     colours = colours_of(reports)
-    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, colours)]
+    drawn = Drawn(colours, layouts_by_key(reports, planners))
+    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, drawn)]
+    ranks = sorted({zone.rank for report in reports for zone in report.zones})
     return Page(
         title=title,
         heading=escape(title),
-        header=[*CONTROLS, *legend_lines(colours)],
+        header=[
+            *control_lines(ranks),
+            *legend_lines(colours, has_planners=bool(drawn.layouts)),
+        ],
         views=[HATCH, *plans],
-        data=json_of(reports),
-        styles=[PICTURE, *beside(__file__, "memory_map.css")],
-        scripts=beside(__file__, "memory_map.js"),
+        data=map_data(reports, drawn.layouts),
+        styles=[PICTURE_STYLE, *beside(__file__, "memory_map.css")],
+        scripts=[PICTURE_SCRIPT, *beside(__file__, "memory_map.js")],
     ).text()
 
 
-CONTROLS = (
-    '<div class="controls">',
-    '<input id="search" type="search" placeholder="Search registers and tasks"'
-    ' aria-label="Search registers and tasks" autocomplete="off">',
-    '<output id="found" for="search"></output>',
-    '<label>Width <input id="wide" type="range" min="0" max="6" step="0.25"'
-    ' value="0"></label>',
-    '<label>Height <input id="high" type="range" min="0" max="3" step="0.25"'
-    ' value="0"></label>',
-    "</div>",
-)
+class Drawn(NamedTuple):
+    """The classes of ops, and the layouts of algorithms by the keys of blocks."""
+
+    colours: Mapping[str, str]
+    layouts: Mapping[str, Sequence[PlannerLayout]]
+
+
+def layouts_by_key(
+    reports: Sequence[Report], planners: Sequence[str]
+) -> dict[str, list[PlannerLayout]]:
+    """
+    The layouts of all blocks that have several.
+
+    Raises `UsageError` if a packing algorithm fails.
+    """
+    return {
+        key: layouts_of(block.packing, planners)
+        for key, block in blocks_of(reports)
+        if block.packing is not None and planners
+    }
+
+
+def blocks_of(reports: Sequence[Report]) -> Iterator[tuple[str, Block]]:
+    """All blocks, each with the key that the script knows it by."""
+    for r, report in enumerate(reports):
+        for z, zone in enumerate(report.zones):
+            for c, chunk in enumerate(zone.chunks):
+                for b, block in enumerate(chunk.blocks):
+                    yield f"{r}.{z}.{c}.{b}", block
+
+
+def map_data(
+    reports: Sequence[Report], layouts: Mapping[str, Sequence[PlannerLayout]]
+) -> Json:
+    """The data of the script."""
+    blocks = dict(blocks_of(reports))
+    planners: dict[str, Json] = {
+        key: [layout_json(layout, blocks[key]) for layout in found]
+        for key, found in layouts.items()
+    }
+    return {"plans": [plan_json(report) for report in reports], "planners": planners}
+
+
+def layout_json(layout: PlannerLayout, block: Block) -> Json:
+    """A layout: the offset of each register of a block."""
+    offsets: list[Json] = [
+        layout.offsets.get(r.alias_of or r.name, r.offset - r.alias_offset)
+        + r.alias_offset
+        for r in block.registers
+    ]
+    return {"name": layout.planner, "size": layout.size, "offsets": offsets}
+
+
+def control_lines(ranks: Sequence[int]) -> Lines:
+    """The search, and the choice of a rank if there are several."""
+    yield '<div class="controls">'
+    if len(ranks) > 1:
+        yield from rank_lines(ranks)
+    yield (
+        '<input id="search" type="search" placeholder="Search registers and tasks"'
+        ' aria-label="Search registers and tasks" autocomplete="off">'
+    )
+    yield '<output id="found" for="search"></output>'
+    yield "</div>"
+
+
+def rank_lines(ranks: Sequence[int]) -> Lines:
+    """The buttons that show a rank, or all of them."""
+    yield '<nav id="ranks" aria-label="Ranks">'
+    yield '<button data-rank="" aria-pressed="true">All ranks</button>'
+    for rank in ranks:
+        yield f'<button data-rank="{rank}" aria-pressed="false">{rank}</button>'
+    yield "</nav>"
+
 
 HATCH = """\
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
@@ -155,7 +228,7 @@ def registers_of(reports: Sequence[Report]) -> Iterator[Register]:
                     yield from block.registers
 
 
-def legend_lines(colours: Mapping[str, str]) -> Lines:
+def legend_lines(colours: Mapping[str, str], *, has_planners: bool) -> Lines:
     """The legend of the colours."""
     yield '<ul class="legend">'
     for op, colour in colours.items():
@@ -166,6 +239,8 @@ def legend_lines(colours: Mapping[str, str]) -> Lines:
     yield '<li><i class="alias-key"></i>alias</li>'
     yield '<li><i class="live-key"></i>live bytes</li>'
     yield '<li><i class="bound-key"></i>bound</li>'
+    if has_planners:
+        yield '<li><i class="planner-key"></i>other planners</li>'
     yield "</ul>"
 
 
@@ -174,7 +249,7 @@ def legend_lines(colours: Mapping[str, str]) -> Lines:
 ################################################################################
 
 
-def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
+def plan_lines(index: int, report: Report, drawn: Drawn) -> Lines:
     """The section of a plan."""
     steps, streams = len(report.steps), len(report.streams)
     yield '<section class="plan">'
@@ -182,16 +257,51 @@ def plan_lines(index: int, report: Report, colours: Mapping[str, str]) -> Lines:
         f"<h2>@{escape(report.plan)} <small>{counted(steps, 'step')} on "
         f"{counted(streams, 'stream')}{escape(jobs_text(report))}</small></h2>"
     )
+    yield from zone_table(report)
     for z, zone in enumerate(report.zones):
+        yield f'<section data-rank="{zone.rank}">'
         yield f"<h3>Memory {escape(zone.memory_case)}</h3>"
         yield f"<p>{escape(zone_summary(report, zone))}</p>"
         for c, chunk in enumerate(zone.chunks):
             for b, block in enumerate(chunk.blocks):
                 key = f"{index}.{z}.{c}.{b}"
-                yield from block_lines(key, report, chunk, block, colours)
+                yield from block_lines(key, report, chunk, block, drawn)
+        yield "</section>"
     if report.unplaced:
         yield f"<p>Without a place: {escape(', '.join(report.unplaced))}</p>"
     yield "</section>"
+
+
+def zone_table(report: Report) -> Lines:
+    """The kinds of memory of a plan, if there are several."""
+    if len(report.zones) < 2:
+        return
+    yield '<table class="sortable"><thead><tr><th class="number">rank</th>'
+    yield "<th>memory</th>"
+    for head in "bytes", "bound", "times the bound", "fullest at step":
+        yield f'<th class="number">{head}</th>'
+    yield "</tr></thead><tbody>"
+    for zone in report.zones:
+        usage = zone.usage
+        ratio = "-" if usage.ratio is None else f"{usage.ratio:.3f}"
+        yield (
+            f'<tr data-rank="{zone.rank}">{number_cell(zone.rank)}'
+            f"<td>{escape(zone.memory_case)}</td>{bytes_cell(usage.size)}"
+            f"{bytes_cell(usage.bound)}{number_cell(usage.ratio or 0, ratio)}"
+            f"{number_cell(usage.peak_step or 0)}</tr>"
+        )
+    yield "</tbody></table>"
+
+
+def number_cell(value: float, text: str | None = None) -> str:
+    """A cell that sorts as a number."""
+    shown = str(value) if text is None else text
+    return f'<td class="number" data-value="{number(value)}">{shown}</td>'
+
+
+def bytes_cell(size: int) -> str:
+    """A cell with a size."""
+    return number_cell(size, size_text(size))
 
 
 def zone_summary(report: Report, zone: Zone) -> str:
@@ -203,10 +313,11 @@ def zone_summary(report: Report, zone: Zone) -> str:
 
 
 def block_lines(
-    key: str, report: Report, chunk: Chunk, block: Block, colours: Mapping[str, str]
+    key: str, report: Report, chunk: Chunk, block: Block, drawn: Drawn
 ) -> Lines:
     """The picture of a block; `key` is that of its data for the script."""
-    picture = Picture.of(report, block)
+    layouts = drawn.layouts.get(key, [])
+    picture = Picture.of(report, block, [layout.size for layout in layouts])
     usage = block.usage
     label = f"{chunk.name}/{block.name}"
     yield f'<figure class="block" data-key="{key}">'
@@ -215,20 +326,56 @@ def block_lines(
         f"{block.offset}, {bound_text(usage)}, "
         f"{counted(len(block.registers), 'register')}</figcaption>"
     )
+    yield from frame_lines(report, block, picture, drawn.colours, label)
+    yield from planner_lines(block, layouts)
+    yield from owner_lines(report, block)
+    yield '<details class="registers"><summary>All registers</summary></details>'
+    yield "</figure>"
+
+
+def frame_lines(
+    report: Report,
+    block: Block,
+    picture: Picture,
+    colours: Mapping[str, str],
+    label: str,
+    *,
+    has_bound: bool = True,
+) -> Lines:
+    """A picture with its axes."""
     yield f'<div class="frame" style="--high:{number(picture.height)}px">'
-    yield from y_axis(usage.size)
-    yield '<div class="scroll"><div class="plot">'
+    yield from y_axis(picture.top)
+    yield '<div class="plot">'
     yield (
-        f'<svg viewBox="0 0 {number(WIDTH)} {number(picture.height)}" role="img" '
-        f'preserveAspectRatio="none" aria-label="{escape(label)}">'
+        f'<svg viewBox="0 {number(picture.y(picture.top))} {number(WIDTH)} '
+        f'{number(picture.height - picture.y(picture.top))}" role="img" '
+        f'preserveAspectRatio="none" tabindex="0" aria-label="{escape(label)}">'
     )
     yield from rectangles(block, picture, colours)
-    yield from curves(usage, picture)
+    yield from curves(block.usage, picture, has_bound=has_bound)
     yield "</svg>"
     yield from x_axis(len(report.steps))
-    yield "</div></div></div>"
-    yield from owner_lines(report, block)
-    yield "</figure>"
+    yield "</div></div>"
+
+
+def planner_lines(block: Block, layouts: Sequence[PlannerLayout]) -> Lines:
+    """The sizes of a block by packing algorithms."""
+    if not layouts:
+        return
+    usage = block.usage
+    yield "<details><summary>What each planner gives</summary>"
+    yield '<table class="sortable planners"><thead><tr><th>planner</th>'
+    yield '<th class="number">bytes</th><th class="number">times the bound</th>'
+    yield "</tr></thead><tbody>"
+    rows = [("this plan", "", usage.size)]
+    rows += [(layout.planner, str(i), layout.size) for i, layout in enumerate(layouts)]
+    for name, index, size in rows:
+        ratio = size / usage.bound if usage.bound else 0
+        yield (
+            f'<tr data-planner="{index}"><td>{escape(name)}</td>{bytes_cell(size)}'
+            f"{number_cell(ratio, f'{ratio:.3f}')}</tr>"
+        )
+    yield "</tbody></table></details>"
 
 
 class Picture(NamedTuple):
@@ -237,13 +384,16 @@ class Picture(NamedTuple):
     steps: int
     size: int
     height: float
+    top: int
+    """The byte at the upper border."""
 
     @classmethod
-    def of(cls, report: Report, block: Block) -> Picture:
-        """The scale of the picture of a block."""
+    def of(cls, report: Report, block: Block, others: Sequence[int] = ()) -> Picture:
+        """The scale of the picture of a block, in which other sizes have room, too."""
         changes = any(not register.always for register in block.registers)
         height = TALL if changes else LOW
-        return cls(max(1, len(report.steps)), max(1, block.usage.size), height)
+        size = max(1, block.usage.size)
+        return cls(max(1, len(report.steps)), size, height, max(size, *others, 1))
 
     def x(self, step: int) -> float:
         """The left end of a step."""
@@ -273,8 +423,8 @@ def rectangles(block: Block, picture: Picture, colours: Mapping[str, str]) -> Li
         )
 
 
-def curves(usage: Usage, picture: Picture) -> Lines:
-    """The live bytes at each step, and the most of them."""
+def curves(usage: Usage, picture: Picture, *, has_bound: bool) -> Lines:
+    """The live bytes at each step, and the bound."""
     bound = number(picture.y(usage.bound))
     path = [f"M0,{number(picture.y(usage.live[0]))}"]
     for step, (before, live) in enumerate(
@@ -285,7 +435,8 @@ def curves(usage: Usage, picture: Picture) -> Lines:
     path.append(f"H{number(WIDTH)}")
     yield f'<path class="halo" d="{"".join(path)}"/>'
     yield f'<path class="live" d="{"".join(path)}"/>'
-    yield f'<path class="bound" d="M0,{bound}H{number(WIDTH)}"/>'
+    if has_bound:
+        yield f'<path class="bound" d="M0,{bound}H{number(WIDTH)}"/>'
 
 
 def y_axis(size: int) -> Lines:
@@ -334,8 +485,6 @@ def owner_lines(report: Report, block: Block) -> Lines:
         text = "-" if share is None else f"{share:.1%}"
         yield (
             f'<tr data-i="{index[name]}"><td>{escape(name)}</td>'
-            f'<td class="number" data-value="{register.bytes}">'
-            f"{size_text(register.bytes)}</td>"
-            f'<td class="number" data-value="{share or 0:.4f}">{text}</td></tr>'
+            f"{bytes_cell(register.bytes)}{number_cell(share or 0, text)}</tr>"
         )
     yield "</tbody></table></details>"

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
-from itertools import islice
 
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.reports.memory import Block, Report, Usage
@@ -15,15 +14,11 @@ from penstock.tools.reports.memory.as_json import plan_json
 from penstock.tools.reports.memory_map.map import (
     HATCH,
     OTHER,
-    PICTURE,
+    PICTURE_SCRIPT,
+    PICTURE_STYLE,
     VARIABLE,
-    WIDTH,
     Picture,
-    curves,
-    number,
-    rectangles,
-    x_axis,
-    y_axis,
+    frame_lines,
 )
 from penstock.tools.reports.page.assemble import Page, beside
 from penstock.tools.reports.view.data import Graph, trace_json
@@ -93,8 +88,8 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
             *canvas_view("line", "The time line"),
         ],
         data=data,
-        styles=[PICTURE, *beside(__file__, "view.css")],
-        scripts=beside(__file__, *SCRIPTS),
+        styles=[PICTURE_STYLE, *beside(__file__, "view.css")],
+        scripts=[PICTURE_SCRIPT, *beside(__file__, *SCRIPTS)],
     ).text()
 
 
@@ -160,21 +155,12 @@ def figure_lines(
     classes = {kind: f"c{rank}" for rank, kind in enumerate(palette)}
     kinds = {register.op for register in block.registers if register.op is not None}
     colours = {OTHER: VARIABLE, **{kind: classes.get(kind, OTHER) for kind in kinds}}
-    height = number(picture.height)
+    # Without the bound, which one order of steps is not enough to know.
+    label = "Memory over steps"
     return [
         f'<figure class="block" data-key="{key}">',
         f"<figcaption>{size_text(usage.size)}, {peak_text(report, usage)}</figcaption>",
-        f'<div class="frame" style="--high:{height}px">',
-        *y_axis(usage.size),
-        '<div class="scroll"><div class="plot">',
-        f'<svg viewBox="0 0 {number(WIDTH)} {height}" role="img" '
-        'preserveAspectRatio="none" aria-label="Memory over steps">',
-        *rectangles(block, picture, colours),
-        # Without the bound, which one order of steps is not enough to know.
-        *islice(curves(usage, picture), 2),
-        "</svg>",
-        *x_axis(len(report.steps)),
-        "</div></div></div>",
+        *frame_lines(report, block, picture, colours, label, has_bound=False),
         "</figure>",
     ]
 

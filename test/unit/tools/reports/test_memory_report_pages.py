@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from browser import Browser
 
 from penstock.tools.cli.opt import run_tool
 
@@ -302,26 +301,3 @@ def test_the_page_of_a_pipeline_is_that_of_its_plan(tmp_path: Path) -> None:
     job = str(ROOT / "examples" / "digits.mlir")
     run(job, "--pipeline", "cpu", "--memory-map", str(page), "-o", f"{page}.mlir")
     assert "<title>Memory of @digits</title>" in page.read_text()
-
-
-def test_registers_are_found_and_chosen_in_a_browser(
-    browser: Browser, page: Path, plan: Path
-) -> None:
-    blocks = list(blocks_of(report_of(plan)))
-    last, first = blocks[-1]["registers"][-1], blocks[0]["registers"][0]
-    with browser.open(page) as tab:
-        tab.type("#search", last["name"])
-        assert tab.text("#found") == "1 found"
-        tab.press("Enter")
-        assert tab.text("#found") == "1 of 1"
-        chosen = tab.text("#side")
-        for part in (last["name"], last["producer"], f"{last['bytes'] / 1024:.1f} KiB"):
-            assert part in chosen
-        tab.type("#search", "")
-        tab.click("figure.block rect")
-        assert first["name"] in tab.text("#side")
-        assert "variable" in tab.text("#side")
-        tab.press("Escape")
-        assert tab.text("#side") == "Click a register."
-        assert tab.run('document.querySelectorAll(".label").length') > 0
-        assert tab.is_quiet()
