@@ -372,7 +372,13 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
         ) from error
 
 
-            model = converted(model)
+def without_new_names(newer: ModelProto, model: ModelProto) -> ModelProto:
+    """A converted model without the names that nodes have got by the conversion."""
+    given = {node.name for node in model.graph.node}
+    for node in newer.graph.node:
+        if node.name not in given:
+            node.name = ""
+    return newer
 
 
 def converted(model: ModelProto) -> ModelProto:
