@@ -51,15 +51,37 @@ from penstock.runtime.program.tables import (
     Words,
 )
 
-_FAIL, _DELAY = 0, 1
+_FAIL, _DELAY, _HOLD = 0, 1, 2
 """See `penstock.runtime.core.fault_kernel`."""
+
+
+class Gate:
+    """A handshake with a kernel, which waits there until the gate is opened."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros(2, np.int64)
+
+    def open(self) -> None:
+        """Let all kernels go on that wait here, or will."""
+        self._words[0] = 1
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a kernel waits here, or has."""
+        return bool(self._words[1])
+
+    @property
+    def address(self) -> int:
+        """The address of two words: whether it is open, and whether it is reached."""
+        return self._words.ctypes.data
 
 
 @dataclass(frozen=True)
 class KernelFault:
     """
     In act number `act` of a task, from 0, its call number `call` first takes so many
-    `seconds` more, then returns `code` without doing anything, unless that is 0.
+    `seconds` more, and waits until the `gate` is open, if there is one; then it returns
+    `code` without doing anything, unless that is 0.
     """
 
     task: str
@@ -67,6 +89,7 @@ class KernelFault:
     code: int = 0
     seconds: float = 0.0
     call: int = 0
+    gate: Gate | None = None
 
 
 @dataclass(frozen=True)
@@ -274,6 +297,7 @@ class _Plan:
     """Tables with the kernel of faults in place of others, and its own tables."""
 
     def __init__(self, tables: Tables, faults: Iterable[Fault]):
+        faults = list(faults)
         self._sound = tables
         self._actors = {actor.name: i for i, actor in enumerate(tables.actors)}
         self._registers: dict[str, int] = {}
@@ -295,6 +319,8 @@ class _Plan:
         self._nowhere = np.array([-1], np.int64)
         self._words: dict[tuple[int, int], Words] = {}
         self._callbacks: list[Callback] = []
+        # They live as long as the tables with their addresses.
+        self._faults = faults
         actors = [self._faulty(i, actor) for i, actor in enumerate(tables.actors)]
         callbacks = (*tables.callbacks.values(), *self._callbacks)
         self.tables = _FaultyTables(tables.registers, actors, callbacks, self._messages)
@@ -324,6 +350,8 @@ class _Plan:
         rows = self._rows[actor, fault.call]
         if fault.seconds > 0:
             rows.append([fault.act, _DELAY, round(fault.seconds * 1e9)])
+        if fault.gate is not None:
+            rows.append([fault.act, _HOLD, fault.gate.address])
         if fault.code != 0:
             rows.append([fault.act, _FAIL, fault.code])
 

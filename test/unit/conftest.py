@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partialmethod
+from functools import partial, partialmethod
 from pathlib import Path
 from random import randrange
 from typing import Any, TypeAlias
@@ -190,6 +190,27 @@ def until() -> Until:
             time.sleep(0.002)
 
     return until
+
+
+@pytest.fixture(scope="session")
+def until_at_rest(until: Until) -> Callable[[], None]:
+    """Wait until the threads of the executor take no time of a CPU."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        pytest.skip("the system does not tell the times of threads")
+
+    def times() -> dict[str, int]:
+        return {
+            thread.name: time.clock_gettime_ns(time.pthread_getcpuclockid(thread.ident))
+            for thread in threading.enumerate()
+            if thread.name.startswith("penstock") and thread.ident is not None
+        }
+
+    def rests() -> bool:
+        before = times()
+        time.sleep(0.1)
+        return times() == before
+
+    return partial(until, rests)
 
 
 @pytest.fixture

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import pytest
 from numba import cfunc
+from watched_runs import Clock, Reports
 
 from penstock.runtime.core.atomics import load_word, store_word
 from penstock.runtime.core.io_kernels import KERNEL, Callback
@@ -28,12 +31,16 @@ from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Tables
 from penstock.runtime.testing.fault_injection import (
     Fault,
     FaultyCore,
+    Gate,
     KernelFault,
     MessageFault,
     inject,
 )
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
 
 @cfunc(KERNEL)
@@ -111,12 +118,33 @@ def test_delay_ends_when_the_run_does():
     faults = KernelFault("b", act=0, seconds=600), KernelFault("a", act=1, code=2)
     with line.core(*faults, threads=2) as core, pytest.raises(TaskError):
         core.run(3)
-    reports: list[str] = []
+    reports, clock = Reports(), Clock()
     with line.core(KernelFault("b", act=0, seconds=600)) as core:
-        core.watch(Watchdog(0.05, reports.append))
+        core.watch(Watchdog(0.01, reports, clock=clock))
+        clock.jump(0.01, lambda: core.acts_made() == 2)
         with pytest.raises(WatchdogError):
             core.run(3)
-    assert "'b' at act 0: is in its kernel, for " in reports[0]
+    assert "'b' at act 0: is in its kernel, for " in reports.texts[0]
+
+
+def test_kernel_waits_at_a_gate(start: Start, until: Until):
+    line, gate = Line(), Gate()
+    with line.core(KernelFault("b", act=1, gate=gate), threads=2) as core:
+        running = start(core.run, 5)
+        until(lambda: gate.is_reached)
+        # Its piece and another one fill both slots.
+        until(lambda: line.counts.tolist() == [3, 1, 1])
+        assert not running.done()
+        gate.open()
+        running.result(300)
+    assert line.counts.tolist() == [5, 5, 5]
+
+
+def test_gate_that_stays_closed_is_left_when_the_run_ends():
+    gate = Gate()
+    faults = KernelFault("b", act=0, gate=gate), KernelFault("a", act=1, code=2)
+    with Line().core(*faults, threads=2) as core, pytest.raises(TaskError):
+        core.run(3)
 
 
 def test_only_the_call_of_a_fault_fails():
@@ -355,16 +383,17 @@ def test_faults_in_a_session_are_gone_after_the_block():
 
 def test_session_with_a_delay_is_watched():
     x = {"x": np.eye(8, dtype=np.float32)}
-    reports: list[str] = []
+    reports, clock, gate = Reports(), Clock(), Gate()
     with session() as running:
-        running.watch(Watchdog(0.05, reports.append))
+        running.watch(Watchdog(0.01, reports, clock=clock))
+        clock.jump(0.01, lambda: gate.is_reached)
         with (
-            inject(running.executor, KernelFault("m", act=0, seconds=600)),
+            inject(running.executor, KernelFault("m", act=0, gate=gate)),
             pytest.raises(WatchdogError),
         ):
             running.run(x)
         running.run(x)
-    assert "'m' at act 0: is in kernel matmul_0, for" in reports[0]
+    assert "'m' at act 0: is in kernel matmul_0, for" in reports.texts[0]
 
 
 def test_reference_executor_has_no_faults():

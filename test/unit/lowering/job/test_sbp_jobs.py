@@ -513,7 +513,7 @@ def test_devices_with_a_memory_of_their_own():
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert result.returncode == 0, result.stderr

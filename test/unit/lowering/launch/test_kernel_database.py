@@ -117,7 +117,7 @@ def test_processes_write_at_once_and_lose_nothing(path: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", code, path, name]) for name in names
     ]
-    assert [writer.wait(100) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
     with KernelDatabase(path) as database:
         for number in range(WRITES):
             expected = {name: time(number + 10) for name in names}

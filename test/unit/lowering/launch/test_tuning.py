@@ -433,7 +433,7 @@ def run(*args: object, folder: Path, **more: str) -> subprocess.CompletedProcess
         env={**os.environ, "PYTHONHASHSEED": "0", **more},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=300,
     )
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from loaded_programs import load_program
 
+from penstock.runtime.core.state_layout import ACTS
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import Stream
+from penstock.runtime.executors.stream_core import StreamCore
 from penstock.runtime.observe.observers import Event, Observer
-from penstock.runtime.testing.fault_injection import KernelFault, inject
+from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
 from penstock.tools.session.program_export import image_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,6 +37,10 @@ from test_main_job import (
 )
 
 NAMES = {TRAIN: "train", EVAL: "eval", ALONE: "alone", PUSH: "System-Push-x"}
+
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
 
 class Acts(Observer):
@@ -109,20 +117,50 @@ def test_jobs_that_may_meet_are_on_streams_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_kernels_of_jobs_that_share_nothing_run_at_the_same_time(threads: int) -> None:
-    delays = [KernelFault(task, 0, seconds=0.2) for task in ("train/d", "alone/f")]
-    acts = run([PUSH, TRAIN, ALONE], threads, *delays)
+def test_kernels_of_jobs_that_share_nothing_run_at_the_same_time(
+    threads: int, start: Start, until: Until
+) -> None:
+    gates = {"train/d": Gate(), "alone/f": Gate()}
+
+    def open_all() -> None:
+        until(lambda: all(gate.is_reached for gate in gates.values()))
+        for gate in gates.values():
+            gate.open()
+
+    start(open_all)
+    faults = [KernelFault(task, 0, gate=gate) for task, gate in gates.items()]
+    acts = run([PUSH, TRAIN, ALONE], threads, *faults)
     assert meet(acts.times["train/d"][0], acts.times["alone/f"][0])
 
 
-def test_the_next_push_overlaps_the_current_compute() -> None:
+def pushes_of(stream: Stream) -> int:
+    """The pushes of `x` whose tasks have all acted."""
+    core = stream._engine  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(core, StreamCore)
+    memory, job = core.memory, NAMES[PUSH]
+    return min(
+        int(memory.state.actors[memory.layout.place[index] + ACTS])
+        for index, actor in enumerate(core.tables.actors)
+        if actor.calls and actor.name.startswith(f"{job}/")
+    )
+
+
+def test_the_next_push_overlaps_the_current_compute(start: Start, until: Until) -> None:
+    jobs, gate = [PUSH, TRAIN, PUSH, TRAIN], Gate()
     # `n` no longer needs what has been pushed.
-    acts = run([PUSH, TRAIN, PUSH, TRAIN], 3, KernelFault("train/n", 0, seconds=0.3))
+    with watched(3, KernelFault("train/n", 0, gate=gate)) as (stream, acts):
+
+        def open_after_push() -> None:
+            until(lambda: gate.is_reached and pushes_of(stream) == 2)
+            gate.open()
+
+        start(open_after_push)
+        stream.run(launches(jobs, 1))
     first, second = acts.launches_of("System-Push-x")
     train, again = acts.launches_of("train")
-    start, end = acts.times["train/n"][0]
+    begun, ended = acts.times["train/n"][0]
     assert first[1] <= train[0]
-    assert start < second[0] < second[1] < end
+    assert begun < second[0] < second[1] < ended
     assert second[1] <= again[0]
 
 

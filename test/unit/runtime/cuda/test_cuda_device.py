@@ -68,7 +68,7 @@ def check(script: str) -> None:
         env=SIMULATED,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert process.stderr == ""
@@ -237,6 +237,6 @@ def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: P
     cold = {**SIMULATED, "PENSTOCK_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", textwrap.dedent(script)]
     process = subprocess.run(
-        command, env=cold, capture_output=True, text=True, timeout=120, check=False
+        command, env=cold, capture_output=True, text=True, timeout=300, check=False
     )
     assert (process.returncode, process.stderr) == (0, "")

@@ -386,7 +386,7 @@ WAITING_LIBRARY = """
 #include <unistd.h>
 
 /* Whoever waits is answered by another thread, or is not in so many milliseconds. */
-volatile int waiting, answered, limit = 20000;
+volatile int waiting, answered, limit = 300000;
 
 int wait_for_answer(void *what) {
   waiting = 1;
@@ -452,14 +452,14 @@ def test_other_threads_of_python_run_while_one_waits(tmp_path: Path):
         ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", name, "driver.c"],
         cwd=tmp_path,
         check=True,
-        timeout=100,
+        timeout=300,
     )
     result = subprocess.run(
         [sys.executable, "-c", WAIT],
         env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert result.stdout == "answered\n", result.stderr

@@ -82,7 +82,7 @@ def test_threads_of_the_simulator_stay_inside_of_what_there_is() -> None:
         env={**os.environ, SIMULATOR: "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -17,7 +17,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.memory import allocation_count
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.program.executable import image_from_json
-from penstock.runtime.testing.fault_injection import KernelFault, inject
+from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.program_export import image_of
@@ -397,12 +397,14 @@ def test_next_push_overlaps_the_current_compute(start: Start):
 
         session.executor_of("slow").observers.attach(Begins(), levels=["run"])
         x = np.full((512, 512), 1 / 512, np.float32)
-        # Long after the last use of the input.
-        late = KernelFault("slow/v10", act=0, seconds=5)
+        # After the last use of the input, and the next push.
+        gate = Gate()
+        late = KernelFault("slow/v10", act=0, gate=gate)
         with inject(session.executor_of("slow"), late):
             run = start(session.run, {"x": x}, "slow")
             assert began.wait(300)
             session.run({"ForeignInput-System-Push-x": x * 2}, "System-Push-x")
+            gate.open()
             run.result(300)
     first, slow, second = sorted(spans, key=lambda span: span[1])
     assert [first[0], slow[0], second[0]] == ["System-Push-x", "slow", "System-Push-x"]

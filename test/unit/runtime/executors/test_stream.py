@@ -620,17 +620,16 @@ def test_several_threads_use_one_stream(start: Start) -> None:
             assert stream.finish(300).left_over == {}
 
 
-def test_an_idle_stream_takes_no_time_of_the_processor() -> None:
+def test_an_idle_stream_takes_no_time_of_the_processor(
+    until_at_rest: Callable[[], None],
+) -> None:
     text = Text()
     text.feed("x")
     text.fetch("x")
     with streaming(text, threads=2) as stream:
         stream.put("x", pair(1))
         stream.take("x", 300)
-        time.sleep(0.05)
-        before = time.process_time()
-        time.sleep(0.5)
-        assert time.process_time() - before < 0.05
+        until_at_rest()
         stream.put("x", pair(2))
         assert int(stream.take("x", 300)[0]) == 2
 

@@ -3,10 +3,11 @@
 import gc
 import random
 import threading
-import time
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,11 @@ from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.jobs import JobFacts, facts_of, uses_of
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.observe.observers import Event, Observer
-from penstock.runtime.testing.fault_injection import KernelFault, inject
+from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.session import Model, Session
+
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
 
 JOBS = """
 !t = tensor<4xf32>
@@ -92,6 +95,18 @@ class Spans(Observer):
 
     def stop(self, event: Event) -> None:
         self._spans.append((event.name, event.start, event.end))
+
+
+class Opens(Observer):
+    """Opens a gate at the end of a run, which is told as a number."""
+
+    def __init__(self, gate: Gate, number: int) -> None:
+        self._gate, self._left = gate, number
+
+    def stop(self, event: Event) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._gate.open()
 
 
 class Waits(Observer):
@@ -319,18 +334,16 @@ def test_closing_ends_what_has_begun_and_cancels_the_rest():
         session.submit(picking(0), "apart")
 
 
-def test_session_that_is_dropped_leaves_no_thread_though_its_futures_are_kept():
+def test_session_that_is_dropped_leaves_no_thread_though_its_futures_are_kept(
+    until: Until,
+):
     before = threading.active_count()
     session = opened()
     futures = [session.submit(picking(i), "apart") for i in range(3)]
     wait(futures)
     del session
     gc.collect()
-    for _ in range(100):
-        if threading.active_count() == before:
-            break
-        time.sleep(0.05)
-    assert threading.active_count() == before
+    until(lambda: threading.active_count() == before)
     np.testing.assert_array_equal(futures[2].result(0)["g"], some(2)[[2]])
 
 
@@ -361,8 +374,10 @@ def test_next_input_is_pushed_while_the_last_run_computes():
             observe(session, job, Spans(spans))
         # A mean squared ten times over is itself, and its negative the same.
         x = np.full((512, 512), 1 / 512, np.float32)
-        # The first run ends long after the last use of its input.
-        late = KernelFault("slow/v10", act=0, seconds=5)
+        # The first run ends after the last use of its input, and the next push.
+        gate = Gate()
+        observe(session, "System-Push-x", Opens(gate, 2))
+        late = KernelFault("slow/v10", act=0, gate=gate)
         with inject(session.executor_of("slow"), late):
             calls = [session.submit({"x": x * factor}, "slow") for factor in (1, -1)]
             for call in calls:

@@ -71,7 +71,7 @@ def run(
         env={**os.environ, "PENSTOCK_TEST_TRACE": str(trace), **more},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done, trace.read_text().splitlines() if trace.exists() else []

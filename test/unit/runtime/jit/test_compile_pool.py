@@ -134,7 +134,7 @@ compile_missing({{str(n): text.format(number=n) for n in range(500)}}, processes
     # As at a terminal, all processes of the group.
     os.killpg(process.pid, signal.SIGINT)
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert len(out.split()) < 500

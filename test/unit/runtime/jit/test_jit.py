@@ -71,7 +71,7 @@ def run_child(tmp_path: Path, factor: float = 2) -> str:
     The results of a new process for the kernel: whether it is from the cache, status,
     result, and whether it has imported Numba.
     """
-    output, errors = start_child(tmp_path, factor).communicate(timeout=100)
+    output, errors = start_child(tmp_path, factor).communicate(timeout=300)
     assert not errors, errors
     return output.strip()
 
@@ -143,7 +143,7 @@ def test_processes_at_the_same_time_do_not_disturb_each_other(
 ) -> None:
     children = [start_child(tmp_path) for _ in range(3)]
     for child in children:
-        output, errors = child.communicate(timeout=100)
+        output, errors = child.communicate(timeout=300)
         assert not errors, errors
         assert " 5 6.0 " in output
     assert not list(folder.glob(".*")), "temporary files were left"

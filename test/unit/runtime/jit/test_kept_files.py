@@ -239,7 +239,7 @@ def test_a_command_runs_where_no_file_can_be_written_whole(cold_cache: Path) -> 
         env={**os.environ, "PENSTOCK_CACHE_DIR": str(cold_cache)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not [*cold_cache.glob("*/kernel.o")]

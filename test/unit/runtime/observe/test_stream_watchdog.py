@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from watched_runs import Clock, Reports, without_times
 
 from penstock.runtime.core.state_layout import CONDITION, LOCKED, QUEUED, WORKER_WORDS
 from penstock.runtime.core.watchdog import Watchdog
@@ -20,9 +22,8 @@ from penstock.runtime.executors.stream import Stream
 from penstock.runtime.executors.stream_core import StreamCore, is_idle
 from penstock.runtime.observe.event_log import StreamLog
 from penstock.runtime.observe.metrics import CountObserver
-from penstock.runtime.testing.fault_injection import Fault, KernelFault, inject
+from penstock.runtime.testing.fault_injection import Fault, Gate, KernelFault, inject
 
-sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "executors"))
 
 from test_stream import (
@@ -34,7 +35,6 @@ from test_stream import (
     values,
     without_places,
 )
-from test_watchdog import Clock, Reports, without_times
 
 SECONDS = 0.01
 """The wait of a watchdog, on a clock that stands still, but for jumps."""
@@ -49,6 +49,9 @@ def sums(slots: int = 1) -> Text:
     text.add("s", "x", "y", slots=slots)
     text.fetch("s")
     return text
+
+
+Start = Callable[..., "Future[Any]"]
 
 
 @contextmanager
@@ -119,14 +122,14 @@ def test_a_stalled_stream_is_reported_and_ends(threads: int) -> None:
     # Two acts of each feed, one of all others.
     with watched(sums(), reports, threads, fault) as (stream, clock, at):
         put(stream, 3)
-        assert int(stream.take("s", 60)[0]) == 6
+        assert int(stream.take("s", 300)[0]) == 6
         clock.jump(2 * SECONDS, lambda: at("add_s", 6))
         put(stream, 4)
         with pytest.raises(WatchdogError) as caught:
-            stream.take("s", 60)
+            stream.take("s", 300)
         # Whatever is asked for later has the same answer.
         with pytest.raises(WatchdogError):
-            stream.finish(60)
+            stream.finish(300)
     lines = without_times(str(caught.value))
     assert lines == without_times(reports.texts[0])
     assert without_places(lines) == [
@@ -150,44 +153,54 @@ def test_who_waits_for_the_caller_is_not_stuck(threads: int) -> None:
             put(stream, 3)
             # Neither while nobody takes what there is, nor while nobody gives more.
             clock.pass_by(2 * SECONDS, lambda: rests(cores))
-            assert int(stream.take("s", 60)[0]) == 6
+            assert int(stream.take("s", 300)[0]) == 6
             clock.jump(2 * SECONDS, lambda: rests(cores))
             with pytest.raises(TimeoutError):
                 stream.take("s", 0.05)
             clock.pass_by(2 * SECONDS, lambda: rests(cores))
-            stream.put("x", pair(1), 60)
+            stream.put("x", pair(1), 300)
             clock.pass_by(2 * SECONDS, lambda: rests(cores))
-            assert stream.finish(60).outputs == {"s": []}
+            assert stream.finish(300).outputs == {"s": []}
     assert reports.texts == []
     assert counts.stopped["task", "add_s"] == 1
 
 
 @threads_of
-def test_time_that_the_caller_takes_does_not_count(threads: int) -> None:
-    reports = Reports()
+def test_time_that_the_caller_takes_does_not_count(threads: int, start: Start) -> None:
+    reports, gate = Reports(), Gate()
     # The first to act, so that nothing is done after the pause and before the kernel.
-    fault = KernelFault("feed_x", act=0, seconds=0.3)
+    fault = KernelFault("feed_x", act=0, gate=gate)
     with watched(sums(), reports, threads, fault) as (stream, clock, _):
+
+        def let_time_pass() -> None:
+            clock.pass_by(0.6 * SECONDS, lambda: gate.is_reached)
+            gate.open()
+
         clock.pass_by(0.8 * SECONDS)
-        clock.jump(0.6 * SECONDS)
+        passing = start(let_time_pass)
         put(stream, 3)
-        assert int(stream.take("s", 60)[0]) == 6
-        stream.finish(60)
+        assert int(stream.take("s", 300)[0]) == 6
+        passing.result(300)
+        stream.finish(300)
     assert reports.texts == []
 
 
 def test_a_report_alone_lets_the_stream_go_on() -> None:
-    reports = Reports()
-    # However busy the machine is, the watchdog looks twice during one of the acts.
-    faults = [KernelFault("add_s", act=act, seconds=0.1) for act in range(100)]
-    with watched(sums(), reports, 2, *faults, fails=False) as (stream, clock, at):
-        for _ in range(100):
-            if reports.said.is_set():
-                break
-            clock.jump(2 * SECONDS, lambda: at("add_s", None))
-            put(stream, 3)
-            assert int(stream.take("s", 60)[0]) == 6
-        assert values(stream.finish(60), "s") == []
+    gate = Gate()
+
+    class Opening(Reports):
+        """Reports that let the stream go on."""
+
+        def __call__(self, text: str) -> None:
+            super().__call__(text)
+            gate.open()
+
+    reports, fault = Opening(), KernelFault("add_s", act=0, gate=gate)
+    with watched(sums(), reports, 2, fault, fails=False) as (stream, clock, at):
+        clock.jump(2 * SECONDS, lambda: at("add_s", 2))
+        put(stream, 3)
+        assert int(stream.take("s", 300)[0]) == 6
+        assert values(stream.finish(300), "s") == []
     assert len(reports.texts) == 1
 
 
@@ -199,7 +212,7 @@ def test_a_stall_while_the_caller_is_away_is_told_when_it_is_back() -> None:
         put(stream, 3)
         assert reports.said.wait(300)
         with pytest.raises(WatchdogError):
-            stream.take("s", 60)
+            stream.take("s", 300)
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("penstock")]
 
@@ -212,14 +225,14 @@ def test_actors_that_wait_for_others_to_end_say_so() -> None:
     text.fetch("t")
     fault = KernelFault("add_t", act=1, seconds=600)
     with watched(text, reports, 3, fault) as (stream, clock, at):
-        stream.put("x", pair(1), 60)
+        stream.put("x", pair(1), 300)
         for _ in range(3):
-            stream.put("y", pair(1), 60)
+            stream.put("y", pair(1), 300)
         stream.end("x")
         # Of x one act of its feed, of y two, one of each sum and its fetch.
         clock.jump(2 * SECONDS, lambda: at("add_t", 7))
         with pytest.raises(WatchdogError) as caught:
-            stream.finish(60)
+            stream.finish(300)
     lines = without_places(without_times(str(caught.value)))
     assert "'add_s' at act 1: the end of register 'y' from 'feed_y'" in lines
     assert not [line for line in lines if "feed_x" in line]
@@ -246,9 +259,9 @@ def test_who_has_no_room_to_note_what_it_does_waits_for_the_caller(
         runner.watch(Watchdog(SECONDS, reports, clock=clock))
         runner.observers.attach(CountObserver())
         with runner.stream() as stream:
-            stream.put("id", number(0), 60)
+            stream.put("id", number(0), 300)
             clock.pass_by(2 * SECONDS, lambda: rests(cores))
-            stream.finish(60)
+            stream.finish(300)
     assert reports.texts == []
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from watched_runs import Clock, Reports, without_times
 
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
@@ -26,59 +26,6 @@ Until: TypeAlias = Callable[[Callable[[], bool]], None]
 pytestmark = pytest.mark.usefixtures("both_loops")
 
 Kernel = Callable[[int, int, int], int | None]
-
-
-class Clock:
-    """A clock for a watchdog: it stands still, but for jumps that are asked for."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.asked = 0
-        self._jump = 0.0
-        self._when: Callable[[], bool] = lambda: True
-        self._held = 0
-
-    def __call__(self) -> float:
-        self.asked += 1
-        if self._jump:
-            self._held = self._held + 1 if self._when() else 0
-            # It is asked twice a look: two whole looks see what holds now.
-            if self._held == 6:
-                self.now, self._jump = self.now + self._jump, 0.0
-        return self.now
-
-    def jump(self, seconds: float, when: Callable[[], bool] = lambda: True) -> None:
-        """Go forward once something has held for two looks."""
-        self._when, self._held, self._jump = when, 0, seconds
-
-    def pass_by(self, seconds: float, when: Callable[[], bool] = lambda: True) -> None:
-        """Go forward once something holds, and wait until the watchdog has looked."""
-        self.jump(seconds, when)
-        last = time.monotonic() + 300
-        while self._jump:
-            assert time.monotonic() < last, "the watchdog does not look"
-            time.sleep(0.001)
-        wanted = self.asked + 12
-        while self.asked < wanted:
-            assert time.monotonic() < last, "the watchdog does not look"
-            time.sleep(0.001)
-
-
-class Reports:
-    """The reports of a watchdog, and an event for the first."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.said = threading.Event()
-
-    def __call__(self, text: str) -> None:
-        self.texts.append(text)
-        self.said.set()
-
-
-def without_times(text: str) -> list[str]:
-    """The lines of a report without how long each has lasted."""
-    return [line.strip().rpartition(", for ")[0] for line in text.split("\n")[1:]]
 
 
 def line_of(kernel: Kernel, workers: tuple[int, int, int] = (0, 1, 0)) -> Tables:

@@ -8,18 +8,24 @@ import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from warnings import catch_warnings, simplefilter
 
 import ml_dtypes
 import numpy as np
 import pytest
+from watched_runs import Clock
 
 from penstock.dialects.launch import ProgramOp
+from penstock.runtime.core import watchdog
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.errors import how_to_install
+from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.initializers import Array
+from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
 from penstock.tools.cli.compare import relative_error, report_errors
 from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
@@ -692,9 +698,31 @@ def test_requests_that_do_not_suit_the_model(run: Runner):
 # Watchdog ----------------------------------------------------------------------------
 
 
-def test_watchdog_reports_what_takes_long_and_fails(run: Runner):
+@pytest.fixture
+def stalled(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The argument of a watchdog whose time passes while task `y` is in its kernel."""
+    clock, gate = Clock(), Gate()
+    run: Callable[..., object] = Executor.run
+
+    def stall(executor: Executor, *arguments: Any) -> object:
+        with inject(executor, KernelFault("y", act=0, gate=gate)):
+            return run(executor, *arguments)
+
+    monkeypatch.setattr(watchdog, "Watchdog", partial(Watchdog, clock=clock))
+    monkeypatch.setattr(Executor, "run", stall)
+    clock.jump(0.4, lambda: gate.is_reached)
+    return "0.3"
+
+
+def test_watchdog_that_has_nothing_to_report(run: Runner):
+    arguments = run.file("job.mlir"), "--random-inputs", "1", "--watchdog", "600"
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_watchdog_reports_what_takes_long_and_fails(run: Runner, stalled: str):
     path = run.folder / "long.mlir"
-    square = "tensor<1536x1536xf32>"
+    square = "tensor<16x16xf32>"
     path.write_text(f"""
 job.job @long placement <cpu, [0:0]> {{
   %x = job.input "x" : {square}
@@ -702,14 +730,12 @@ job.job @long placement <cpu, [0:0]> {{
   job.output "y", %y : {square}
 }}
 """)
-    arguments = (str(path), "--random-inputs", "1", "--watchdog")
-    assert run(*arguments, "600").code == 0
-    outcome = run(*arguments, "0.005")
+    outcome = run(str(path), "--random-inputs", "1", "--watchdog", stalled)
     assert (outcome.code, outcome.out) == (1, "")
     report, _, error = outcome.err.partition("penstock-run: error: ")
-    assert report.startswith("penstock: no progress for 0.")
-    assert error.startswith("the run made no progress for 0.005 s\n  ")
-    line = r"long\.mlir:4:3: 'y' at act 0: is in kernel matmul_0, for 0\.\d s"
+    assert report.startswith("penstock: no progress for 0.4 s\n  ")
+    assert error.startswith("the run made no progress for 0.3 s\n  ")
+    line = r"long\.mlir:4:3: 'y' at act 0: is in kernel matmul_0, for 0\.4 s"
     assert re.search(line, report)
     assert re.search(line, error)
 

@@ -150,7 +150,7 @@ def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
     job.write_text(CUDA)
     command = [sys.executable, "-m", "penstock.tools.cli.run", str(job)]
     command += ["--random-inputs", "1", "--trace", str(path)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120, env=simulated)
+    subprocess.run(command, check=True, capture_output=True, timeout=300, env=simulated)
     events = json.loads(path.read_text())["traceEvents"]
     tracks = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
     assert tracks[0] == "runs"

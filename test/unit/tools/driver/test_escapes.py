@@ -50,7 +50,7 @@ def told(code: str, *arguments: str) -> str:
     result = subprocess.run(
         [sys.executable, "-c", f"{ENTRY}; {code}()", *arguments],
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return (result.stdout + result.stderr).decode()

@@ -327,13 +327,13 @@ def check_what_is_left(folder: Path) -> int:
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_kill_at_each_change_of_the_folder_leaves_the_last_checkpoint(tmp_path: Path):
     whole = start(tmp_path / "whole", 0)
-    events = int(whole.communicate(timeout=100)[0])
+    events = int(whole.communicate(timeout=300)[0])
     assert events >= 6
     steps: list[int] = []
     for kill_at in range(1, events + 1):
         folder = tmp_path / str(kill_at)
         child = start(folder, kill_at)
-        child.communicate(timeout=100)
+        child.communicate(timeout=300)
         assert child.returncode == -signal.SIGKILL
         steps.append(check_what_is_left(folder))
     assert steps == sorted(steps)

@@ -24,7 +24,7 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
         env={**kept, **variables},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

@@ -313,7 +313,7 @@ def test_a_script_may_end_without_closing(tmp_path: Any):
         "print(double.submit(np.ones(2, 'f4')).result(300))\n"
     )
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=120
+        [sys.executable, script], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "[2. 2.]\n", "")
 
@@ -326,7 +326,7 @@ def test_penstock_lists_what_it_has():
 def test_importing_penstock_imports_neither_numpy_nor_xdsl():
     code = "import sys, penstock; print('numpy' in sys.modules, 'xdsl' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
     )
     assert done.stdout == "False False\n"
 
