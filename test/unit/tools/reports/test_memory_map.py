@@ -163,8 +163,9 @@ def test_no_planners_are_compared_on_request(registers: str, tmp_path: Path) -> 
 
 
 LOADED = """
-from penstock.lowering.algorithms.packing import register_packing
-register_packing("map-{name}", lambda problem, budget: {offsets})
+from penstock.plugins import register
+PENSTOCK_INTERFACE = "0.2"
+register("memory-planner", "map-{name}")(lambda problem, budget: {offsets})
 """
 
 
@@ -189,16 +190,18 @@ def test_planners_of_files_are_compared_and_checked(
     capsys.readouterr()
     assert run_tool([*ask, "--load", str(zeros), "--planners", "map-zeros"]) == 2
     error = capsys.readouterr().err
-    assert "--planners: packing algorithm 'map-zeros' puts buffers " in error
-    assert error.endswith("on common bytes\n")
+    assert "--planners: memory planner 'map-zeros' puts buffers 0 and 1 on " in error
+    assert "zeros.py:" in error
 
 
 def test_planners_that_are_not_there_are_refused(
     registers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = str(tmp_path / "no.html")
-    names = ", ".join(packing_names())
-    text = f"--planners: no packing algorithm 'bset', there are: {names}"
+    text = (
+        "--planners: no memory planner 'bset', did you mean 'best'? "
+        "(penstock-opt --list memory-planner names them)"
+    )
     refuses(capsys, text, registers, "--memory-map", page, "--planners", "bset")
     text = "--planners is for a --memory-map, which is not given"
     refuses(capsys, text, registers, "--planners", "best")
