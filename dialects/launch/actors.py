@@ -123,7 +123,7 @@ class KernelOp(IRDLOperation):
         parser.parse_keyword("target")
         target = parser.parse_str_literal()
         arguments = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, parser.parse_argument
+            parser.Delimiter.PAREN, lambda: parse_argument(parser)
         )
         attributes = parser.parse_optional_attr_dict_with_keyword()
         op = cls(sym_name, target, parser.parse_region(arguments))
@@ -222,6 +222,13 @@ def verify_index(value: Attribute) -> None:
         number = value.value.data
         if not -(1 << 63) <= number < 1 << 63:
             raise VerifyException(f"an index of a kernel has 64 bits, got {number}")
+
+
+def parse_argument(parser: Parser) -> Parser.Argument:
+    """An argument of a kernel, with a location if one is printed."""
+    argument = parser.parse_argument()
+    location = parser.parse_optional_location()
+    return Parser.Argument(argument.name, argument.type, location)
 
 
 @irdl_op_definition

@@ -8,13 +8,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.driver.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.dialects.launch import ProgramOp
 
 _PROGRAM = "penstock-view"
 
@@ -83,22 +85,21 @@ def _run(args: argparse.Namespace) -> int:
     from penstock.tools.reports.view.trace_file import read_trace
 
     trace = None if args.trace is None else read_trace(args.trace)
-    image = _image(args)
-    if trace is not None and trace.program != image.name:
-        raise UsageError(
-            f"{args.trace} is a trace of @{trace.program}, not of @{image.name}"
-        )
-    write_whole(str(args.output), page_of(image, trace))
+    program = _program(args)
+    name = program.sym_name.data
+    if trace is not None and trace.program != name:
+        raise UsageError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
+    write_whole(str(args.output), page_of(program, trace))
     print(f"wrote {args.output}")
     return 0
 
 
-def _image(args: argparse.Namespace) -> ProgramImage:
-    """The executable of a file, compiled if need be."""
+def _program(args: argparse.Namespace) -> ProgramOp:
+    """The program of a file, compiled if need be."""
     from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
     if is_plan(args.file):
-        return read_plan(args.file, args.device).image
+        return read_plan(args.file, args.device).program
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.model import compile_model, read_model
     from penstock.tools.session.options import CompileOptions
@@ -111,7 +112,7 @@ def _image(args: argparse.Namespace) -> ProgramImage:
         args.device, args.threads, simulate_ranks=args.simulate_ranks
     )
     # It is not run.
-    return compile_model(model, options, front, allow_source=True).image
+    return compile_model(model, options, front, allow_source=True).program
 
 
 if __name__ == "__main__":

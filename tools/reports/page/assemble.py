@@ -8,6 +8,7 @@ subset of the font Inter. A page adds styles and scripts of its own.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
@@ -40,11 +41,14 @@ class Page(NamedTuple):
     data: object
     styles: Sequence[Path]
     scripts: Sequence[Path]
+    engine: Sequence[Path] = ()
+    """Scripts that need no page, and run in workers too."""
 
     def text(self) -> str:
         """The whole page."""
         styles = [kit_style(), *map(text_of, self.styles)]
         scripts = [text_of(FOLDER / "kit.js"), *map(text_of, self.scripts)]
+        engine = [text_of(FOLDER / "text_width.js"), *map(text_of, self.engine)]
         return Template(text_of(FOLDER / "page.html")).substitute(
             title=escape(self.title),
             heading=self.heading,
@@ -52,13 +56,19 @@ class Page(NamedTuple):
             views="\n".join(self.views),
             data=inert(self.data),
             style="\n".join(styles),
+            engine=without_maps("\n".join(engine)),
             script="\n".join(scripts),
         )
 
 
+def without_maps(script: str) -> str:
+    """A script without the comments by which tools of browsers load maps of sources."""
+    return re.sub(r"^//# sourceMappingURL=.*$", "", script, flags=re.MULTILINE)
+
+
 def beside(module: str, *names: str) -> list[Path]:
     """The files of these names in the folder of a module, which is its `__file__`."""
-    return [Path(module).with_name(name) for name in names]
+    return [Path(module).parent / name for name in names]
 
 
 @cache

@@ -39,6 +39,7 @@ class View {
       this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), x, y);
     }, { passive: false });
     canvas.addEventListener("keydown", event => {
+      if (this.key?.(event)) { event.preventDefault(); return; }
       const { clientWidth: w, clientHeight: h } = canvas, step = 60;
       const moves = { ArrowLeft: [step, 0], ArrowRight: [-step, 0],
         ArrowUp: [0, step], ArrowDown: [0, -step] };

@@ -5,11 +5,16 @@ The data of the page as JSON: a program, and a trace.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os.path import basename
 from typing import Any, TypeAlias
 
+from penstock.dialects.launch import ActorOp, KernelOp, ProgramOp
+from penstock.dialects.utils.diagnostics import nodes_of
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Queue, Step
-from penstock.tools.reports.view.layout import Edge, positions_of
+from penstock.tools.reports.view.edges import Edge, edges_of
+from penstock.tools.reports.view.kernel_stages import Region, region_of
 from penstock.tools.reports.view.trace_file import TraceFile
+from penstock.tools.session.program_export import image_of
 
 Json: TypeAlias = "dict[str, Any]"
 """A value that `json.dumps` takes."""
@@ -21,8 +26,10 @@ SHOWN_FACTS = ("act", "run", "register", "missing", "from", "task", "error")
 class Graph:
     """The tasks, registers and edges of a program, each with a number."""
 
-    def __init__(self, image: ProgramImage) -> None:
-        self.image = image
+    def __init__(self, program: ProgramOp, image: ProgramImage | None = None) -> None:
+        self.image = image = image_of(program) if image is None else image
+        self.actors = program.actors
+        self.regions = regions_of(program)
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
         self.queues = [*image.queues]
         self.number = {queue.name: i for i, queue in enumerate(self.queues)}
@@ -49,29 +56,12 @@ class Graph:
         work = self.kernels[step.subject].work
         return step.subject if work is None else work.op
 
-    def edges(self) -> list[tuple[int, int, int]]:
-        """The edges (from, to, register) of all reads of other tasks' registers."""
-        return [
-            (self.writer[name], index, self.number[name])
-            for index, actor in enumerate(self.image.actors)
-            for name in actor.reads
-            if name in self.writer
-        ]
-
-    def positions(self) -> list[tuple[float, int]]:
-        """
-        The positions of tasks in the drawing, each below those that it needs in the
-        same act.
-        """
-        ordering: list[Edge] = [
-            (start, end)
-            for start, end, register in self.edges()
-            if self.queues[register].initial == 0
-        ]
-        return positions_of(len(self.image.actors), ordering)
+    def edges(self) -> list[Edge]:
+        """The edges of all reads of other tasks' registers, and what they are for."""
+        return [*edges_of(self.image, self.actors)]
 
     def to_json(self) -> Json:
-        """The graph as JSON, with positions."""
+        """The graph as JSON."""
         return {
             "program": self.image.name,
             "tasks": self._tasks(),
@@ -87,21 +77,32 @@ class Graph:
                 for v in self.image.variables
             ],
             "edges": self.edges(),
+            "regions": [region for region in self.regions.values() if region],
         }
 
     def _tasks(self) -> list[Json]:
         variables = {v.name: i for i, v in enumerate(self.image.variables)}
+        shown = [name for name, region in self.regions.items() if region]
+        regions = {name: i for i, name in enumerate(shown)}
+        devices = device_texts(self.actors)
+        rows = zip(self.image.actors, self.kinds, self.actors, devices, strict=True)
         return [
             {
                 "name": actor.name,
                 "kind": kind,
-                "device": actor.device,
+                "device": device,
                 "stream": actor.stream,
-                "x": round(x, 3),
-                "y": y,
+                "nodes": (nodes := nodes_of(op)),
+                "scope": scope_of(nodes),
+                "place": actor.place and basename(actor.place),
                 "ops": [*map(self._op_json, actor.steps)],
                 "reads": [self.number[name] for name in actor.reads],
                 "writes": [self.number[name] for name in actor.writes],
+                "regions": [
+                    regions[step.subject]
+                    for step in actor.steps
+                    if step.verb == "call" and step.subject in regions
+                ],
                 "variables": sorted(
                     {
                         variables[name]
@@ -111,9 +112,7 @@ class Graph:
                     }
                 ),
             }
-            for actor, kind, (x, y) in zip(
-                self.image.actors, self.kinds, self.positions(), strict=True
-            )
+            for actor, kind, op, device in rows
         ]
 
     def _op_json(self, step: Step) -> Json:
@@ -137,6 +136,40 @@ class Graph:
                 "type": type_text(queue.kind.shape, queue.kind.dtype),
             }
         return found
+
+
+def regions_of(program: ProgramOp) -> dict[str, Region | None]:
+    """The region of each kernel that has one worth showing, by its name."""
+    kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
+    return {kernel.sym_name.data: region_of(kernel) for kernel in kernels}
+
+
+def device_texts(actors: Sequence[ActorOp]) -> list[str]:
+    """The device of each actor, with its rank if there are several."""
+    has_ranks = len({actor.device.rank.data for actor in actors}) > 1
+    return [
+        f"rank {device.rank.data} {device.kind.data}:{device.index.data}"
+        if has_ranks
+        else f"{device.kind.data}:{device.index.data}"
+        for device in (actor.device for actor in actors)
+    ]
+
+
+def scope_of(nodes: Sequence[str]) -> list[str]:
+    """
+    The scopes that all nodes of a task lie in, the outermost first, as their names have
+    them: `/layers.0/attn/MatMul` lies in `attn` of `layers.0`. Where they have none in
+    common it is that of the first one.
+    """
+    paths = [name.strip("/").split("/")[:-1] for name in nodes]
+    if not paths:
+        return []
+    common: list[str] = []
+    for parts in zip(*paths, strict=False):
+        if len({*parts}) > 1:
+            break
+        common.append(parts[0])
+    return common or paths[0]
 
 
 def type_text(shape: Sequence[int], dtype: str) -> str:

@@ -25,12 +25,15 @@ serveSearch(matching, showFound, i => chooseTask(i, true));
 addEventListener("keydown", event => { if (event.key === "Escape") unchoose(); });
 
 function open(name) {
-  for (const button of all("nav button"))
+  for (const button of all("[role=tab]"))
     button.setAttribute("aria-selected", String(button.dataset.view === name));
   for (const view of all(".view")) view.hidden = view.id !== name;
+  find("#graph-options").hidden = name !== "graph";
+  find("#line-options").hidden = name !== "line";
+  showLegend(name === "graph" ? graphView.colour : "kind");
   redraw();
 }
-for (const button of all("nav button"))
+for (const button of all("[role=tab]"))
   button.onclick = () => open(button.dataset.view);
 
 function redraw() {

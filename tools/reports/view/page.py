@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from penstock.runtime.program.executable import ProgramImage
+from penstock.dialects.launch import ProgramOp
 from penstock.tools.reports.memory import Block, Report, Usage
 from penstock.tools.reports.memory.as_json import plan_json
 from penstock.tools.reports.memory_map.map import (
@@ -42,12 +42,36 @@ SCRIPTS = (
     "facts.js",
     "panel.js",
     "canvas.js",
+    "layout_service.js",
     "graph.js",
     "time_line.js",
     "memory.js",
     "main.js",
 )
 """The scripts of the page, each of which may use those before it."""
+
+
+ENGINE = (
+    "vendor/dagre.min.js.LEGAL.txt",
+    "vendor/dagre.min.js",
+    "graph_data.js",
+    "groups.js",
+    "layout.js",
+)
+"""The scripts that lay out a graph, with the notice of those that are not ours."""
+
+GROUPS = {
+    "scope": "scope",
+    "block": "block",
+    "chain": "chain",
+    "stream": "stream",
+    "device": "device",
+    "none": "nothing",
+}
+"""The ways to group tasks, and their names on the page."""
+
+COLOURINGS = ("kind", "device", "time", "bytes")
+"""What a task's colour may tell."""
 
 
 def palette_of(kinds: Sequence[str]) -> dict[str, str]:
@@ -57,9 +81,10 @@ def palette_of(kinds: Sequence[str]) -> dict[str, str]:
     return dict(zip(ranked, COLOURS, strict=False))
 
 
-def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
+def page_of(program: ProgramOp, trace: TraceFile | None = None) -> str:
     """The whole page for a program, and for a trace of it if there is one."""
-    graph = Graph(image)
+    graph = Graph(program)
+    image = graph.image
     memory = memory_of(image, graph.kinds)
     palette = palette_of(graph.kinds)
     tasks = {actor.name: index for index, actor in enumerate(image.actors)}
@@ -68,6 +93,7 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
         "memory": plan_json(memory),
         "trace": None if trace is None else trace_json(trace, tasks),
         "palette": palette,
+        "colours": COLOURS,
     }
     streams = {actor.stream for actor in image.actors}
     title = f"@{image.name}"
@@ -78,7 +104,11 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
     return Page(
         title=title,
         heading=f"{escape(title)} <small>{facts}</small>",
-        header=[*controls(has_trace=trace is not None), *legend(palette)],
+        header=[
+            *controls(has_trace=trace is not None),
+            *graph_options(),
+            *legend(palette),
+        ],
         views=[
             HATCH,
             *canvas_view("graph", "The graph of tasks"),
@@ -90,6 +120,7 @@ def page_of(image: ProgramImage, trace: TraceFile | None = None) -> str:
         data=data,
         styles=[PICTURE_STYLE, *beside(__file__, "view.css")],
         scripts=[PICTURE_SCRIPT, *beside(__file__, *SCRIPTS)],
+        engine=beside(__file__, *ENGINE),
     ).text()
 
 
@@ -106,6 +137,23 @@ def controls(*, has_trace: bool) -> list[str]:
         ' aria-label="Search tasks and ops" autocomplete="off">',
         '<output id="found" for="search"></output>',
         "</div>",
+    ]
+
+
+def graph_options() -> list[str]:
+    """The choices of how the graph is grouped and coloured, and what it shows."""
+    groups = (f'<option value="{key}">{name}</option>' for key, name in GROUPS.items())
+    colours = (f"<option>{name}</option>" for name in COLOURINGS)
+    return [
+        '<div class="controls" id="graph-options">',
+        f'<label>Groups <select id="by">{"".join(groups)}</select></label>',
+        f'<label>Colours <select id="colour">{"".join(colours)}</select></label>',
+        '<label><input type="checkbox" value="1"> Orders</label>',
+        '<label><input type="checkbox" value="2"> Memory guards</label>',
+        '<nav><button id="unfold">Unfold all</button>',
+        '<button id="fold">Fold all</button></nav>',
+        "</div>",
+        '<div class="controls" id="line-options" hidden></div>',
     ]
 
 

@@ -1,6 +1,6 @@
 // The panel ------------------------------------------------------------------------
 
-// What is selected: a task, a register, or a variable by number.
+// What is selected: a task, a register, a variable, or a group by number.
 let chosen = null, matches = new Set();
 
 const taskLink = i => [tasks[i].name, tasks[i].kind, () => chooseTask(i, true)];
@@ -18,17 +18,30 @@ function rates(op, i) {
       `${(op[key] * count / total / 1000).toFixed(2)} ${unit}`).join(", ");
 }
 
+/** The stages of a kernel, and the memory that it has of its own. */
+function stageNodes([buffers, stages]) {
+  const own = buffers.filter(([, , , isOwn]) => isOwn);
+  return [element("h3", "stages"),
+    list(stages.map(([name, , writes], i) => [
+      `${i + 1}`, `${name}${writes.length ? ` → ${buffers[writes[0]][1]}` : ""}`])),
+    ...(own.length ? [element("h3", "memory of its own"),
+      list(own.map(([, type, size]) => [type, bytes(size)]))] : [])];
+}
+
 function chooseTask(i, move) {
   chosen = { task: i };
   const task = tasks[i], known = times[i];
   const nodes = [element("h2", task.name), list([
     ["op", task.kind],
     ["on", `${task.device}, stream ${task.stream}`],
+    [task.nodes.length > 1 ? "nodes" : "node", task.nodes.join(", ")],
+    ["written at", task.place],
     ["calls", known.count || null],
     ["total", known.count ? time(known.total) : null],
     ["each", known.count ? `${time(known.total / known.count)} (${time(known.least)}` +
       ` to ${time(known.most)})` : null],
   ])];
+  if (task.regions.length === 1) nodes.push(...stageNodes(graph.regions[task.regions[0]]));
   for (const op of task.ops) {
     nodes.push(element("h3", op.op === op.name ? op.op : `${op.op} ${op.name}`), list([
       ["flops", op.flops === undefined ? null : op.flops.toLocaleString("en")],
@@ -44,6 +57,26 @@ function chooseTask(i, move) {
       .map(([what, total]) => [what, time(total), () => {}])));
   showSide(...nodes);
   if (move) { graphView.show(i); lineView.show(i); }
+  mark();
+}
+
+/** Tell of a group: what its tasks take together, and each of them in a table. */
+function chooseGroup(group) {
+  chosen = { group };
+  const { label } = graphView.picture.groups[group];
+  const members = graphView.membersOf(group);
+  const sum = list => members.reduce((total, i) => total + list[i], 0);
+  const rows = members.slice(0, 500).map(i => {
+    const button = element("button", tasks[i].name, { type: "button", className: "link" });
+    button.onclick = () => chooseTask(i, true);
+    return [button, tasks[i].kind, [trace ? time(taskTimes[i]) : "", taskTimes[i]],
+      [bytes(taskBytes[i]), taskBytes[i]]];
+  });
+  showSide(element("h2", label), list([
+    ["tasks", members.length],
+    ["each run", trace ? time(sum(taskTimes)) : null],
+    ["writes", bytes(sum(taskBytes))],
+  ]), sortable(["task", "op", ["time", "number"], ["bytes", "number"]], rows));
   mark();
 }
 

@@ -43,7 +43,7 @@ def test_a_page_is_whole_and_loads_nothing(tmp_path: Path) -> None:
     text = page(tmp_path)
     seen = Seen(text)
     assert not seen.loads
-    assert seen.tags.count("script") == 2
+    assert seen.tags.count("script") == 3
     assert seen.tags.count("style") == 1
     assert "img" not in seen.tags
     assert "default-src 'none'" in text

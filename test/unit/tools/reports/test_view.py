@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pytest
 from browser import Browser, Screen
-from counted_work import LINEAR, growth_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, i8, i64
 from xdsl.ir import Block, Operation, Region
 
@@ -28,13 +23,13 @@ from penstock.dialects.launch import (
     VariableOp,
 )
 from penstock.dialects.regst import MemoryCaseAttr
-from penstock.runtime.program.executable import ProgramImage, image_from_json
+from penstock.runtime.program.executable import image_from_json
 from penstock.tools.cli.run import run_tool as run_model
 from penstock.tools.cli.view import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.reports.memory_map.map import y_axis
 from penstock.tools.reports.view.data import Graph
-from penstock.tools.reports.view.layout import Edge, layers_of, positions_of, spread
+from penstock.tools.reports.view.edges import Purpose
 from penstock.tools.reports.view.memory import memory_of
 from penstock.tools.reports.view.page import page_of
 from penstock.tools.session.options import CompileOptions
@@ -47,74 +42,6 @@ ENCODER, PROGRAM = str(EXAMPLES / "encoder.mlir"), str(EXAMPLES / "program.mlir"
 Json: TypeAlias = "dict[str, Any]"
 
 NASTY = """</script><img src=x onerror="alert(1)"> & 'q'"""
-
-# The layout --------------------------------------------------------------------------
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> tuple[int, list[Edge]]:
-    """Nodes, and edges from lower to higher ones."""
-    count = draw(st.integers(1, 12))
-    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
-    drawn = draw(st.lists(pairs, max_size=30))
-    return count, [(min(p), max(p)) for p in drawn if p[0] != p[1]]
-
-
-@settings(max_examples=100, deadline=None)
-@given(graphs())
-def test_layers_are_longest_paths(graph: tuple[int, list[Edge]]):
-    count, edges = graph
-    longest = [0] * count
-    for _ in range(count):
-        for start, end in edges:
-            longest[end] = max(longest[end], longest[start] + 1)
-    assert layers_of(count, edges) == longest
-
-
-@settings(max_examples=100, deadline=None)
-@given(graphs())
-def test_tasks_of_a_layer_are_apart(graph: tuple[int, list[Edge]]):
-    places = positions_of(*graph)
-    for index, (x, layer) in enumerate(places):
-        for other_x, other_layer in places[index + 1 :]:
-            assert layer != other_layer or abs(x - other_x) >= 1 - 1e-9
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=4))
-def test_spreading_is_as_near_as_can_be(wanted: list[float]):
-    place = [0.0] * len(wanted)
-    spread(range(len(wanted)), wanted, place)
-    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(place))
-
-    def cost(places: Sequence[float]) -> float:
-        return sum((p - w) ** 2 for p, w in zip(places, wanted, strict=True))
-
-    generator = np.random.default_rng(3)
-    for _ in range(300):
-        moved = np.sort(np.array(place) + generator.normal(0, 0.3, len(place)))
-        gaps = np.maximum(np.diff(moved), 1)
-        moved = moved[0] + np.concatenate([[0], np.cumsum(gaps)])
-        assert cost(place) <= cost(list(moved)) + 1e-6
-
-
-def test_cycles_are_drawn_too():
-    assert layers_of(4, [(0, 1), (1, 2), (2, 1), (2, 3)]) == [0, 1, 2, 3]
-    assert layers_of(2, [(0, 1), (1, 0)]) == [0, 1]
-
-
-def test_large_graphs_take_linear_time():
-    generator = np.random.default_rng(1)
-
-    def problem(count: int) -> Callable[[], object]:
-        edges = [
-            (int(generator.integers(max(0, i - 30), i)), i) for i in range(1, count)
-        ]
-        edges += [(i - 1, i) for i in range(1, count, 3)]
-        return lambda: positions_of(count, edges)
-
-    assert growth_of(problem, 200) < LINEAR
-
 
 # Memory ------------------------------------------------------------------------------
 
@@ -133,14 +60,17 @@ def actor(name: str, reads: Sequence[str], writes: Sequence[str]) -> ActorOp:
 
 def program(
     memory: Sequence[Operation], actors: Sequence[ActorOp], name: str = "p"
-) -> ProgramImage:
+) -> ProgramOp:
     chunk = ChunkOp("c0", MemoryCaseAttr(0, "host"), 512)
-    body = Region(Block([chunk, *memory, *actors]))
-    return image_of(ProgramOp(name, 0, body))
+    return ProgramOp(name, 0, Region(Block([chunk, *memory, *actors])))
 
 
-def live_of(image: ProgramImage) -> Sequence[int]:
-    (zone,) = memory_of(image, ["view"] * len(image.actors)).zones
+def report(**numbers: int) -> DictionaryAttr:
+    return DictionaryAttr({key: IntegerAttr(n, i64) for key, n in numbers.items()})
+
+
+def live_of(program: ProgramOp) -> Sequence[int]:
+    (zone,) = memory_of(image_of(program), ["view"] * len(program.actors)).zones
     return zone.usage.live
 
 
@@ -158,22 +88,22 @@ def test_registers_are_alive_from_writer_to_last_reader():
 def test_the_bound_is_that_of_the_plan_if_the_program_says_it():
     memory = [register("x", 0, 64), register("y", 128, 64)]
     actors = [actor("a", [], ["x"]), actor("b", ["x"], ["y"]), actor("c", ["y"], [])]
-    image = program(memory, actors)
-    (zone,) = memory_of(image, ["view"] * 3).zones
+    made = program(memory, actors)
+    (zone,) = memory_of(image_of(made), ["view"] * 3).zones
     assert (zone.usage.bound, zone.usage.ratio) == (128, None)
-    assert "512 B, at most 128 B alive, fullest at step 1, b" in page_of(image, None)
-    (chunk,) = image.chunks
-    image = image._replace(chunks=(chunk._replace(peak=192, bound=96),))
-    (zone,) = memory_of(image, ["view"] * 3).zones
+    assert "512 B, at most 128 B alive, fullest at step 1, b" in page_of(made, None)
+    chunk = made.body.block.first_op
+    assert chunk is not None
+    chunk.attributes["memory"] = report(bound=96, peak=192)
+    (zone,) = memory_of(image_of(made), ["view"] * 3).zones
     assert (zone.usage.bound, zone.usage.ratio) == (96, 2.0)
     text = "512 B, activations 192 B (2.000 x the bound of 96 B), fullest at step 1, b"
-    assert text in page_of(image, None)
+    assert text in page_of(made, None)
 
 
 def test_the_bound_stands_in_the_executable():
-    report = {key: IntegerAttr(n, i64) for key, n in (("bound", 96), ("peak", 192))}
     chunk = ChunkOp("c0", MemoryCaseAttr(0, "host"), 512)
-    chunk.attributes["memory"] = DictionaryAttr(report)
+    chunk.attributes["memory"] = report(bound=96, peak=192)
     image = image_of(ProgramOp("p", 0, Region(Block([chunk]))))
     assert [(x.peak, x.bound) for x in image.chunks] == [(192, 96)]
     assert image_from_json(image.to_json()) == image
@@ -197,9 +127,9 @@ def test_what_lies_on_a_register_counts_with_it():
         actor("c", ["part"], []),
         actor("d", [], ["later"]),
     ]
-    image = program(memory, actors)
-    assert live_of(image) == [8, 8, 8, 8]
-    (zone,) = memory_of(image, ["view"] * 4).zones
+    made = program(memory, actors)
+    assert live_of(made) == [8, 8, 8, 8]
+    (zone,) = memory_of(image_of(made), ["view"] * 4).zones
     found = {r.name: r for r in zone.chunks[0].blocks[0].registers}
     assert (found["part"].alias_of, found["part"].alias_offset) == ("x", 4)
     assert found["x"].alias_of is found["later"].alias_of is None
@@ -208,11 +138,11 @@ def test_what_lies_on_a_register_counts_with_it():
 # The page ----------------------------------------------------------------------------
 
 
-def compiled(path: str, threads: int = 1) -> ProgramImage:
+def compiled(path: str, threads: int = 1) -> ProgramOp:
     compiler, passes = installed_compiler()
     model = read_model(compiler, Path(path))
     lower(compiler, passes, model, CompileOptions(threads=threads))
-    return image_of(program_of(model))
+    return program_of(model)
 
 
 def data_of(page: str) -> Json:
@@ -236,8 +166,9 @@ class Elements(HTMLParser):
 
 
 def test_the_page_says_what_the_program_says():
-    image = compiled(ENCODER, threads=2)
-    graph = data_of(page_of(image))["graph"]
+    made = compiled(ENCODER, threads=2)
+    image = image_of(made)
+    graph = data_of(page_of(made))["graph"]
     assert [task["name"] for task in graph["tasks"]] == [a.name for a in image.actors]
     names = [register["name"] for register in graph["registers"]]
     for task, known in zip(graph["tasks"], image.actors, strict=True):
@@ -248,33 +179,32 @@ def test_the_page_says_what_the_program_says():
     assert {r["name"]: r["bytes"] for r in graph["registers"] if "bytes" in r} == sizes
     costs = [op["flops"] for t in graph["tasks"] for op in t["ops"] if "flops" in op]
     assert sum(costs) > 0
-    for start, end, register in graph["edges"]:
+    for start, end, register, purpose in graph["edges"]:
         assert register in graph["tasks"][start]["writes"]
         assert register in graph["tasks"][end]["reads"]
-        if graph["registers"][register]["initial"] == 0:
-            assert graph["tasks"][start]["y"] < graph["tasks"][end]["y"]
+        is_full = graph["registers"][register]["initial"] > 0
+        assert is_full == (purpose == Purpose.FEEDBACK)
 
 
 def test_the_page_loads_nothing_and_is_the_same_each_time():
-    image = compiled(PROGRAM)
-    page = page_of(image)
+    page = page_of(compiled(PROGRAM))
     assert not [link for link in Elements(page).loads if not link.startswith("#")]
     assert "default-src 'none'" in page
     assert page_of(compiled(PROGRAM)) == page
 
 
-def nasty_image() -> ProgramImage:
+def nasty_program() -> ProgramOp:
     memory = [register(NASTY, 0, 8)]
     actors = [actor(NASTY, [], [NASTY]), actor("<b>", [NASTY], [])]
     return program(memory, actors, name=NASTY)
 
 
 def test_names_are_text():
-    page = page_of(nasty_image())
+    page = page_of(nasty_program())
     elements = Elements(page)
     assert "img" not in elements.tags
     assert "b" not in elements.tags
-    assert elements.tags.count("script") == 2
+    assert elements.tags.count("script") == 3
     assert data_of(page)["graph"]["tasks"][0]["name"] == NASTY
 
 
@@ -362,7 +292,7 @@ def test_files_of_all_levels_are_shown(name: str, tmp_path: Path):
     assert run_tool([str(file), "-o", str(page)]) == 0
     tasks = data_of(page.read_text())["graph"]["tasks"]
     assert [task["name"] for task in tasks] == [
-        a.name for a in compiled(str(file)).actors
+        a.sym_name.data for a in compiled(str(file)).actors
     ]
 
 
@@ -437,7 +367,7 @@ def test_what_does_not_compile_is_explained(
 # In a browser ------------------------------------------------------------------------
 
 CLICKS = """
-(() => {
+(async () => {
 const say = {};
 const texts = () => side.textContent;
 const press = (view, x, y) => {
@@ -448,9 +378,10 @@ const press = (view, x, y) => {
 };
 const tab = name => find(`nav button[data-view="${name}"]`).click();
 try {
+  await graphView.settled;
   graphView.drawNow();
   const wanted = tasks.findIndex(task => task.name === TASK);
-  graphView.show(wanted);
+  await graphView.show(wanted);
   press(graphView, ...graphView.center(wanted));
   say.task = texts();
   const link = all("aside li button").find(b => b.textContent.startsWith(REGISTER));
@@ -463,6 +394,7 @@ try {
   search.dispatchEvent(new Event("input"));
   say.found = find("#found").textContent;
   search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+  await graphView.settled;
   say.entered = texts();
   search.value = "";
   search.dispatchEvent(new Event("input"));
@@ -542,7 +474,7 @@ def test_tasks_registers_and_slices_are_clicked_in_a_browser(
 @pytest.mark.slow
 def test_nasty_names_are_shown_as_they_are(browser: Browser, tmp_path: Path):
     page = tmp_path / "nasty.html"
-    page.write_text(page_of(nasty_image()), encoding="utf-8")
+    page.write_text(page_of(nasty_program()), encoding="utf-8")
     seen = driven(browser, page, NASTY, NASTY)
     assert seen["task"].startswith(NASTY)
     assert seen["register"].startswith(NASTY)
@@ -587,8 +519,8 @@ def test_tasks_that_only_come_before_or_after_others_are_ticks() -> None:
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     kinds = dict(
         zip(
-            (actor.name for actor in image_of(program).actors),
-            Graph(image_of(program)).kinds,
+            (actor.sym_name.data for actor in program.actors),
+            Graph(program).kinds,
             strict=True,
         )
     )

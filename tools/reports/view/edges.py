@@ -1,0 +1,67 @@
+"""
+The edges between tasks, by what a register is read for.
+
+About half of what an actor reads is no data to it: control registers, and registers
+that it only keeps from being written over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from penstock.dialects.launch import ActorOp
+from penstock.runtime.program.executable import ActorImage, ProgramImage
+
+
+class Purpose(IntEnum):
+    """The reason why a task reads a register."""
+
+    DATA = 0
+    """Its steps or views use the bytes."""
+    ORDER = 1
+    """It is a control register."""
+    GUARD = 2
+    """It only keeps the bytes from being written over."""
+    FEEDBACK = 3
+    """It is full before the first act: the edge leads to a later act."""
+
+
+class Edge(NamedTuple):
+    """A register that a task reads and another one writes; all are numbers."""
+
+    start: int
+    end: int
+    register: int
+    purpose: Purpose
+
+
+def edges_of(image: ProgramImage, actors: list[ActorOp]) -> Iterator[Edge]:
+    """The edges of a program, whose actors are those of the image, in its order."""
+    number = {queue.name: index for index, queue in enumerate(image.queues)}
+    writer = {
+        name: index for index, actor in enumerate(image.actors) for name in actor.writes
+    }
+    for index, (actor, op) in enumerate(zip(image.actors, actors, strict=True)):
+        used = used_by(actor, op)
+        for name in actor.reads:
+            if name not in writer:
+                continue
+            queue = image.queues[number[name]]
+            if queue.initial:
+                purpose = Purpose.FEEDBACK
+            elif queue.kind is None:
+                purpose = Purpose.ORDER
+            else:
+                purpose = Purpose.DATA if name in used else Purpose.GUARD
+            yield Edge(writer[name], index, number[name], purpose)
+
+
+def used_by(actor: ActorImage, op: ActorOp) -> set[str]:
+    """The registers whose bytes an actor uses: in a step, a view, or by its kind."""
+    if actor.kind != "plain" and not actor.steps:
+        return {*actor.reads}
+    named = {name for step in actor.steps for name in step.arguments}
+    sources = {view.names[0] for view in op.view_list}
+    return named | sources or {*actor.reads}
