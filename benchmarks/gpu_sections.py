@@ -187,7 +187,7 @@ def checked(setup: Setup, case: Case, inputs: Mapping[str, Array]) -> Iterator[R
 
 def error_of(found: Array, wanted: Array) -> float:
     """The largest difference over the largest value."""
-    from penstock.tools.cli.compare import relative_error
+    from penstock.tools.session.differences import relative_error
 
     return relative_error(found.astype(np.float64), wanted.astype(np.float64))
 

@@ -196,7 +196,7 @@ class Contender:
             self.problem = f"{len(self.outputs)} outputs, not {len(reference)}"
             return
         # Not for the processes of contenders, which need only what they run.
-        from penstock.tools.cli.compare import relative_error
+        from penstock.tools.session.differences import relative_error
 
         pairs = zip(self.outputs, reference, strict=True)
         error = max((relative_error(a, b) for a, b in pairs), default=0.0)

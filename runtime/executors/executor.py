@@ -35,6 +35,7 @@ from penstock.runtime.options import (
     check_named,
     check_pieces,
 )
+from penstock.runtime.program.tables import Tables
 
 T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
@@ -76,6 +77,8 @@ class Executor(Closing):
         """
         The observers; a run is one call of `run`, or at most BATCH pieces of many.
         """
+        self.reference: Callable[[Tables, int], SequentialRun] = SequentialRun
+        """Makes the runs of the engine `sequential` that nobody observes."""
         self._watchdog: Watchdog | None = None
         self._stream: Stream | None = None
         self._stream_core: MakeCore = StreamCore
@@ -331,7 +334,7 @@ class Executor(Closing):
             self.simulation = self._simulated(acts, self._times(), log)
         else:
             tables = self._program.tables
-            run = SequentialRun(tables, acts) if log is None else RecordedRun(log)
+            run = self.reference(tables, acts) if log is None else RecordedRun(log)
             self._make(run.run, run)
 
     def _simulated(

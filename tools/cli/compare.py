@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from penstock.tools.cli.exit_codes import EXIT_FAILED, fail
 from penstock.tools.cli.run_arguments import PROGRAM
+from penstock.tools.cli.run_output import RunOutput
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.differences import (
+    NO_FINITE_VALUES,
+    difference,
+    proves_nothing,
+)
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
-
-_NO_FINITE_VALUES = "has no finite values to compare"
 
 
 def report_errors(
@@ -22,9 +26,10 @@ def report_errors(
     reference: Mapping[str, Array],
     name: str,
     tolerance: float,
+    report: RunOutput | None = None,
 ) -> int:
     """
-    The exit code after printing the error of each output: 0 if all are within the
+    The exit code after reporting the error of each output: 0 if all are within the
     tolerance.
 
     The error is the largest difference over the largest reference value. A reference
@@ -32,69 +37,22 @@ def report_errors(
     """
     if missing := sorted(set(outputs) - set(reference)):
         raise UsageError(f"{name} has no outputs {', '.join(missing)}")
+    report = report or RunOutput(as_json=False)
     from penstock.runtime.loading.arrays import reread
 
     # In a file `bfloat16` is bytes, which the output says how to read.
     expected = {key: reread(reference[key], outputs[key].dtype) for key in outputs}
     worst = 0.0
     for key, output in outputs.items():
-        text, error = _difference(output, expected[key])
+        text, error = difference(output, expected[key])
         worst = max(worst, error)
-        print(f"check against {name}: {key} {text}")
+        facts = {"output": key, "against": name, "error": error, "text": text}
+        report.say(f"check against {name}: {key} {text}", {"check": [facts]})
     unproven = [key for key in outputs if proves_nothing(expected[key])]
     if worst > tolerance:
         text = f"the outputs differ by {worst:.2e}, more than {tolerance:.0e}"
         return fail(PROGRAM, text, EXIT_FAILED)
     if unproven:
-        text = f"{', '.join(unproven)} {_NO_FINITE_VALUES}"
+        text = f"{', '.join(unproven)} {NO_FINITE_VALUES}"
         return fail(PROGRAM, text, EXIT_FAILED)
     return 0
-
-
-def _difference(output: Array, reference: Array) -> tuple[str, float]:
-    """The error of an output, in words and as a number."""
-    if not _holds_numbers(reference):
-        return f"is compared with {reference.dtype.name}", float("inf")
-    if output.shape != reference.shape:
-        return f"has shape {output.shape}, not {reference.shape}", float("inf")
-    error = relative_error(output, reference)
-    if error == 0 and proves_nothing(reference):
-        return _NO_FINITE_VALUES, error
-    return f"differs by {error:.2e}", error
-
-
-def proves_nothing(reference: Array) -> bool:
-    """Whether an array has values, but no finite one."""
-    import numpy as np
-
-    is_some = _holds_numbers(reference) and reference.size > 0
-    return is_some and not np.isfinite(reference).any()
-
-
-def _holds_numbers(array: Array) -> bool:
-    from penstock.runtime.loading.arrays import is_float
-
-    return array.dtype.kind in "biu" or is_float(array.dtype)
-
-
-def relative_error(output: Array, reference: Array) -> float:
-    """
-    The largest absolute difference over the largest absolute reference value, of arrays
-    of one shape; infinite if only one of them is a NaN or infinite somewhere.
-    """
-    import numpy as np
-
-    if output.size == 0:
-        return 0.0
-    ours, theirs = output.astype(np.float64), reference.astype(np.float64)
-    finite = np.isfinite(theirs)
-    if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True):
-        return float("inf")
-    if not finite.any():
-        return 0.0
-    if not np.isfinite(ours[finite]).all():
-        return float("inf")
-    with np.errstate(over="ignore"):
-        difference = np.abs(ours[finite] - theirs[finite]).max()
-    scale = np.abs(theirs[finite]).max()
-    return float(difference / scale) if scale else float(difference)

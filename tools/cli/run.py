@@ -19,6 +19,7 @@ from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.cli.run_arguments import FLAGS, PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
+from penstock.tools.cli.run_output import RunOutput
 from penstock.tools.driver.errors import UsageError, needing_onnx, printable
 from penstock.tools.driver.progress import polled_progress
 from penstock.tools.session.arrays import check_writable, read_arrays, write_arrays
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from penstock.runtime.loading.initializers import Array
-    from penstock.runtime.loading.loader import Port
+    from penstock.tools.cli.bisect import Shaped
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.saved_plan.plan import Plan
+    from penstock.tools.session.tuning import Subject
 
 
 def main() -> NoReturn:
@@ -65,6 +67,28 @@ class Job:
     onnx: ModelProto | None = None
     known: frozenset[str] = frozenset()
     """Inputs that the program is compiled for by value, so that they are not fed."""
+    tuned: Sequence[Subject] = ()
+    """The kernels that were measured, for `--tune`."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The summary as values for JSON; sizes are in bytes."""
+        session, said = self.session, self.session.report
+        image = session.executable.image
+        chunks = [
+            {"name": x.name, "device": x.device, "size": x.size}
+            | {"peak": x.peak, "bound": x.bound}
+            for x in image.chunks
+        ]
+        return {
+            "program": said.name,
+            "tasks": said.tasks,
+            "kernels": said.kernels,
+            "devices": said.devices,
+            "simulated": session.is_simulated,
+            "memory": chunks,
+            "given_up": list(said.given_up),
+        }
 
     @property
     def summary(self) -> str:
@@ -88,8 +112,13 @@ def _run(args: argparse.Namespace) -> int:
     for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
             check_writable(path)
-    given = None if args.inputs is None else read_arrays(args.inputs)
+    given = _given(args)
     expected = _expected(args)
+    report = RunOutput(as_json=args.json)
+    if args.bisect:
+        code = _bisect(args, options, given, expected, report)
+        report.end()
+        return code
     is_saved = is_plan(args.file)
     job = _open_plan(args, options) if is_saved else _open_model(args, options, given)
     with job.session as session:
@@ -107,20 +136,69 @@ def _run(args: argparse.Namespace) -> int:
         with Watching(executor, args.trace, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             outputs, seconds = _timed(session, fed, args.repeat, args.job)
-        print(job.summary)
+        if job.tuned:
+            _report_tuning(job.tuned, report)
+        report.say(job.summary, job.facts)
     text = f"{_loading_text(job)} {loading:.2f} s{_first_start_text(own)}"
-    print(f"{text}, run {_time_text(seconds)}")
-    for line in watching.lines():
-        print(line)
+    times = {"load_seconds": loading, "run_seconds": seconds}
+    report.say(f"{text}, run {_time_text(seconds)}", times)
+    watching.report(report)
     if args.save_plan is not None:
-        print(f"wrote {args.save_plan}")
+        report.say(f"wrote {args.save_plan}", {"wrote": [str(args.save_plan)]})
     if args.outputs is not None:
         write_arrays(args.outputs, outputs)
-        print(f"wrote {args.outputs}")
-    if args.check is None:
-        return 0
-    reference = _reference(args, job, inputs) if expected is None else expected
-    return report_errors(outputs, reference, args.check, args.tolerance)
+        report.say(f"wrote {args.outputs}", {"wrote": [str(args.outputs)]})
+    code = 0
+    if args.check is not None:
+        if expected is None:
+            expected = _reference(args.check, job.oracle, job.onnx, inputs)
+        code = report_errors(outputs, expected, args.check, args.tolerance, report)
+    report.end()
+    return code
+
+
+def _given(args: argparse.Namespace) -> dict[str, Array] | None:
+    """The arrays of all `--inputs`, of files and of values; None without any."""
+    if not args.inputs:
+        return None
+    from penstock.tools.session.input_values import is_value, read_value
+
+    found: dict[str, Array] = {}
+    for text in args.inputs:
+        name_and_array = [read_value(text)] if is_value(text) else None
+        for name, array in name_and_array or read_arrays(Path(text)).items():
+            if name in found:
+                raise UsageError(f"input '{name}' is given twice")
+            found[name] = array
+    return found
+
+
+def _bisect(
+    args: argparse.Namespace,
+    options: CompileOptions,
+    given: Mapping[str, Array] | None,
+    expected: Mapping[str, Array] | None,
+    report: RunOutput,
+) -> int:
+    """Search the first pass and the first task that are wrong; 1 if there is one."""
+    if is_plan(args.file):
+        raise UsageError("a saved plan cannot be bisected: its passes have run")
+    from penstock.tools.cli.bisect import Search, ports_of
+    from penstock.tools.driver.compiler import installed_compiler
+
+    front = installed_compiler(args.load)
+    model, onnx, known = _read(args, front[0], given, None)
+    oracle = model.only(args.job)
+    args.check = args.check or "numpy"
+    _check_request(args, oracle, onnx)
+    _check_inputs(args, oracle.entry, given)
+    inputs = _inputs(args, ports_of(oracle.entry), dict(given) if given else None)
+    if expected is None:
+        expected = _reference(args.check, oracle, onnx, inputs)
+    fed = {name: array for name, array in inputs.items() if name not in known}
+    facts = args.tolerance, args.job, args.allow_source
+    search = Search(model, fed, expected, *facts)
+    return search.run(options, front, args.executor, report)
 
 
 def _first_start_text(seconds: float) -> str:
@@ -224,8 +302,9 @@ def _compile(
         _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
     open_devices({args.device})
+    tuned: Sequence[Subject] = ()
     if args.tune:
-        options = _tuned(options, front, model)
+        options, tuned = _tuned(options, front, model)
     session = Session(
         model,
         options,
@@ -234,7 +313,7 @@ def _compile(
         show_progress=True,
         allow_source=args.allow_source,
     )
-    return Job(session, oracle, onnx, known)
+    return Job(session, oracle, onnx, known, tuned)
 
 
 def _warn(text: str) -> None:
@@ -244,14 +323,16 @@ def _warn(text: str) -> None:
 
 def _tuned(
     options: CompileOptions, front: tuple[Compiler, PassTable], model: Model
-) -> CompileOptions:
-    """The kernel database with the times of all kernels of a model, measured now."""
+) -> tuple[CompileOptions, Sequence[Subject]]:
+    """
+    The options with the kernel database that has the times of all kernels of a model,
+    measured now, and these kernels.
+    """
     from penstock.runtime.jit.cache import cache_dir
     from penstock.tools.session.tuning import (
         Tuning,
         problem_lines,
         tune,
-        tuning_lines,
         usable,
     )
 
@@ -265,9 +346,17 @@ def _tuned(
     subjects = tune(front, model, Tuning(options))
     for line in problem_lines(subjects):
         _warn(line)
-    for line in tuning_lines(subjects):
-        print(line)
-    return options
+    return options, subjects
+
+
+def _report_tuning(subjects: Sequence[Subject], report: RunOutput) -> None:
+    from penstock.tools.session.tuning import tuning_lines
+
+    facts = [
+        {"kernel": x.name, "usual_ns": x.usual_ns, "chosen_ns": x.chosen_ns}
+        for x in subjects
+    ]
+    report.say(tuning_lines(subjects), {"tuning": facts})
 
 
 def _read(
@@ -367,7 +456,7 @@ def _refuse_no_inputs(names: Iterable[str]) -> None:
 
 def _inputs(
     args: argparse.Namespace,
-    ports: Mapping[str, Port],
+    ports: Mapping[str, Shaped],
     given: dict[str, Array] | None,
 ) -> dict[str, Array]:
     if given is not None:
@@ -378,7 +467,7 @@ def _inputs(
     return {}
 
 
-def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
+def random_arrays(ports: Mapping[str, Shaped], seed: int) -> dict[str, Array]:
     """
     An array for each port: standard normal floats, integers from 0 to 9, or booleans.
     """
@@ -388,7 +477,7 @@ def random_arrays(ports: Mapping[str, Port], seed: int) -> dict[str, Array]:
 
     generator = np.random.default_rng(seed)
 
-    def array(port: Port) -> Array:
+    def array(port: Shaped) -> Array:
         if is_float(port.dtype):
             return generator.standard_normal(port.shape).astype(port.dtype)
         limit = 2 if port.dtype.kind == "b" else 10
@@ -434,17 +523,20 @@ def _expected(args: argparse.Namespace) -> dict[str, Array] | None:
 
 
 def _reference(
-    args: argparse.Namespace, job: Job, inputs: Mapping[str, Array]
+    check: str,
+    oracle: Model | None,
+    onnx: ModelProto | None,
+    inputs: Mapping[str, Array],
 ) -> dict[str, Array]:
-    if args.check == "numpy":
+    if check == "numpy":
         from penstock.tools.session.oracle import evaluate_model
 
-        assert job.oracle is not None, "checked before the run"
-        return evaluate_model(job.oracle, inputs)
-    assert job.onnx is not None, "checked before the run"
+        assert oracle is not None, "checked before the run"
+        return evaluate_model(oracle, inputs)
+    assert onnx is not None, "checked before the run"
     from penstock.tools.frontend.onnx.model import run_onnxruntime
 
-    return run_onnxruntime(job.onnx, inputs)
+    return run_onnxruntime(onnx, inputs)
 
 
 if __name__ == "__main__":

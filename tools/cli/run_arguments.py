@@ -53,7 +53,11 @@ def arguments() -> argparse.ArgumentParser:
     )
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
-        "--inputs", type=Path, metavar="IN.npz", help="an array for each input by name"
+        "--inputs",
+        action="append",
+        default=[],
+        metavar="IN.npz|NAME=2x3xf32=1,2,3",
+        help="an array for each input by name, of a file or as values; may be repeated",
     )
     inputs.add_argument(
         "--random-inputs",
@@ -101,6 +105,12 @@ def arguments() -> argparse.ArgumentParser:
         metavar="ERROR",
         help="largest error that passes a check, relative to the largest reference "
         "value (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="name the first pass after which the IR runs wrong, and the first task, "
+        "against --check (default: numpy)",
     )
     parser.add_argument(
         "--device",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from penstock.tools.cli.run_output import RunOutput
 from penstock.tools.driver.files import write_whole
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ class Watching:
         if self._trace is not None:
             write_whole(str(self._path), self._trace.to_json())
 
-    def lines(self) -> list[str]:
-        """The lines to print after the block."""
-        lines = [] if self._cost is None else profile_lines(self._cost.expenses())
+    def report(self, output: RunOutput) -> None:
+        """Report after the block what was seen."""
+        if self._cost is not None:
+            expenses = self._cost.expenses()
+            facts = {"profile": [_facts(each) for each in expenses]}
+            output.say(profile_lines(expenses), facts)
         if self._trace is not None:
-            lines.append(f"wrote {self._path}")
-        return lines
+            output.say(f"wrote {self._path}", {"wrote": [str(self._path)]})
 
 
 def profile_lines(expenses: Sequence[Expense]) -> list[str]:
@@ -63,6 +66,18 @@ def profile_lines(expenses: Sequence[Expense]) -> list[str]:
     rows.append(("all", "", str(calls), f"{whole / 1e6:.3f}", "100.0", "", ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
+
+
+def _facts(expense: Expense) -> dict[str, object]:
+    """A row of the profile as values for JSON; times are in nanoseconds."""
+    return {
+        "task": expense.task,
+        "op": expense.op,
+        "calls": expense.times.count,
+        "total_ns": expense.times.total,
+        "flops": expense.flops,
+        "bytes": expense.bytes,
+    }
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:

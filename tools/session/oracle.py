@@ -24,6 +24,7 @@ from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.plan import YieldOp as PlanYieldOp
+from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.repetitions import PlanRates, job_turns, made
@@ -60,7 +61,7 @@ def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array
     """
     import numpy as np
 
-    evaluation = _Evaluation(model, inputs)
+    evaluation = Evaluation(model, inputs)
     # Infinities and NaNs are results like any other.
     with np.errstate(all="ignore"):
         evaluation.run_entry(model.entry)
@@ -90,7 +91,9 @@ def written_by(task: TaskOp) -> Sequence[SSAValue]:
     return task.outs or task.results_
 
 
-class _Evaluation:
+class Evaluation:
+    """The values of a job or plan, by the op of each, and its outputs by name."""
+
     def __init__(self, model: Model, inputs: Mapping[str, Array]):
         self._model = model
         self._inputs = inputs
@@ -101,7 +104,34 @@ class _Evaluation:
         """
         self.outputs: dict[str, Array] = {}
 
+    def read(self, value: SSAValue) -> Array:
+        """The array that a task reads."""
+        return self._values[value]
+
+    def write(self, value: SSAValue, array: Array) -> None:
+        """Keep an array that a task has made."""
+        self._values[value] = array
+
+    def tasks_of(self, plan: PlanOp) -> Sequence[TaskOp]:
+        """The tasks of a plan in the order in which they are run."""
+        return data_order(plan)
+
+    def named(self) -> dict[str, Array]:
+        """
+        The arrays by the names of registers that have them, or are going to: `y/out`
+        for a value `%y` of a job.
+        """
+        found: dict[str, Array] = {}
+        for value, array in self._values.items():
+            owner = value.owner
+            if isinstance(owner, RegisterOp):
+                found[owner.register_name.data] = array
+            elif value.name_hint is not None and self._turns.get(value, 1) == 1:
+                found[f"{value.name_hint}/out"] = array
+        return found
+
     def run_entry(self, entry: Operation) -> None:
+        """Evaluate a job or a plan."""
         match entry:
             case JobOp():
                 for op, turns in job_turns(entry).items():
@@ -111,23 +141,26 @@ class _Evaluation:
             case PlanOp():
                 if PlanRates(entry).is_rated:
                     raise UsageError("a plan with rates has no meaning in NumPy")
-                for task in data_order(entry):
+                for task in self.tasks_of(entry):
                     self.run_task(task)
             case _:
                 raise UsageError(f"a {entry.name} cannot be checked against NumPy")
 
     def run(self, ops: Iterable[Operation]) -> None:
+        """Evaluate ops in their order."""
         for op in ops:
             self._run_op(op)
 
     def run_task(self, task: TaskOp) -> None:
+        """Evaluate the ops of a task."""
         block = task.body.block
         for argument, value in zip(block.args, task.ins, strict=True):
-            self._values[argument] = self._values[value]
+            self._values[argument] = self.read(value)
         self.run(block.ops)
         assert isinstance(block.last_op, PlanYieldOp), "checked by the verifier"
         results = [self._values[value] for value in block.last_op.values]
-        self._values.update(zip(written_by(task), results, strict=True))
+        for value, array in zip(written_by(task), results, strict=True):
+            self.write(value, array)
 
     def _run_op(self, op: Operation) -> None:
         match op:

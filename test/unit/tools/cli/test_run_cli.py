@@ -26,10 +26,11 @@ from penstock.runtime.errors import how_to_install
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
-from penstock.tools.cli.compare import relative_error, report_errors
+from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.differences import relative_error
 from penstock.tools.session.report import size_text, summary
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
@@ -181,7 +182,7 @@ def test_other_executors_pass_the_check_of_a_model(run: Runner, executor: str):
 def test_an_unknown_executor_is_refused(run: Runner):
     outcome = run(PLAN, "--random-inputs", "1", "--executor", "turbo")
     assert outcome.code == 2
-    assert "argument --executor: invalid choice: 'turbo'" in outcome.err
+    assert "argument --executor: unknown value 'turbo'" in outcome.err
 
 
 def test_memory_of_a_plan_without_bounds_is_its_size(run: Runner):
@@ -670,7 +671,8 @@ def test_task_of_a_program_that_fails_has_its_own_place(run: Runner):
         ),
         (
             (DIGITS, "--device", "tpu"),
-            "argument --device: invalid choice: 'tpu' (choose from 'cpu', 'cuda')",
+            "argument --device: unknown value 'tpu', did you mean 'cpu'? "
+            "(known: cpu, cuda)",
         ),
         (
             (DIGITS, "--inputs", "a.npz", "--random-inputs", "1"),

@@ -20,13 +20,13 @@ from penstock.runtime.cuda import device as cuda
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
-from penstock.tools.cli.compare import relative_error
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
+from penstock.tools.session.differences import relative_error
 from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.op.response_norm import LocalResponseNormOp
-from penstock.tools.cli.compare import relative_error
 from penstock.tools.frontend.onnx.model import import_file, run_onnxruntime
+from penstock.tools.session.differences import relative_error
 from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

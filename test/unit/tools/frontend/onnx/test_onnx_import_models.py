@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.tools.cli.compare import relative_error
 from penstock.tools.cli.run import run_tool
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_file,
     run_onnxruntime,
 )
+from penstock.tools.session.differences import relative_error
 from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.generic]

@@ -1,0 +1,91 @@
+"""`penstock-run --bisect`, `--json`, and inputs as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.tools.cli.run import run_tool
+
+JOB = """
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x3xf32>
+  %y = op.relu %x : tensor<2x3xf32> -> tensor<2x3xf32>
+  job.output "y", %y : tensor<2x3xf32>
+}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "net.mlir"
+    path.write_text(JOB, encoding="utf-8")
+    return str(path)
+
+
+def test_inputs_are_values_and_files(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "out.npz"
+    assert run_tool([job, "--inputs", "x=2x3xf32=-1,2,3", "--outputs", str(out)]) == 0
+    with np.load(out) as arrays:
+        assert arrays["y"].tolist() == [[0, 2, 3], [0, 2, 3]]
+    twice = [job, "--inputs", "x=2x3xf32", "--inputs", "x=2x3xf32"]
+    capsys.readouterr()
+    assert run_tool(twice) == 2
+    message = "penstock-run: error: input 'x' is given twice\n"
+    assert capsys.readouterr().err == message
+
+
+def test_reports_are_one_object_of_json(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "out.npz"
+    words = "--random-inputs 1 --check numpy --profile --repeat 2 --json --outputs"
+    assert run_tool([job, *words.split(), str(out)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["program"], found["devices"]) == ("net", "cpu")
+    assert found["memory"][0]["size"] >= 24
+    assert len(found["run_seconds"]) == 2
+    assert {row["task"] for row in found["profile"]} >= {"y"}
+    (check,) = found["check"]
+    assert (check["output"], check["against"], check["error"]) == ("y", "numpy", 0.0)
+    assert found["wrote"] == [str(out)]
+
+
+def test_a_search_that_finds_nothing(job: str, capsys: pytest.CaptureFixture[str]):
+    assert run_tool([job, "--random-inputs", "1", "--bisect"]) == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("ran the IR after ")
+    assert others == [
+        "no pass makes the outputs wrong",
+        "no task differs from the reference",
+    ]
+
+
+def test_a_search_against_a_wrong_reference(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    wrong = tmp_path / "wrong.npz"
+    np.savez(wrong, y=np.full((2, 3), 7, np.float32))
+    words = "--inputs", "x=2x3xf32=1", "--bisect", "--check", str(wrong)
+    assert run_tool([job, *words]) == 1
+    message = (
+        "penstock-run: error: the model differs from the reference before any pass: "
+        "y differs by 8.57e-01\n"
+    )
+    assert capsys.readouterr().err == message
+
+
+def test_a_search_is_for_what_is_compiled(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plan = tmp_path / "net.penstock"
+    assert run_tool([job, "--random-inputs", "1", "--save-plan", str(plan)]) == 0
+    capsys.readouterr()
+    assert run_tool([str(plan), "--random-inputs", "1", "--bisect"]) == 2
+    message = "a saved plan cannot be bisected: its passes have run"
+    assert capsys.readouterr().err == f"penstock-run: error: {message}\n"

@@ -1,0 +1,210 @@
+"""The first pass and the first task that are wrong: faults at each level are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.passes import ModulePass
+
+from penstock.dialects.op import NegOp, ReluOp
+from penstock.dialects.plan import PlanOp
+from penstock.dialects.regst import RegisterOp
+from penstock.lowering.pipelines import PIPELINES
+from penstock.runtime.errors import PenstockError
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.pass_pipeline import make_passes
+from penstock.tools.session.bisection import Bisection, WrongTask, first_wrong_task
+from penstock.tools.session.model import Model, program_of
+from penstock.tools.session.placed_oracle import PlacedEvaluation
+from penstock.tools.session.program_export import ExportedProgram
+from penstock.tools.session.session import Session
+
+JOB = """
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x4xf32>
+  %w = job.input "w" : tensor<4x4xf32>
+  %h = op.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %r = op.softmax %h axis 1 : tensor<4x4xf32> -> tensor<4x4xf32>
+  %y = op.matmul %r, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %z = op.relu %y : tensor<4x4xf32> -> tensor<4x4xf32>
+  job.output "z", %z : tensor<4x4xf32>
+}
+"""
+X, W = np.random.default_rng(1).standard_normal((2, 4, 4)).astype(np.float32)
+INPUTS = {"x": X, "w": W}
+
+
+class Search(Protocol):
+    """Runs the pipeline with a fault, and gives what was found."""
+
+    def __call__(
+        self,
+        fault: Callable[[ModuleOp], None] | None = None,
+        after: str = "",
+        without: Sequence[str] = (),
+    ) -> tuple[Bisection, Model]: ...
+
+
+def expected() -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The output by NumPy alone, in f64."""
+    h = X.astype(np.float64) @ W
+    e = np.exp(h - h.max(axis=1, keepdims=True))
+    return np.maximum(e / e.sum(axis=1, keepdims=True) @ X, 0)
+
+
+def negate(module: ModuleOp) -> None:
+    """Put a negation in the place of a relu, in a job or in a task."""
+    from xdsl.rewriter import Rewriter
+
+    for op in list(module.walk()):
+        if isinstance(op, ReluOp):
+            made = NegOp.create(operands=op.operands, result_types=[op.results[0].type])
+            made.results[0].name_hint = op.results[0].name_hint
+            Rewriter.replace_op(op, made)
+
+
+def overlap(module: ModuleOp) -> None:
+    """Put the register of the first product where that of the input lies."""
+    registers = {
+        op.register_name.data: op for op in module.walk() if isinstance(op, RegisterOp)
+    }
+    x, h = registers["x/out"], registers["h/out"]
+    assert x.offset is not None
+    h.properties["offset"] = IntegerAttr(x.offset.value.data, i64)
+
+
+def subtract(module: ModuleOp) -> None:
+    """Put differences in the place of sums in kernels."""
+    from xdsl.rewriter import Rewriter
+
+    for op in list(module.walk()):
+        if isinstance(op, arith.AddfOp):
+            Rewriter.replace_op(op, arith.SubfOp(op.lhs, op.rhs))
+
+
+@dataclass(frozen=True)
+class Fault(ModulePass):
+    """A pass that plants a fault."""
+
+    name = "plant-fault"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        FAULTS[-1](op)
+
+
+FAULTS: list[Callable[[ModuleOp], None]] = []
+
+
+@pytest.fixture
+def search() -> Search:
+    """Run the pipeline with a fault behind a pass, and give what was found."""
+
+    def run(
+        fault: Callable[[ModuleOp], None] | None = None,
+        after: str = "",
+        without: Sequence[str] = (),
+    ) -> tuple[Bisection, Model]:
+        compiler, table = installed_compiler()
+        model = Model(compiler.parse(JOB.encode(), "net.mlir"), {}, Path())
+        reference = {"z": expected().astype(np.float32)}
+        bisection = Bisection(model, INPUTS, reference, 1e-5)
+        bisection.check_start()
+        compiler.instrumentations.append(bisection)
+        passes = [
+            each
+            for each in make_passes(table, PIPELINES["cpu"])
+            if each.name not in without
+        ]
+        if fault is not None:
+            FAULTS.append(fault)
+            (place,) = [i for i, each in enumerate(passes) if each.name == after]
+            passes.insert(place + 1, Fault())
+        compiler.apply(model.module, passes)
+        return bisection, model
+
+    return run
+
+
+def task_of(bisection: Bisection, model: Model) -> WrongTask | None:
+    # It is not lowered again, which would check it.
+    executable = ExportedProgram(program_of(model), {}, Path())
+    with Session.of(executable, 1, "sequential", allow_source=True) as session:
+        return first_wrong_task(session, INPUTS, bisection.values, 1e-5)
+
+
+def test_nothing_is_found_where_nothing_is_wrong(search: Search):
+    bisection, model = search()
+    found = bisection.found
+    assert (found.wrong, found.skipped) == (None, {})
+    levels = "convert-job-to-plan", "regst-plan-memory", "convert-plan-to-launch"
+    assert set(levels) <= set(found.checked)
+    assert {"x/out", "h/out", "r/out"} <= bisection.values.keys()
+    assert task_of(bisection, model) is None
+
+
+@pytest.mark.parametrize("after", ["op-infer-shapes", "plan-assign-streams"])
+def test_a_pass_that_changes_the_meaning_is_found(search: Search, after: str):
+    bisection, model = search(negate, after)
+    wrong = bisection.found.wrong
+    assert wrong is not None
+    assert (wrong.pass_name, wrong.output) == ("plant-fault", "z")
+    task = task_of(bisection, model)
+    assert task is not None
+    assert task.task == "z"
+    assert task.place is not None
+    assert "net.mlir:" in task.place
+
+
+def test_a_pass_that_lets_registers_overlap_is_found(search: Search):
+    bisection, model = search(
+        overlap, "regst-plan-memory", ("verify-plan", "verify-program")
+    )
+    wrong = bisection.found.wrong
+    assert wrong is not None
+    assert wrong.pass_name == "plant-fault"
+    assert bisection.found.checked[-1] == "plant-fault"
+    task = task_of(bisection, model)
+    assert task is not None
+    # Either the product overwrites its own operand, or what is read later.
+    assert task.read or task.task == "h"
+
+
+def test_a_pass_that_changes_kernels_is_found(search: Search):
+    bisection, model = search(subtract, "cse")
+    wrong = bisection.found.wrong
+    assert wrong is not None
+    assert wrong.pass_name == "plant-fault"
+    task = task_of(bisection, model)
+    assert task is not None
+    assert (task.task, task.register) == ("h", "h/out")
+
+
+def test_a_reference_that_differs_from_the_start_is_told():
+    compiler, _ = installed_compiler()
+    model = Model(compiler.parse(JOB.encode(), "net.mlir"), {}, Path())
+    bisection = Bisection(model, INPUTS, {"z": X}, 1e-5)
+    message = "the model differs from the reference before any pass: z differs by "
+    with pytest.raises(PenstockError, match=message):
+        bisection.check_start()
+
+
+def test_plans_with_memory_are_evaluated_in_the_order_of_events():
+    compiler, table = installed_compiler()
+    model = Model(compiler.parse(JOB.encode(), "net.mlir"), {}, Path())
+    passes = make_passes(table, PIPELINES["cpu"])
+    end = [each.name for each in passes].index("convert-plan-to-launch")
+    compiler.apply(model.module, passes[:end])
+    evaluation = PlacedEvaluation(model, INPUTS)
+    evaluation.run_entry(model.entry)
+    found = evaluation.outputs["z"].astype(np.float64)
+    np.testing.assert_allclose(found, expected(), rtol=1e-5)
+    assert isinstance(plan := model.entry, PlanOp)
+    assert len(list(plan.tasks)) == len(evaluation.tasks_of(plan))

@@ -1,0 +1,85 @@
+"""Inputs in the form of `iree-run-module`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.input_values import is_value, read_value
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "array"),
+    [
+        ("x=f32=2.5", "x", np.array(2.5, np.float32)),
+        ("x=3xf32=1,2,3", "x", np.array([1, 2, 3], np.float32)),
+        ("x=3xf64=1 2 3", "x", np.array([1, 2, 3], np.float64)),
+        ("x=2x2xi32=[1 2][3 4]", "x", np.array([[1, 2], [3, 4]], np.int32)),
+        ("x=2x3xf32=1,2,3", "x", np.array([[1, 2, 3]] * 2, np.float32)),
+        ("x=2x3xf16=-7e-1", "x", np.full((2, 3), -0.7, np.float16)),
+        ("x=2xui8", "x", np.zeros(2, np.uint8)),
+        ("x=2xi1=true,0", "x", np.array([True, False])),
+        ("x=2xf32=inf,nan", "x", np.array([np.inf, np.nan], np.float32)),
+        ("x=1xi64=-9223372036854775808", "x", np.array([-(2**63)], np.int64)),
+        ("x=1xi32=0x10", "x", np.array([16], np.int32)),
+        ("x=0x3xf32", "x", np.zeros((0, 3), np.float32)),
+        ("a/b=c=2xsi8=1,2", "a/b=c", np.array([1, 2], np.int8)),
+    ],
+)
+def test_values(
+    text: str, name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+):
+    assert is_value(text)
+    found_name, found = read_value(text)
+    assert (found_name, found.dtype) == (name, array.dtype)
+    np.testing.assert_array_equal(found, array, strict=True)
+
+
+def test_bfloat16():
+    array = read_value("x=2xbf16=1.5")[1]
+    assert (array.dtype.name, array.astype(float).tolist()) == ("bfloat16", [1.5, 1.5])
+
+
+@pytest.mark.parametrize("text", ["in.npz", "a=b.npz", "x=f33=1", "3xf32=1"])
+def test_files_are_no_values(text: str):
+    assert not is_value(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "x=2x3xf32=1,2",
+            "input 'x': expected 1 value, or as many as 2x3 or its last extents hold, "
+            "got 2",
+        ),
+        ("x=2xi32=1.5,2", "input 'x': expected a number of int32, got '1.5'"),
+        ("x=2xi1=2", "input 'x': expected true or false, got '2'"),
+        ("x=2xf32=one", "input 'x': expected a number of float32, got 'one'"),
+        ("x=@none.npy", "cannot read none.npy: no such file or directory"),
+    ],
+)
+def test_bad_values(text: str, message: str):
+    with pytest.raises(UsageError) as caught:
+        read_value(text)
+    assert str(caught.value) == message
+
+
+def test_numbers_that_no_element_can_be():
+    with pytest.raises(UsageError, match="input 'x': "):
+        read_value("x=1xi8=300")
+
+
+def test_arrays_in_files(tmp_path: Path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(4, dtype=np.float32))
+    np.testing.assert_array_equal(read_value(f"x=@{path}")[1], range(4))
+    np.testing.assert_array_equal(read_value(f"x=4xf32=@{path}")[1], range(4))
+    with pytest.raises(UsageError) as caught:
+        read_value(f"x=2x2xf32=@{path}")
+    message = f"{path} holds float32 of shape (4,), not float32 of (2, 2)"
+    assert str(caught.value) == f"input 'x': {message}"
+    path.write_bytes(b"no array")
+    with pytest.raises(UsageError, match=r"it is no \.npy file"):
+        read_value(f"x=@{path}")

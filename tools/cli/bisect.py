@@ -1,0 +1,171 @@
+"""The search of `penstock-run --bisect`, and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from xdsl.ir import Operation
+
+from penstock.dialects.job import InputOp
+from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.dialects.utils.tensors import tensor_type
+from penstock.runtime.errors import PenstockError
+from penstock.tools.cli.exit_codes import EXIT_FAILED
+from penstock.tools.cli.run_output import RunOutput
+from penstock.tools.session.bisection import (
+    Bisection,
+    Findings,
+    Wrong,
+    WrongTask,
+    first_wrong_output,
+    first_wrong_task,
+)
+from penstock.tools.session.session import Model, Session
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.driver.compiler import Compiler
+    from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.options import CompileOptions
+
+
+class Shaped(Protocol):
+    """An array, or what says how one looks."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The type of the elements."""
+        ...
+
+
+class InputPort(NamedTuple):
+    """An input of a job that is not compiled."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+def ports_of(entry: Operation) -> dict[str, InputPort]:
+    """The inputs of a job or a plan, by name."""
+    found: dict[str, InputPort] = {}
+    for op in entry.walk():
+        if isinstance(op, InputOp):
+            type = tensor_type(op.result)
+            found[op.port.data] = InputPort(
+                type.get_shape(), dtype_of(type.element_type)
+            )
+    return found
+
+
+@dataclass
+class Search:
+    """A search in the pipeline that a model is compiled by."""
+
+    model: Model
+    inputs: Mapping[str, Array]
+    reference: Mapping[str, Array]
+    tolerance: float
+    job: str | None = None
+    allow_source: bool = False
+
+    def run(
+        self,
+        options: CompileOptions,
+        front: tuple[Compiler, PassTable],
+        engine: str,
+        report: RunOutput,
+    ) -> int:
+        """Search, report, and return the exit code: 1 if something is wrong."""
+        bisection = Bisection(
+            self.model,
+            self.inputs,
+            self.reference,
+            self.tolerance,
+            self.job,
+            allow_source=self.allow_source,
+        )
+        bisection.check_start()
+        front[0].instrumentations.append(bisection)
+        found, failure = bisection.found, None
+        try:
+            with Session(
+                self.model,
+                options,
+                engine="sequential",
+                compiler=front,
+                allow_source=self.allow_source,
+            ) as session:
+                found.task = first_wrong_task(
+                    session,
+                    self.inputs,
+                    bisection.values,
+                    self.tolerance,
+                    self.job,
+                )
+            if engine != "sequential" and not (found.wrong or found.task):
+                found.engine = self._wrong_on(engine, options)
+        except PenstockError as error:
+            # A later pass or a check may refuse what an earlier one has done.
+            if found.wrong is None:
+                raise
+            failure = error
+        finally:
+            front[0].instrumentations.remove(bisection)
+        lines = [*lines_of(found, engine)]
+        if failure is not None:
+            lines.append(f"tasks were not compared: {failure}")
+        report.say(lines, facts_of(found))
+        return EXIT_FAILED if found.wrong or found.task or found.engine else 0
+
+    def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
+        """How the outputs differ on another engine than the reference executor."""
+        with Session(
+            self.model, options, engine=engine, allow_source=self.allow_source
+        ) as session:
+            job = self.job if len(session.jobs) > 1 else None
+            outputs = session.run(self.inputs, job)
+        wrong = first_wrong_output(outputs, self.reference, self.tolerance)
+        return None if wrong is None else " ".join(wrong)
+
+
+def lines_of(found: Findings, engine: str) -> Iterator[str]:
+    """What was found, for a person."""
+    checked = f"ran the IR after {len(found.checked)} passes that change it"
+    yield checked + (f", not after {len(found.skipped)}" if found.skipped else "")
+    for name, reason in found.skipped.items():
+        yield f"  not after {name}: {reason}"
+    yield _pass_line(found.wrong)
+    yield _task_line(found.task)
+    if found.engine is not None:
+        yield f"the executor '{engine}' gives wrong outputs: {found.engine}"
+
+
+def _pass_line(wrong: Wrong | None) -> str:
+    if wrong is None:
+        return "no pass makes the outputs wrong"
+    name = f"{wrong.pass_name} (number {wrong.position + 1} of the pipeline)"
+    return f"first pass whose output runs wrong: {name}: {wrong.output} {wrong.text}"
+
+
+def _task_line(task: WrongTask | None) -> str:
+    if task is None:
+        return "no task differs from the reference"
+    place = f" at {task.place}" if task.place else ""
+    how = "reads" if task.read else "writes"
+    since = " since it was written" if task.read else ""
+    what = f"{how} {task.register}, which {task.text}{since}"
+    return f"first task that differs from the reference: {task.task}{place}: {what}"
+
+
+def facts_of(found: Findings) -> dict[str, object]:
+    """What was found, as values for JSON."""
+    return {"bisect": asdict(found)}

@@ -1,0 +1,226 @@
+"""
+The search for the first pass whose output runs wrong, and the first task.
+
+After each pass that has changed the IR, the IR is run and its outputs are compared with
+those of a reference. Jobs and plans are evaluated by NumPy, plans with memory on its
+bytes, and launch programs run one task after the other. What a pass makes wrong is so
+found at the pass, not at the end of the pipeline.
+
+The tasks of the final program are compared with the values that the last IR which ran
+right has under their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from penstock.dialects.launch import ProgramOp
+from penstock.dialects.plan import PlanOp
+from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.runtime.errors import PenstockError
+from penstock.tools.driver.instrumentation import PassInstrumentation, Step
+from penstock.tools.session.differences import difference, relative_error
+from penstock.tools.session.model import Model, program_of
+from penstock.tools.session.oracle import Evaluation, has_numpy_meaning
+from penstock.tools.session.placed_oracle import PlacedEvaluation, has_places
+
+if TYPE_CHECKING:
+    from penstock.runtime.executors.watched import Seen
+    from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.session import Session
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A pass, and the output that is wrong after it."""
+
+    position: int
+    pass_name: str
+    output: str
+    text: str
+    """How the output differs, such as `differs by 1.00e+00`."""
+
+
+@dataclass(frozen=True)
+class WrongTask:
+    """A task whose result differs from the reference, or what it read."""
+
+    task: str
+    place: str | None
+    register: str
+    text: str
+    read: bool = False
+    """Whether the register was right when it was written, and wrong when read."""
+
+
+@dataclass
+class Findings:
+    """The result of a search."""
+
+    checked: list[str] = field(default_factory=list[str])
+    """The passes whose output was run, in the order of the pipeline."""
+    skipped: dict[str, str] = field(default_factory=dict[str, str])
+    """The passes whose output could not be run, and why."""
+    wrong: Wrong | None = None
+    task: WrongTask | None = None
+    engine: str | None = None
+    """How the outputs of the engine that was asked for differ, if all else is right."""
+
+
+class Bisection(PassInstrumentation):
+    """
+    An instrumentation that runs the IR after each pass that has changed it, until one
+    has wrong outputs.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Mapping[str, Array],
+        reference: Mapping[str, Array],
+        tolerance: float,
+        job: str | None = None,
+        *,
+        allow_source: bool = False,
+    ) -> None:
+        self._allow_source = allow_source
+        self._model = model
+        self._inputs = inputs
+        self._reference = reference
+        self._tolerance = tolerance
+        self._job = job
+        self._text = ""
+        self.found = Findings()
+        self.values: Mapping[str, Array] = {}
+        """The values of the last IR that ran right, by the names of registers."""
+
+    def check_start(self) -> None:
+        """Run the model as it is. Raises PenstockError if that differs already."""
+        self._text = _text_of(self._model.module)
+        if (wrong := self._first_wrong(self._model.module)) is not None:
+            output, text = wrong
+            raise PenstockError(
+                f"the model differs from the reference before any pass: {output} {text}"
+            )
+
+    def after_pass(self, step: Step, module: ModuleOp) -> None:
+        if self.found.wrong is not None or (text := _text_of(module)) == self._text:
+            return
+        self._text = text
+        try:
+            wrong = self._first_wrong(module)
+        except PenstockError as error:
+            self.found.skipped[step.name] = str(error)
+            return
+        self.found.checked.append(step.name)
+        if wrong is not None:
+            self.found.wrong = Wrong(step.position, step.name, *wrong)
+
+    def _first_wrong(self, module: ModuleOp) -> tuple[str, str] | None:
+        """The first output that is wrong, and how."""
+        model = replace(self._model, module=module).only(self._job)
+        outputs, values = self._run(model)
+        wrong = first_wrong_output(outputs, self._reference, self._tolerance)
+        if wrong is None:
+            self.values = {**self.values, **values}
+        return wrong
+
+    def _run(self, model: Model) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The outputs of a model, and its values by the names of registers."""
+        import numpy as np
+
+        entry = model.entry
+        if isinstance(entry, ProgramOp):
+            return self._run_program(model), {}
+        if not has_numpy_meaning(entry):
+            raise PenstockError(f"a {entry.name} of several jobs is not run alone")
+        is_placed = isinstance(entry, PlanOp) and has_places(entry)
+        kind = PlacedEvaluation if is_placed else Evaluation
+        evaluation = kind(model, self._inputs)
+        with np.errstate(all="ignore"):
+            evaluation.run_entry(entry)
+        return evaluation.outputs, evaluation.named()
+
+    def _run_program(self, model: Model) -> dict[str, Array]:
+        from penstock.tools.session.program_export import ExportedProgram
+        from penstock.tools.session.session import Session
+
+        program = program_of(model)
+        executable = ExportedProgram(program, model.weights, model.directory)
+        allowed = self._allow_source
+        with Session.of(executable, 1, "sequential", allow_source=allowed) as session:
+            job = self._job if len(session.jobs) > 1 else None
+            known = session.inputs(job)
+            fed = {name: x for name, x in self._inputs.items() if name in known}
+            return session.run(fed, job)
+
+
+def first_wrong_output(
+    outputs: Mapping[str, Array], reference: Mapping[str, Array], tolerance: float
+) -> tuple[str, str] | None:
+    """The first output by name that is not as the reference says, and how."""
+    for name in sorted(outputs):
+        if name not in reference:
+            return name, "is no output of the reference"
+        text, error = difference(outputs[name], reference[name])
+        if error > tolerance:
+            return name, text
+    return None
+
+
+def _text_of(module: ModuleOp) -> str:
+    from io import StringIO
+
+    stream = StringIO()
+    ExactPrinter(stream).print_op(module)
+    return stream.getvalue()
+
+
+def first_wrong_task(
+    session: Session,
+    inputs: Mapping[str, Array],
+    values: Mapping[str, Array],
+    tolerance: float,
+    job: str | None = None,
+) -> WrongTask | None:
+    """
+    The first task, in the order of a run of the reference executor, that writes other
+    than the values say, or reads other than was written. The engine of the session has
+    to be `sequential`.
+    """
+    from penstock.runtime.executors.watched import WatchedRun
+
+    executor = session.executor_of(job)
+    image = executor.program.image
+    places = {actor.name: actor.place for actor in image.actors}
+    found: list[WrongTask] = []
+    written: dict[str, Array] = {}
+
+    def look(moment: str, seen: Seen) -> None:
+        if found:
+            return
+        expected = written.get(seen.register) if moment == "read" else None
+        if moment == "written":
+            written[seen.register] = seen.array
+            expected = values.get(seen.register)
+        text = _unlike(seen.array, expected, 0.0 if moment == "read" else tolerance)
+        if text is not None:
+            is_read, place = moment == "read", places.get(seen.actor)
+            found.append(WrongTask(seen.actor, place, seen.register, text, is_read))
+
+    executor.reference = lambda tables, acts: WatchedRun(tables, acts, image, look)
+    session.run(inputs, job)
+    return found[0] if found else None
+
+
+def _unlike(array: Array, expected: Array | None, tolerance: float) -> str | None:
+    """How an array differs from another one of its shape; None if it does not."""
+    if expected is None or array.shape != expected.shape:
+        return None
+    if relative_error(array, expected) <= tolerance:
+        return None
+    return difference(array, expected)[0]

@@ -1,0 +1,116 @@
+"""
+Inputs as text, in the form of `iree-run-module`: `x=2x3xf32=1,2,3`.
+
+The name of the input comes first, then its extents and element type, then its values.
+One value stands for all, and values of the last extents are repeated along the first
+ones; without any, all are 0. `@FILE.npy` has an array, or its values.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.tools.driver.errors import UsageError, explain_os_error
+
+if TYPE_CHECKING:
+    from numpy import dtype, generic
+
+    from penstock.runtime.loading.initializers import Array
+
+_DTYPES = {
+    "i1": "bool",
+    "bf16": "bfloat16",
+    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
+    **{f"{s}i{n}": f"int{n}" for n in (8, 16, 32, 64) for s in ("", "s")},
+    **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+}
+_FORM = re.compile(
+    rf"(?P<name>.+?)=(?P<shape>(?:[0-9]+x)*)(?P<type>{'|'.join(_DTYPES)})"
+    r"(?:=(?P<values>.*))?",
+    re.DOTALL,
+)
+_FILE = re.compile(r"(?P<name>.+?)=@(?P<file>.+)", re.DOTALL)
+_SEPARATORS = re.compile(r"[\s,\[\]]+")
+_TRUTH = {"0": False, "1": True, "false": False, "true": True}
+
+
+def is_value(text: str) -> bool:
+    """Whether a text is an input with its value, and not the path of a file."""
+    return _FORM.fullmatch(text) is not None or _FILE.fullmatch(text) is not None
+
+
+def read_value(text: str) -> tuple[str, Array]:
+    """
+    The name of an input, and its array. Raises UsageError for values that do not fit,
+    and for files that cannot be read.
+    """
+    if (found := _FORM.fullmatch(text)) is None:
+        found = _FILE.fullmatch(text)
+        assert found is not None, "is_value says so"
+        return found["name"], _array_in(found["file"])
+    name, values = found["name"], found["values"] or ""
+    shape = tuple(int(extent) for extent in found["shape"].split("x") if extent)
+    try:
+        return name, _array(values, shape, _DTYPES[found["type"]])
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"input '{name}': {error}") from error
+
+
+def _array(text: str, shape: tuple[int, ...], dtype_name: str) -> Array:
+    import numpy as np
+
+    from penstock.runtime.loading.arrays import numpy_dtype
+
+    made = numpy_dtype(dtype_name)
+    if text.startswith("@"):
+        array = _array_in(text[1:])
+        if array.shape != shape or array.dtype != made:
+            found = f"{array.dtype.name} of shape {array.shape}"
+            raise ValueError(f"{text[1:]} holds {found}, not {made.name} of {shape}")
+        return array
+    words = [word for word in _SEPARATORS.split(text) if word]
+    values = np.array([_number(word, made) for word in words] or [0], made)
+    count = int(np.prod(shape, dtype=np.int64))
+    if len(words) > 1 and (len(words) > count or not _fits(len(words), shape)):
+        whole = "x".join(map(str, shape)) or "one"
+        raise ValueError(
+            f"expected 1 value, or as many as {whole} or its last extents hold, "
+            f"got {len(words)}"
+        )
+    return np.resize(values, shape)
+
+
+def _fits(count: int, shape: tuple[int, ...]) -> bool:
+    """Whether some last extents hold so many values."""
+    size = 1
+    for extent in reversed(shape):
+        size *= extent
+        if size == count:
+            return True
+    return False
+
+
+def _number(word: str, made: dtype[generic]) -> float | int | bool:
+    from penstock.runtime.loading.arrays import is_float
+
+    if made.kind == "b":
+        if word.lower() not in _TRUTH:
+            raise ValueError(f"expected true or false, got '{word}'")
+        return _TRUTH[word.lower()]
+    try:
+        return float(word) if is_float(made) else int(word, 0)
+    except ValueError as error:
+        raise ValueError(f"expected a number of {made.name}, got '{word}'") from error
+
+
+def _array_in(file: str) -> Array:
+    import numpy as np
+
+    try:
+        return np.load(Path(file), allow_pickle=False)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {explain_os_error(error)}") from error
+    except (ValueError, EOFError) as error:
+        raise UsageError(f"cannot read {file}: it is no .npy file") from error
