@@ -47,19 +47,17 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from penstock.dialects.launch import ControlOp, ProgramOp, names_of
+from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.algorithms.marked_graph import clashes, marks_of
-from penstock.lowering.verify.program_rules.graph import (
-    ProgramGraph,
-    shared_by,
-    slots_match,
-)
+from penstock.lowering.algorithms.byte_spans import shared_by
+from penstock.lowering.verify.program_rules.graph import ProgramGraph
 from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_releases
 from penstock.lowering.verify.program_rules.main_job import bad_main
 from penstock.lowering.verify.program_rules.updates import bad_updates
 from penstock.lowering.verify.program_rules.waves import bad_waves
+from penstock.lowering.verify.shared_rules.memory import Reuse, clashing
+from penstock.lowering.verify.shared_rules.uses import Uses
 
 
 def findings_in(program: ProgramOp) -> Iterator[Finding]:
@@ -89,8 +87,8 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
         for cycle in graph.graph.cycles:
             yield deadlock(graph, cycle)
         return
-    yield from missing_bytes(graph)
-    yield from needed_bytes(graph)
+    yield from missing_bytes(graph.uses, graph.actors)
+    yield from needed_bytes(graph.uses, graph.actors)
     yield from shared_bytes(graph)
     yield from bad_updates(graph)
     yield from early_releases(graph)
@@ -106,25 +104,23 @@ def deadlock(graph: ProgramGraph, cycle: Sequence[int]) -> Finding:
 def forbidden_writes(graph: ProgramGraph) -> Iterator[Finding]:
     """Steps that write variables, or registers that their actor only reads."""
     for index, actor in enumerate(graph.actors):
-        for name in graph.first_write[index]:
+        for name in graph.uses.first_write[index]:
             if graph.is_variable(name):
                 if name in graph.updates[index]:
                     continue
                 yield actor, f"@{actor.sym_name.data} writes @{name}, a variable"
-            elif graph.writer.get(name) != index:
+            elif graph.uses.writer.get(name) != index:
                 yield (
                     actor,
                     f"@{actor.sym_name.data} writes @{name}, which it only reads",
                 )
 
 
-def missing_bytes(graph: ProgramGraph) -> Iterator[Finding]:
+def missing_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
     """Registers that are handed on without all of their bytes."""
-    for name in graph.sources:
-        if graph.has_own_bytes(name):
-            continue
-        if missing := graph.missing(name):
-            actor = graph.actors[graph.writer[name]]
+    for name in uses.views:
+        if missing := uses.missing(name):
+            actor = actors[uses.writer[name]]
             yield (
                 actor,
                 f"@{actor.sym_name.data} has no step that writes @{name}, and "
@@ -132,15 +128,15 @@ def missing_bytes(graph: ProgramGraph) -> Iterator[Finding]:
             )
 
 
-def needed_bytes(graph: ProgramGraph) -> Iterator[Finding]:
+def needed_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
     """Kernels that read what their results held before, though nobody put it there."""
-    for index, actor in enumerate(graph.actors):
-        for at, step in enumerate(graph.steps[index]):
+    for index, actor in enumerate(actors):
+        for at, step in enumerate(uses.acts.steps[index]):
             for name in step.needed:
-                is_first = graph.first_write[index][name] == at
-                if not is_first or graph.writer.get(name) != index:
+                is_first = uses.first_write[index][name] == at
+                if not is_first or uses.writer.get(name) != index:
                     continue
-                if missing := graph.missing(name):
+                if missing := uses.missing(name):
                     yield (
                         actor,
                         f"@{actor.sym_name.data} reads @{name} before it writes it, "
@@ -150,109 +146,35 @@ def needed_bytes(graph: ProgramGraph) -> Iterator[Finding]:
 
 def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:
     """Registers that share bytes and may be in use together."""
-    stored = graph.storages()
-    names, storages = list(stored), list(stored.values())
-    pairs = [(names[i], names[j]) for i, j in clashes(graph.graph, storages)]
-    pairs = [(a, b) for a, b in pairs if shared_by(graph.spans[a], graph.spans[b])]
-    for a, b in pairs:
-        if None in (stored[a].writer, stored[b].writer):
-            variable, other = (a, b) if stored[a].writer is None else (b, a)
-            shared = shared_by(graph.spans[a], graph.spans[b])
-            message = f"@{other} lies on {shared} bytes of @{variable}, a variable"
-            yield graph.table[other], message
-    acting = [
-        (a, b)
-        for a, b in pairs
-        if stored[a].writer is not None and stored[b].writer is not None
-    ]
-    alone = [(name, name) for name in names if stored[name].writer is not None]
-    turns = Turns(graph, [*acting, *alone])
+    uses, spans = graph.uses, graph.spans
+    pairs: list[tuple[str, str]] = []
+    for a, b in clashing(uses, uses.storages):
+        if a in uses.writer and b in uses.writer:
+            pairs.append((a, b))
+            continue
+        variable, other = (b, a) if a in uses.writer else (a, b)
+        shared = shared_by(spans[a], spans[b])
+        message = f"@{other} lies on {shared} bytes of @{variable}, a variable"
+        yield graph.table[other], message
+    alone = [name for name in uses.storages if name in uses.writer]
+    reuse = Reuse(uses, [*pairs, *((name, name) for name in alone)])
+    actors = [f"@{actor.sym_name.data}" for actor in graph.actors]
+    names = {name: f"@{name}" for name in uses.storages}
     told: set[tuple[str, str]] = set()
-    for name, _ in alone:
+    for name in alone:
         register = graph.register_of(name)
         if (register, register) in told:
             continue
-        if (why := turns.broken_by_itself(name)) is not None:
+        if (why := reuse.misuse_of_itself(name)) is not None:
             told.add((register, register))
-            yield graph.table[name], why
-    for a, b in acting:
+            yield graph.table[name], why.text(actors, names)
+    for a, b in pairs:
         pair = graph.register_of(a), graph.register_of(b)
-        if pair not in told and (why := turns.broken_by(a, b)) is not None:
+        if pair not in told and (why := reuse.misuse(a, b)) is not None:
             told.add(pair)
-            shared = shared_by(graph.spans[a], graph.spans[b])
+            shared = shared_by(spans[a], spans[b])
             start = f"registers @{a} and @{b} share {shared} bytes, but "
-            yield graph.table[b], start + why
-
-
-class Turns:
-    """Whether pairs of registers are used in turn, though they look otherwise."""
-
-    def __init__(
-        self,
-        graph: ProgramGraph,
-        pairs: Sequence[tuple[str, str]],
-    ) -> None:
-        self._graph = graph
-        self._position = {actor: i for i, actor in enumerate(graph.graph.order)}
-        names = dict.fromkeys(name for pair in pairs for name in pair)
-        writers = list(dict.fromkeys(graph.writer[name] for name in names))
-        marks = marks_of(graph.graph, writers)
-        self._bit = {writer: i for i, writer in enumerate(writers)}
-        self._same_act = graph.graph.after(marks)
-        self._next_act = graph.graph.after_up_to_next_act(marks)
-
-    def broken_by(self, one: str, other: str) -> str | None:
-        """
-        The complaint about a user of the bytes of the one when they are the other's;
-        None without one.
-        """
-        graph = self._graph
-        a, b = sorted((one, other), key=self._written_at)
-        writer, later = graph.writer[a], graph.writer[b]
-        for user in graph.users(a, of=b):
-            is_last = user == later and graph.is_done_before(user, a, b)
-            if not is_last and not self._same_act[user] >> self._bit[later] & 1:
-                return self._complaint(user, a, later, b)
-        turns = 1
-        if slots_match(graph.spans[a], graph.spans[b]):
-            turns = graph.spans[a].slots
-        for user in graph.users(b, of=a):
-            if not self._comes_back(user, writer, turns):
-                return self._complaint(user, b, writer, a) + " again"
-        return None
-
-    def broken_by_itself(self, name: str) -> str | None:
-        """
-        The complaint about a user of a register's bytes, under another name, when they
-        are new ones; None without one.
-        """
-        graph, writer = self._graph, self._graph.writer[name]
-        for user in graph.users(name, of=name):
-            # Who reads it by its name gives it back.
-            if name not in graph.reads[user] and not self._comes_back(
-                user, writer, graph.spans[name].slots
-            ):
-                return self._complaint(user, name, writer, name) + " again"
-        return None
-
-    def _written_at(self, name: str) -> tuple[int, int]:
-        writer = self._graph.writer[name]
-        return self._position[writer], self._graph.first_write[writer][name]
-
-    def _complaint(self, user: int, used: str, writer: int, over: str) -> str:
-        actors = self._graph.actors
-        return (
-            f"@{actors[user].sym_name.data} may use @{used} after "
-            f"@{actors[writer].sym_name.data} has begun to write @{over}"
-        )
-
-    def _comes_back(self, user: int, writer: int, turns: int) -> bool:
-        """Whether an actor's act comes before that of the writer so many acts later."""
-        if user == writer:
-            return True
-        if self._next_act[user] >> self._bit[writer] & 1:
-            return True
-        return turns > 1 and self._graph.graph.reaches(user, writer, turns)
+            yield graph.table[b], start + why.text(actors, names)
 
 
 @dataclass(frozen=True)

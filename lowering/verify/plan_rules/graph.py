@@ -21,18 +21,12 @@ from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import (
     BlockOp,
     ChunkOp,
-    ControlType,
     DataType,
     Place,
     RegisterOp,
     alias_place,
 )
-from penstock.lowering.algorithms.marked_graph import (
-    Edge,
-    MarkedGraph,
-    Storage,
-    common_bytes,
-)
+from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.repetitions import rates_of
 
 
@@ -248,79 +242,10 @@ class PlanGraph:
                 pending.pop()
         return known[register]
 
-    @cached_property
-    def _names(self) -> dict[RegisterOp, list[RegisterOp]]:
-        """The registers under which tasks use the bytes of each one."""
-        names: dict[RegisterOp, list[RegisterOp]] = defaultdict(list)
-        for register, showing in self._shown.items():
-            for origin in showing:
-                names[origin].append(register)
-        return names
-
-    @cached_property
-    def _shown(self) -> dict[RegisterOp, list[RegisterOp]]:
-        """
-        The registers whose bytes each register has: itself, if its writer writes
-        anything.
-        """
-        headers = [register for register in self.facts if register.header is not None]
-        shown = {register: [register] for register in (*self.variables, *headers)}
-        written: dict[int, list[RegisterOp]] = defaultdict(list)
-        for register, writer in self.writer.items():
-            written[writer].append(register)
-        for task in self.launch_graph.order:
-            for register in written[task]:
-                made = [register]
-                if self.is_view[task]:
-                    read = self.sources[register]
-                    made = [
-                        x for s in read for x in shown[s] if self.shares(x, register)
-                    ]
-                shown[register] = list(dict.fromkeys(made))
-        return shown
-
-    def storages(self) -> dict[RegisterOp, Storage]:
-        """
-        The bytes that each register with bytes of its own lies on. The graph has no
-        cycle without a token.
-        """
-        users: dict[RegisterOp, dict[int, None]] = {}
-        for register, showing in self._shown.items():
-            writer = self.writer.get(register)
-            among = [*([] if writer is None else [writer]), *self.readers[register]]
-            for origin in showing:
-                users.setdefault(origin, {}).update(dict.fromkeys(among))
-        stored: dict[RegisterOp, Storage] = {}
-        for register in self.facts:
-            is_control = isinstance(register.register.type, ControlType)
-            if register not in users or is_control:
-                continue
-            stored[register] = self._storage(register, list(users[register]))
-        return stored
-
-    def storage_against(self, register: RegisterOp, other: Storage) -> Storage:
-        """
-        The bytes of a register, and of its users only those that name bytes which
-        another storage has, too. A view has no more of them than its result.
-        """
-        users: dict[int, None] = {}
-        for name in self._names[register]:
-            read = [reader for reader in self.readers[name] if not self.is_view[reader]]
-            writer = [self.writer[name]] if name in self.writer else []
-            used = self._storage(name, [*writer, *read])
-            if common_bytes(used, other):
-                users.update(dict.fromkeys(used.users))
-        return self._storage(register, list(users))
-
-    def _storage(self, register: RegisterOp, users: Sequence[int]) -> Storage:
-        facts = self.facts[register]
-        start = self._addresses[facts.place.root] + facts.place.offset
-        end, writer = start + facts.size, self.writer.get(register)
-        if self.rates.is_rated:
-            # Which slot an act uses is not its number modulo slots.
-            return Storage(start, end, writer, users, 1, end - start)
-        slots = facts.slots // facts.frames
-        return Storage(start, end, writer, users, slots, facts.stride)
+    def start(self, register: RegisterOp) -> int:
+        """The address of the first byte of a register."""
+        place = self.facts[register].place
+        return self._addresses[place.root] + place.offset
 
     @cached_property
     def _addresses(self) -> dict[SSAValue, int]:

@@ -20,23 +20,13 @@ from penstock.dialects.job import InputOp, OutputOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.lowering.algorithms.byte_spans import Span
 from penstock.lowering.algorithms.marked_graph import Storage
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
+from penstock.lowering.verify.shared_rules.jobs import Held, Owner
+from penstock.lowering.verify.shared_rules.jobs import bad_sharing as between_jobs
 
 Stored: TypeAlias = Mapping[RegisterOp, Storage]
-
-
-class Owner(NamedTuple):
-    """The owner of bytes: the only user of them. Owners share no bytes."""
-
-    kind: str
-    """`variable`, `header`, `interface`, `group` (of exclusive jobs) or `job`."""
-    name: str
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the bytes are in use between runs of a job, too."""
-        return self.kind in ("variable", "header", "interface")
 
 
 @dataclass
@@ -78,6 +68,18 @@ class Jobs:
             return Owner("group", group)
         return Owner("job", job)
 
+    def held(self, register: RegisterOp, storage: Storage) -> Held:
+        """A register with bytes of its own, and its owner."""
+        size = storage.end - storage.start
+        return Held(
+            register,
+            f"'{register.register_name.data}'",
+            Span(storage.start, size, size, 1),
+            self.of.get(register),
+            self.owner(register),
+            self.interface(register),
+        )
+
     def interface(self, register: RegisterOp) -> str | None:
         """The name of the interface that a register is, or is the header of."""
         if (owned := self._owned.get(register)) is not None:
@@ -91,17 +93,20 @@ class Jobs:
         assert isinstance(root, RegisterOp), "only this op makes registers"
         return root
 
-    def apart(self, stored: Stored) -> Stored:
-        """The places of registers if each job had memory of its own."""
+    def apart(
+        self, registers: Mapping[str, RegisterOp], stored: Mapping[str, Storage]
+    ) -> Mapping[str, Storage]:
+        """The places of pieces of registers if each job had memory of its own."""
         if not self.are_there:
             return stored
         span = max((storage.end for storage in stored.values()), default=0)
         starts: dict[str | None, int] = {}
-        moved: dict[RegisterOp, Storage] = {}
-        for register, storage in stored.items():
-            shift = starts.setdefault(self.of.get(register), span * len(starts))
+        moved: dict[str, Storage] = {}
+        for name, storage in stored.items():
+            job = self.of.get(registers[name])
+            shift = starts.setdefault(job, span * len(starts))
             start, end = storage.start + shift, storage.end + shift
-            moved[register] = storage._replace(start=start, end=end)
+            moved[name] = storage._replace(start=start, end=end)
         return moved
 
 
@@ -111,8 +116,7 @@ def bad_sharing(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
     yield from overwritten_interfaces(jobs, stored)
     if jobs.are_there:
         yield from foreign_registers(jobs)
-        yield from between_jobs(jobs, stored)
-        yield from torn_interfaces(jobs, stored)
+        yield from between_jobs([jobs.held(*item) for item in stored.items()])
         yield from endless_waits(plan_graph.plan)
 
 
@@ -201,53 +205,4 @@ def foreign_registers(jobs: Jobs) -> Iterator[Finding]:
                 register,
                 f"register '{register.register_name.data}' of job '{job}' is an alias "
                 f"of '{root.register_name.data}' of job '{owner}'",
-            )
-
-
-def between_jobs(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
-    """
-    Registers of different owners that share bytes: for each that does with one that
-    starts before it, the one of each owner that goes on longest.
-    """
-    longest: dict[Owner, tuple[RegisterOp, Storage]] = {}
-    some = [(r, s) for r, s in stored.items() if s.start < s.end]
-    for register, storage in sorted(some, key=lambda pair: pair[1].start):
-        owner = jobs.owner(register)
-        for other, (before, first) in longest.items():
-            if other != owner and storage.start < first.end:
-                yield from clash(jobs, (before, other), (register, owner))
-        if owner not in longest or longest[owner][1].end < storage.end:
-            longest[owner] = register, storage
-
-
-def clash(
-    jobs: Jobs, first: tuple[RegisterOp, Owner], second: tuple[RegisterOp, Owner]
-) -> Iterator[Finding]:
-    """That registers of two owners share bytes, unless their job's own rules say so."""
-    (a, owner), (b, other) = first, second
-    interface = "interface" in (owner.kind, other.kind)
-    if jobs.of.get(a) == jobs.of.get(b) and not interface:
-        return
-    names = f"'{a.register_name.data}' and '{b.register_name.data}'"
-    if lasting := [x for x, o in (first, second) if o.lasts]:
-        reason = f"'{lasting[0].register_name.data}' lasts from run to run"
-    else:
-        pair = f"'{jobs.of.get(a)}' and '{jobs.of.get(b)}'"
-        reason = f"jobs {pair} may run at the same time"
-    yield b, f"registers {names} share bytes, but {reason}"
-
-
-def torn_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
-    """Interfaces that do not start at the same byte for all jobs."""
-    seen: dict[str, RegisterOp] = {}
-    for register in stored:
-        if (name := jobs.interface(register)) is None:
-            continue
-        first = seen.setdefault(name, register)
-        if stored[first].start != stored[register].start:
-            yield (
-                register,
-                f"registers '{first.register_name.data}' and "
-                f"'{register.register_name.data}' are interface '{name}', "
-                "but lie apart",
             )

@@ -34,6 +34,7 @@ from penstock.lowering.analysis.job_interfaces import Interfaces
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.jobs import Jobs
 from penstock.lowering.verify.plan_rules.updates import updates_in
+from penstock.lowering.verify.plan_rules.uses import Pieces
 from penstock.lowering.verify.shared_rules import main_job
 from penstock.lowering.verify.shared_rules.main_job import Actor, LinkedJobs, Position
 
@@ -77,7 +78,7 @@ def linked_jobs(plan_graph: PlanGraph) -> LinkedJobs:
         ],
         True,
         position,
-        lambda: shared_by_jobs(plan_graph, plan_graph.storages()),
+        lambda: shared_by_jobs(plan_graph, Pieces(plan_graph).stored),
     )
 
 

@@ -7,28 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, Operation
 
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
-from penstock.lowering.algorithms.marked_graph import (
-    Storage,
-    clashes,
-    common_bytes,
-    marks_of,
-    slots_meet,
-)
+from penstock.lowering.algorithms.byte_spans import shared_by
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
-from penstock.lowering.verify.plan_rules.jobs import Jobs, Stored, bad_sharing
-from penstock.lowering.verify.plan_rules.rates import (
-    ActGraph,
-    badly_overwritten,
-    clashing,
-    is_unrolled,
-    meet,
-)
+from penstock.lowering.verify.plan_rules.jobs import Jobs, bad_sharing
+from penstock.lowering.verify.plan_rules.rates import ActGraph, is_unrolled
+from penstock.lowering.verify.plan_rules.uses import Pieces
+from penstock.lowering.verify.shared_rules.memory import Misuse, Reuse, clashing
+from penstock.lowering.verify.shared_rules.uses import Uses
 
 FRAMES = ", several slots on each of its own, but does not show it so often"
 
@@ -38,119 +29,104 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     Registers that share bytes and may be in use together. The plan's graph has no cycle
     without a token.
     """
-    stored = plan_graph.storages()
+    by_task = pieces = Pieces(plan_graph)
     if is_unrolled(plan_graph):
-        yield from shared_with_rates(plan_graph, stored)
-        yield from bad_sharing(plan_graph, stored)
-        return
-    related: list[tuple[RegisterOp, RegisterOp]] = []
-    apart = Jobs(plan_graph).apart(stored)
-    registers, storages = list(apart), list(apart.values())
-    for i, j in clashes(plan_graph.graph, storages):
-        if plan_graph.shares(registers[i], registers[j]):
-            related.append((registers[i], registers[j]))
-        elif bytes_meet(plan_graph, registers[i], registers[j], stored):
-            yield clash(registers[i], registers[j], storages[i], storages[j])
-    yield from bad_overwrites(plan_graph, stored, related)
-    yield from bad_sharing(plan_graph, stored)
+        pieces = Pieces(plan_graph, ActGraph(plan_graph))
+    if not pieces.graph.cycles:
+        yield from Sharing(pieces).findings()
+    yield from bad_sharing(plan_graph, by_task.stored)
 
 
-def shared_with_rates(plan_graph: PlanGraph, stored: Stored) -> Iterator[Finding]:
-    """The same of a plan with rates, act by act."""
-    acts, apart = ActGraph(plan_graph), Jobs(plan_graph).apart(stored)
-    if acts.graph.cycles:
-        return
-    for a, b in clashing(acts, apart):
-        if plan_graph.shares(a, b):
-            is_bad = badly_overwritten(plan_graph, acts, stored, (a, b))
-        else:
-            one = a, plan_graph.storage_against(a, stored[b])
-            other = b, plan_graph.storage_against(b, stored[a])
-            is_bad = meet(acts, one, other)
-        if is_bad:
-            yield clash(a, b, stored[a], stored[b])
-
-
-def bytes_meet(
-    plan_graph: PlanGraph, a: RegisterOp, b: RegisterOp, stored: Stored
-) -> bool:
+class Sharing:
     """
-    Whether tasks that name bytes which two registers share may use them together. Users
-    that only see other bytes of them, in a view of a part, do not count.
+    The pairs of registers that share bytes. *Related* ones do because of aliases, and
+    use the same slots piece by piece. Of others, with rates, all slots count as one.
     """
-    one = plan_graph.storage_against(a, stored[b])
-    other = plan_graph.storage_against(b, stored[a])
-    return slots_meet(plan_graph.graph, one, other)
 
-
-def clash(a: RegisterOp, b: RegisterOp, first: Storage, second: Storage) -> Finding:
-    """That two registers may be in use together."""
-    return (
-        b,
-        f"registers '{a.register_name.data}' and '{b.register_name.data}' share "
-        f"{common_bytes(first, second)} bytes, but may be in use at the same time",
-    )
-
-
-def bad_overwrites(
-    plan_graph: PlanGraph,
-    stored: dict[RegisterOp, Storage],
-    pairs: Sequence[tuple[RegisterOp, RegisterOp]],
-) -> Iterator[Finding]:
-    """
-    Of pairs of registers that share bytes because of aliases, and that tasks may use
-    together, those that are not used by the same task only, which overwrites the one.
-    """
-    graph = plan_graph.graph
-    position = {actor: i for i, actor in enumerate(graph.order)}
-    writers = list(dict.fromkeys(x for pair in pairs for x in writers_of(pair, stored)))
-    marks = marks_of(graph, writers)
-    same_act = graph.after(marks)
-    next_act = graph.after_up_to_next_act(marks)
-    bit = {writer: 1 << i for i, writer in enumerate(writers)}
-    for pair in pairs:
-        fixed = [register for register in pair if stored[register].writer is None]
-        if fixed:
-            # That something is written over a variable is said elsewhere.
-            if any(plan_graph.root(r) != r.register for r in fixed):
-                yield clash(*pair, *(stored[register] for register in pair))
-            continue
-        a, b = sorted(pair, key=lambda register: position[plan_graph.writer[register]])
-        later = plan_graph.writer[b]
-        late = [
-            user
-            for user in plan_graph.storage_against(a, stored[b]).users
-            if user != later and not same_act[user] & bit[later]
+    def __init__(self, pieces: Pieces) -> None:
+        self._plan, self._pieces = pieces.plan, pieces
+        tasks = zip(self._plan.tasks, pieces.turns, strict=True)
+        self._actors = [
+            name
+            for task, turns in tasks
+            for name in [f"task '{task.task_name.data}'"] * turns
         ]
-        yield from late_users(plan_graph, a, b, late)
-        first, slots = plan_graph.writer[a], plan_graph.facts[a].slots
-        is_over = all(
-            next_act[user] & bit[first] or graph.reaches(user, first, slots)
-            for user in plan_graph.storage_against(b, stored[a]).users
+        self._labels = {
+            name: f"'{register.register_name.data}'"
+            for name, register in pieces.registers.items()
+        }
+
+    def findings(self) -> Iterator[Finding]:
+        """The pairs that may be in use together."""
+        related: dict[tuple[RegisterOp, RegisterOp], None] = {}
+        others: list[tuple[str, str]] = []
+        for a, b in self._clashing():
+            pair = self._pieces.registers[a], self._pieces.registers[b]
+            fixed = [register for register in pair if register not in self._plan.writer]
+            are_related = self._plan.shares(*pair)
+            if fixed:
+                # That something is written over a variable is said elsewhere.
+                if not are_related or any(self._is_alias(x) for x in fixed):
+                    name = fixed[0].register_name.data
+                    yield self._clash(*pair, f"'{name}' lasts from run to run")
+            elif are_related:
+                related[pair] = None
+            else:
+                others.append((a, b))
+        yield from self._misused(self._pieces.whole, others)
+        pairs: list[tuple[str, str]] = []
+        for one, other in related:
+            if self._have_same_pieces(one, other):
+                names = self._pieces.names
+                pairs += zip(names[one], names[other], strict=True)
+            else:
+                yield self._clash(one, other, "have other slots or pieces")
+        yield from self._misused(self._pieces.exact, pairs)
+
+    def _clashing(self) -> Iterator[tuple[str, str]]:
+        registers, stored = self._pieces.registers, self._pieces.whole.storages
+        apart = Jobs(self._plan).apart(registers, stored)
+        for a, b in clashing(self._pieces.whole, apart):
+            if registers[a] is not registers[b]:
+                yield a, b
+
+    def _is_alias(self, register: RegisterOp) -> bool:
+        return self._plan.root(register) is not register.register
+
+    def _have_same_pieces(self, one: RegisterOp, other: RegisterOp) -> bool:
+        names, facts = self._pieces.names, self._plan.facts
+        return self._pieces.acts is None or (
+            len(names[one]) == len(names[other])
+            and facts[one].slots == facts[other].slots
         )
-        if not late and not is_over:
-            yield clash(a, b, stored[a], stored[b])
 
+    def _misused(
+        self, uses: Uses, pairs: Sequence[tuple[str, str]]
+    ) -> Iterator[Finding]:
+        reuse, told = Reuse(uses, pairs), set[tuple[RegisterOp, RegisterOp]]()
+        for a, b in pairs:
+            pair = self._pieces.registers[a], self._pieces.registers[b]
+            if pair not in told and (why := reuse.misuse(a, b)) is not None:
+                told.add(pair)
+                op, text = self._clash(*pair, why.text(self._actors, self._labels))
+                if self._plan.shares(*pair) and self._pieces.acts is None:
+                    op = self._culprit(why)
+                yield op, text
 
-def writers_of(
-    pair: tuple[RegisterOp, RegisterOp], stored: dict[RegisterOp, Storage]
-) -> Iterator[int]:
-    """The tasks that write two registers."""
-    for register in pair:
-        if (writer := stored[register].writer) is not None:
-            yield writer
+    def _culprit(self, why: Misuse) -> Operation:
+        if why.is_again:
+            return self._pieces.registers[why.used]
+        return self._plan.tasks[why.writer]
 
-
-def late_users(
-    plan_graph: PlanGraph, victim: RegisterOp, over: RegisterOp, late: Sequence[int]
-) -> Iterator[Finding]:
-    """That tasks may use bytes after they have been overwritten."""
-    task = plan_graph.tasks[plan_graph.writer[over]]
-    for user in late:
-        name = plan_graph.tasks[user].task_name.data
-        how = "write" if user == plan_graph.writer[victim] else "read"
-        what = overwrites(task, over, victim)
-        yield task, f"{what}, which '{name}' may {how} later"
+    def _clash(self, one: RegisterOp, other: RegisterOp, why: str) -> Finding:
+        """That two registers may be in use together."""
+        spans, names = self._pieces.whole.acts.spans, self._pieces.names
+        shared = shared_by(spans[names[one][0]], spans[names[other][0]])
+        return (
+            other,
+            f"registers '{one.register_name.data}' and '{other.register_name.data}' "
+            f"share {shared} bytes, but {why}",
+        )
 
 
 def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:

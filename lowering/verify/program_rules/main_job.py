@@ -124,7 +124,7 @@ def uses_in(graph: ProgramGraph) -> Iterator[tuple[str | None, set[int], bool]]:
     The name is that of an interface or a variable; None stands for memory of the job
     alone.
     """
-    for name, storage in graph.storages().items():
+    for name, storage in graph.uses.storages.items():
         users = {*storage.users, *(() if storage.writer is None else (storage.writer,))}
         if (interface := graph.interface(name)) is not None:
             yield f"interface '{interface}'", users, name not in graph.arriving

@@ -38,7 +38,7 @@ plan.plan @headers {
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !d
   %h = regst.register "x/header" in %n at 0 slots 1 header "x" on <0, host> : !s
   %y = regst.register "y" in %m at 128 slots 1 on <0, host> : !d
-  // expected-error@+1 {{verify-plan: registers 'x/header' and 'y/header' share 16 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x/header' and 'y/header' share 16 bytes, but 'x/header' lasts from run to run}}
   %g = regst.register "y/header" in %n at 0 slots 1 header "y" on <0, host> : !s
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {
     %v = job.input "x" : !t
@@ -63,7 +63,7 @@ plan.plan @data {
   %n = regst.block in %c at 256 size 144
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !d
   %h = regst.register "x/header" in %n at 0 slots 1 header "x" on <0, host> : !s
-  // expected-error@+1 {{verify-plan: registers 'x/header' and 'y' share 16 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x/header' and 'y' share 16 bytes, but 'x/header' lasts from run to run}}
   %y = regst.register "y" in %n at 0 slots 1 on <0, host> : !d
   %g = regst.register "y/header" in %n at 128 slots 1 header "y" on <0, host> : !s
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !d) {

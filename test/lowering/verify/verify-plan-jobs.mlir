@@ -83,7 +83,7 @@ plan.plan @within exclusive [["a", "b"]] {
   %m = regst.block in %c at 0 size 64
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   %y = regst.register "y" in %m at 0 slots 1 on <0, host> : !r
-  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 64 bytes, but task 'x' may use 'x' after task 'z' has begun to write 'z'}}
   %z = regst.register "z" in %m at 0 slots 1 on <0, host> : !r
   plan.task "x" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = "test.op"() : () -> !t
@@ -117,7 +117,7 @@ plan.plan @lasting exclusive [["a", "b"]] {
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   // expected-error@+1 {{verify-plan: registers 'w' and 'y' share bytes, but 'w' lasts from run to run}}
   %y = regst.register "y" in %m at 64 slots 1 on <0, host> : !r
-  // expected-error@+1 {{verify-plan: registers 'w' and 'u' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'w' and 'u' share 64 bytes, but 'w' lasts from run to run}}
   %u = regst.register "u" in %m at 64 slots 1 on <0, host> : !r
   // expected-error@+1 {{verify-plan: registers 'i' and 'z' share bytes, but 'i' lasts from run to run}}
   %z = regst.register "z" in %m at 128 slots 1 on <0, host> : !r
@@ -164,8 +164,8 @@ plan.plan @torn exclusive [["a", "b"]] {
   %i = regst.register "i" in %m at 0 slots 1 interface "i" on <0, host> : !r
   // expected-error@+1 {{verify-plan: registers 'i' and 'j' are interface 'i', but lie apart}}
   %j = regst.register "j" in %m at 64 slots 1 interface "i" on <0, host> : !r
-  // expected-error@+2 {{verify-plan: registers 'i' and 'x' share 64 bytes, but may be in use at the same time}}
-  // expected-error@+1 {{verify-plan: registers 'i' and 'x' share bytes, but 'i' lasts from run to run}}
+  // expected-error@+2 {{verify-plan: registers 'i' and 'x' share bytes, but 'i' lasts from run to run}}
+  // expected-error@+1 {{verify-plan: registers 'i' and 'x' share 64 bytes, but task 'ii' may use 'i' after task 'ii' has begun to write 'x'}}
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   plan.task "i" job "a" on <0, cpu:0> stream <compute, 0> ins() outs(%i : !r) {
     %v = "test.op"() : () -> !t

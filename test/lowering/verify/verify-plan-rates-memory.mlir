@@ -28,10 +28,10 @@ plan.plan @p {
 // that once for each.
 plan.plan @q {
   %x = regst.register "x" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
-  // expected-error@+1 {{: registers 'x' and 's' share 16 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 's' share 16 bytes, but have other slots or pieces}}
   %s = regst.register "s" alias %x : !regst.data<tensor<4xf32>> slots 1 on <0, host> : !regst.data<tensor<4xf32>>
   %t = regst.register "t" slots 1 on <0, host> : !regst.data<tensor<4xf32>>
-  // expected-error@+1 {{: registers 't' and 'u' share 16 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 't' and 'u' share 16 bytes, but have other slots or pieces}}
   %u = regst.register "u" alias %t : !regst.data<tensor<4xf32>> slots 2 on <0, host> : !regst.data<tensor<4xf32>>
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<tensor<4xf32>>) {
     %v = job.input "x" : tensor<4xf32>

@@ -61,8 +61,8 @@ plan.plan @unordered {
     job.output "z", %0 : tensor<4xf32>
     plan.yield
   }
-  // expected-error@+2 {{verify-plan: task 'y' may use variable 'w' after 'assign' has assigned to it}}
-  // expected-error@+1 {{verify-plan: task 'z' may use variable 'w' again before 'assign' has assigned to it}}
+  // expected-error@+2 {{verify-plan: task 'y' may use variable 'w' after task 'assign' has written it}}
+  // expected-error@+1 {{verify-plan: task 'z' may use variable 'w' again before task 'assign' has written it}}
   plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) waits(%k : !regst.control) {
   ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
     job.assign %0 to %1 : tensor<4xf32>
@@ -85,14 +85,14 @@ plan.plan @targets {
     %0 = job.input "x" : tensor<4xf32>
     plan.yield %0 : tensor<4xf32>
   }
-  // expected-error@+2 {{verify-plan: task 'two' may use variable 'w' after 'one' has assigned to it}}
-  // expected-error@+1 {{verify-plan: task 'three' may use variable 'w' after 'one' has assigned to it}}
+  // expected-error@+2 {{verify-plan: task 'two' may use variable 'w' after task 'one' has written it}}
+  // expected-error@+1 {{verify-plan: task 'three' may use variable 'w' after task 'one' has written it}}
   plan.task "one" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) {
   ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
     job.assign %0 to %1 : tensor<4xf32>
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: tasks 'one' and 'two' both assign to variable 'w'}}
+  // expected-error@+1 {{verify-plan: task 'one' and task 'two' both write variable 'w'}}
   plan.task "two" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) {
   ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
     job.assign %0 to %1 : tensor<4xf32>
@@ -209,7 +209,7 @@ plan.plan @uncommitted attributes {jobs = {a = {}, b = {}}} {
     job.commit
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: task 'first' may assign before 'g' fails}}
+  // expected-error@+1 {{verify-plan: task 'first' may write a variable before task 'g' fails}}
   plan.task "first" job "a" on <0, cpu:0> stream <compute, 0> ins(%w : !r) waits(%l : !regst.control) {
   ^bb0(%0: !t):
     job.assign %0 to %0 : !t
@@ -274,7 +274,7 @@ plan.plan @device attributes {jobs = {a = {}, b = {}}} {
     job.assign %0 to %0 : !t
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: task 'second' may assign before the host knows whether 'g' fails, without a job.commit between them}}
+  // expected-error@+1 {{verify-plan: task 'second' may write a variable before the host knows whether task 'g' fails, without a commit between them}}
   plan.task "second" job "a" on <0, cuda:0> stream <compute, 0> ins(%g, %u : !r, !r) {
   ^bb0(%0: !t, %1: !t):
     job.assign %0 to %1 : !t

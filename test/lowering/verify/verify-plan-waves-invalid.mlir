@@ -39,7 +39,7 @@ plan.plan @shared {
   %m = regst.block in %c at 0 size 192
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   %a = regst.register "a" in %m at 64 slots 1 on <0, host> : !r
-  // expected-error@+1 {{registers 'a' and 'b' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'a' and 'b' share 64 bytes, but task 'w' may use 'a' after task 'w' has begun to write 'b'}}
   %b = regst.register "b" in %m at 64 slots 1 on <0, host> : !r
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
     %v = job.input "x" : !t

@@ -41,7 +41,7 @@ plan.plan @too_many_tokens {
   %m = regst.block in %c at 0 size 128
   %x = regst.register "x" in %m at 0 slots 1 on <0, host> : !r
   %a = regst.register "a" in %m at 64 slots 1 on <0, host> : !r
-  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but task 'b' may use 'b' after task 'x' has begun to write 'x' again}}
   %b = regst.register "b" in %m at 0 slots 1 on <0, host> : !r
   %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
   plan.task "x" on <0, cpu:0> stream <compute, 0> order 0 ins() outs(%x : !r) waits(%turn : !regst.control) {
@@ -264,14 +264,14 @@ plan.plan @overwritten {
     "test.op"() : () -> ()
     plan.yield
   }
-  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'x', which 'late' may read later}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'y' share 64 bytes, but task 'late' may use 'x' after task 'y' has begun to write 'y'}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
   ^bb0(%0: tensor<16xf32>):
     %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
   }
   // The same holds for the alias of an alias.
-  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'late' may read later}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 64 bytes, but task 'late' may use 'x' after task 'z' has begun to write 'z'}}
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%y : !r) outs(%z : !r) {
   ^bb0(%0: tensor<16xf32>):
     %v = op.relu %0 : tensor<16xf32> -> tensor<16xf32>
@@ -324,15 +324,14 @@ plan.plan @not_in_place {
     plan.yield %v : tensor<16xf32>
   }
   // expected-error@+2 {{verify-plan: task 'y' writes 'y' over 'x', but test.op cannot work in place}}
-  // expected-error@+1 {{verify-plan: task 'y' writes 'y' over 'z', which 'z' may write later}}
+  // expected-error@+1 {{verify-plan: registers 'y' and 'z' share 64 bytes, but task 'z' may use 'z' after task 'y' has begun to write 'y'}}
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%y : !r) {
   ^bb0(%0: tensor<16xf32>):
     %v = "test.op"(%0) : (tensor<16xf32>) -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
   }
-  // expected-error@+3 {{verify-plan: task 'z' writes 'z' over 'x', which it does not read}}
-  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which 'x' may write later}}
-  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'y' may read later}}
+  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which it does not read}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 64 bytes, but task 'x' may use 'x' after task 'z' has begun to write 'z'}}
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins() outs(%z : !r) {
     %v = "test.op"() : () -> tensor<16xf32>
     plan.yield %v : tensor<16xf32>
@@ -477,9 +476,8 @@ plan.plan @bad_parts {
     %v = "test.op"() : () -> !t
     plan.yield %v : !t
   }
-  // expected-error@+3 {{verify-plan: task 'b' writes 'b' over 'a', which 'a' may write later}}
-  // expected-error@+2 {{verify-plan: task 'b' writes 'b' over 'a', which 'c' may read later}}
-  // expected-error@+1 {{verify-plan: task 'b' writes 'b' over 'c', which it does not read}}
+  // expected-error@+2 {{verify-plan: task 'b' writes 'b' over 'c', which it does not read}}
+  // expected-error@+1 {{verify-plan: registers 'a' and 'b' share 4 bytes, but task 'a' may use 'a' after task 'b' has begun to write 'b'}}
   plan.task "b" on <0, cpu:0> stream <compute, 0> ins() outs(%b : !r) {
     %v = "test.op"() : () -> !t
     plan.yield %v : !t
@@ -524,8 +522,7 @@ plan.plan @view_of_overwritten {
     %1 = op.reshape %0 to [2, 1] : !t -> tensor<2x1xf32>
     plan.yield %1 : tensor<2x1xf32>
   }
-  // expected-error@+2 {{verify-plan: task 'z' writes 'z' over 'x', which 'y' may read later}}
-  // expected-error@+1 {{verify-plan: task 'z' writes 'z' over 'x', which 'use' may read later}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'z' share 8 bytes, but task 'y' may use 'x' after task 'z' has begun to write 'z'}}
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%x : !r) outs(%z : !r) {
   ^bb0(%0: !t):
     %1 = op.relu %0 : !t -> !t
@@ -549,7 +546,7 @@ plan.plan @variables {
   %w = regst.register "w" slots 1 on <0, host> : !r
   %y = regst.register "y" alias %w : !r slots 1 on <0, host> : !v
   %x = regst.register "x" slots 1 on <0, host> : !r
-  // expected-error@+1 {{verify-plan: registers 'x' and 'u' share 8 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'u' share 8 bytes, but 'u' lasts from run to run}}
   %u = regst.register "u" alias %x : !r slots 1 on <0, host> : !r
   plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
     %0 = job.variable "w" init <zeros> : tensor<2xf32>
@@ -629,7 +626,7 @@ plan.plan @slots_as_a_whole {
   %m = regst.block in %c at 0 size 256
   %x = regst.register "x" in %m at 0 slots 2 on <0, host> : !r
   %a = regst.register "a" in %m at 128 slots 2 on <0, host> : !r
-  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but may be in use at the same time}}
+  // expected-error@+1 {{verify-plan: registers 'x' and 'b' share 64 bytes, but task 'b' may use 'b' after task 'x' has begun to write 'x' again}}
   %b = regst.register "b" in %m at 64 slots 1 on <0, host> : !r
   %turn = regst.register "turn" slots 2 initial 2 on <0, host> : !regst.control
   plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) waits(%turn : !regst.control) {

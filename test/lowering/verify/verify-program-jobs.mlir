@@ -35,8 +35,7 @@ launch.program @parallel rank 0 exclusive [["a", "b"]] {
   launch.chunk @c on <0, host> size 128
   launch.register @x in @c at 0 slots 1 : !t
   launch.register @y in @c at 0 slots 1 : !t
-  // expected-error@+2 {{verify-program: registers @x and @z share bytes, but jobs 'a' and 'c' may run at the same time}}
-  // expected-error@+1 {{verify-program: registers @y and @z share bytes, but jobs 'b' and 'c' may run at the same time}}
+  // expected-error@+1 {{verify-program: registers @x and @z share bytes, but jobs 'a' and 'c' may run at the same time}}
   launch.register @z in @c at 32 slots 1 : memref<8xf32>
   launch.register @apart in @c at 64 slots 1 : !t
   launch.actor @ax job "a" on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
@@ -72,9 +71,9 @@ launch.program @within rank 0 exclusive [["a", "b"]] {
 launch.program @lasting rank 0 exclusive [["a", "b"]] {
   launch.chunk @c on <0, host> size 128
   launch.register @i in @c at 0 slots 1 interface "i" : !t
-  // expected-error@+1 {{verify-program: registers @i and @x share bytes, but interface 'i' lasts from run to run}}
+  // expected-error@+1 {{verify-program: registers @i and @x share bytes, but @i lasts from run to run}}
   launch.register @x in @c at 0 slots 1 : !t
-  // expected-error@+1 {{verify-program: registers @i and @y share bytes, but interface 'i' lasts from run to run}}
+  // expected-error@+1 {{verify-program: registers @i and @y share bytes, but @i lasts from run to run}}
   launch.register @y in @c at 60 slots 1 : memref<1xf32>
   // expected-error@+1 {{verify-program: registers @i and @k are interface 'i', but lie apart}}
   launch.register @k in @c at 64 slots 1 interface "i" : !t

@@ -53,7 +53,7 @@ launch.program @writers rank 0 {
   // expected-error@+2 {{verify-program: @two may use variable @w after @one has written it}}
   // expected-error@+1 {{verify-program: @three may use variable @w after @one has written it}}
   launch.actor @one on <0, cpu:0> stream 0 reads [@x] writes [] { launch.copy @x to @w }
-  // expected-error@+1 {{verify-program: @one and @two both write @w, a variable}}
+  // expected-error@+1 {{verify-program: @one and @two both write variable @w}}
   launch.actor @two on <0, cpu:0> stream 0 reads [@x] writes [] { launch.copy @x to @w }
   // expected-error@+1 {{verify-program: @three writes @w, a variable}}
   launch.actor @three on <0, cpu:0> stream 0 reads [] writes [] {
@@ -133,6 +133,6 @@ launch.program @device rank 0 {
   launch.actor @g_ on <0, cuda:0> stream 0 can_fail reads [] writes [@g, @k] { launch.call @fill [@g] }
   launch.actor @commit on <0, cpu:0> stream 1 reads [@k] writes [@l] { launch.commit }
   launch.actor @w_ on <0, cuda:0> stream 0 reads [@l] writes [] { launch.copy @v to @w }
-  // expected-error@+1 {{verify-program: @u_ may write a variable before the host knows whether @g_ fails, without a launch.commit between them}}
+  // expected-error@+1 {{verify-program: @u_ may write a variable before the host knows whether @g_ fails, without a commit between them}}
   launch.actor @u_ on <0, cuda:0> stream 0 reads [@g] writes [] { launch.copy @g to @u }
 }

@@ -379,7 +379,7 @@ def test_without_safe_guards_the_next_act_overwrites_what_is_read():
     module = compile_plan(random_job(1, 20))
     plan = next(op for op in module.walk() if isinstance(op, PlanOp))
     drop_guards(plan)
-    with pytest.raises(LocatedPassFailure, match="may be in use at the same time"):
+    with pytest.raises(LocatedPassFailure, match="has begun to write .* again"):
         VerifyPlanPass().apply(Context(), module)
     program = program_of(module)
     rng = random.Random(0)

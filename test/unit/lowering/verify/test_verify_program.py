@@ -34,15 +34,15 @@ from penstock.dialects.launch import (
     symbols,
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
-from penstock.lowering.analysis.kernel_effects import KernelEffects
-from penstock.lowering.pipelines import PipelineOptions, pipeline
-from penstock.lowering.verify.program import VerifyProgramPass
-from penstock.lowering.verify.program_rules.graph import (
+from penstock.lowering.algorithms.byte_spans import (
     Span,
     shared_by,
     slots_match,
     uncovered,
 )
+from penstock.lowering.analysis.kernel_effects import KernelEffects
+from penstock.lowering.pipelines import PipelineOptions, pipeline
+from penstock.lowering.verify.program import VerifyProgramPass
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 
 Outputs: TypeAlias = dict[str, list[bytes]]
