@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kept_kernels import keep_new, kept_folder, link_kept
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects import cf
@@ -69,9 +70,11 @@ GUARD = 0xA5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`: what `make quick` runs."""
+    """`--quick` is for `make quick`, `--cold` to measure a first run."""
     text = "leave out slow tests, and of each other test all cases but the first"
     parser.addoption("--quick", action="store_true", help=text)
+    text = "compile all kernels anew, as the first run of the tests does"
+    parser.addoption("--cold", action="store_true", help=text)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -279,10 +282,13 @@ def _one_compiling_process() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def _cache_dir(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Path]:
     """
     Compile into a folder of this session, unless the environment names one. Workers of
-    pytest-xdist share it: what one has compiled the others need not.
+    pytest-xdist share it: what one has compiled the others need not, nor what former
+    sessions have, unless `--cold` asks for it.
     """
     given = os.environ.get("PENSTOCK_CACHE_DIR")
     base = tmp_path_factory.getbasetemp()
@@ -292,9 +298,13 @@ def _cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in ("core", "feed", "fetch", "copy"):
             address_of_entry(name)
         share_own_code(folder)
+    kept = kept_folder() if given is None else None
+    if kept is not None and not pytestconfig.getoption("--cold"):
+        link_kept(folder, kept)
     os.environ["PENSTOCK_CACHE_DIR"] = str(folder)
     yield folder
-    if given is None:
+    if kept is not None:
+        keep_new(folder, kept)
         del os.environ["PENSTOCK_CACHE_DIR"]
 
 
