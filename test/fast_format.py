@@ -60,6 +60,7 @@ def preload_tools() -> dict[str, Tool]:
     from filecheck.main import main as filecheck
 
     from penstock.tools.cli.opt import run_tool
+    from penstock.tools.cli.reduce import run_tool as reduce_tool
     from penstock.tools.driver.plugins import installed_universes
     from penstock.tools.universe import PENSTOCK_UNIVERSE as ours
 
@@ -81,7 +82,11 @@ def preload_tools() -> dict[str, Tool]:
         filecheck(["filecheck", *arguments])
         return 0
 
-    return {"filecheck": run_filecheck, "penstock-opt": run_tool}
+    return {
+        "filecheck": run_filecheck,
+        "penstock-opt": run_tool,
+        "penstock-reduce": reduce_tool,
+    }
 
 
 class ForkingShTest(lit.formats.ShTest):

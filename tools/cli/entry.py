@@ -48,6 +48,18 @@ def importer() -> None:
     sys.exit(code)
 
 
+def reduce() -> None:
+    """Run `penstock-reduce` on the arguments of this process."""
+    _prepare("penstock-reduce")
+    try:
+        from penstock.tools.cli.reduce import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-reduce")
+    sys.exit(code)
+
+
 def view() -> None:
     """Run `penstock-view` on the arguments of this process."""
     _prepare("penstock-view")
