@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.python.tensor import Tensor
     from penstock.tools.frontend.python.trace import assign, variable
     from penstock.tools.frontend.python.workspace import Workspace
+    from penstock.tools.reports.notebook import memory_map
 
     __version__: str
 
@@ -32,6 +33,7 @@ __all__ = [
     "control",
     "errors",
     "job",
+    "memory_map",
     "op",
     "ops",
     "variable",
@@ -46,6 +48,7 @@ _HOMES = {
     "Workspace": "penstock.tools.frontend.python.workspace",
     "assign": "penstock.tools.frontend.python.trace",
     "job": "penstock.tools.frontend.python.jobs",
+    "memory_map": "penstock.tools.reports.notebook",
     "op": "penstock.tools.frontend.python.calls",
     "variable": "penstock.tools.frontend.python.trace",
 }

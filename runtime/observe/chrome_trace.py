@@ -16,9 +16,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from penstock.notebook import Displayed
 from penstock.runtime.observe.metrics import MemoryObserver
 from penstock.runtime.observe.observers import Event, Observer
 from penstock.runtime.observe.program_info import Subject, Task
+from penstock.runtime.program.executable import ProgramImage
 from penstock.runtime.program.tables import PLAIN
 
 VERSION = 1
@@ -44,7 +46,7 @@ class _Reason(NamedTuple):
     actor: str
 
 
-class Trace(Observer):
+class Trace(Observer, Displayed):
     """
     Collects a time line of all runs that it is told of.
 
@@ -60,10 +62,13 @@ class Trace(Observer):
         self._origin: int | None = None
         self._tracks: dict[tuple[int, int], int] = {}
         self._next_flow = 0
+        self.image: ProgramImage | None = None
+        """The program that was observed; None before there is one."""
 
     def attached(self, subject: Subject) -> None:
         """Get to know a program."""
         self._subject = subject
+        self.image = subject.image
         self._memory.attached(subject)
         for task in subject.tasks:
             key = task.stream, task.worker

@@ -76,6 +76,8 @@ class Subject:
     chunks: Mapping[str, int] = field(default_factory=dict[str, int])
     """The bytes of each."""
     variables: Sequence[Place] = ()
+    image: ProgramImage | None = None
+    """The program itself, if it is known."""
 
     def span(self, actor: int, register: int) -> int | None:
         """
@@ -133,6 +135,7 @@ def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:
         readers,
         {chunk.name: chunk.size for chunk in image.chunks},
         [ops.places[variable.name] for variable in image.variables],
+        image,
     )
 
 

@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 import pytest
 
+import penstock.notebook
 import penstock.plugins
 from penstock.lowering import get_all_passes
 from penstock.lowering.codegen.body.kernel_functions import (
@@ -29,7 +31,7 @@ from penstock.moved import place_of
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = "tools > lowering runtime > dialects > plugins"
+FOLDERS = "tools > lowering runtime > dialects > notebook plugins"
 """A folder imports itself and those further to the right."""
 
 FLOORS = {
@@ -331,9 +333,10 @@ def test_each_exception_is_needed(files: Files):
     assert all(any(passes_of(files[path])) for path in PASS_BASES)
 
 
-def test_plug_in_points_stand_below_all_rooms():
-    text = Path(penstock.plugins.__file__).read_text(encoding="utf-8")
-    names = {one.module for one in imports_of("plugins.py", text, frozenset[str]())}
+@pytest.mark.parametrize("module", [penstock.notebook, penstock.plugins])
+def test_files_below_all_rooms_import_python_alone(module: ModuleType):
+    text = Path(str(module.__file__)).read_text(encoding="utf-8")
+    names = {one.module for one in imports_of("file.py", text, frozenset[str]())}
     assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
 
 

@@ -65,7 +65,7 @@ from penstock.tools.driver.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
-    from penstock.tools.reports.memory_map.map import MemoryMap
+    from penstock.tools.reports.memory_map.map import LastPlans
 
 EXIT_REJECTED = EXIT_FAILED
 
@@ -564,15 +564,15 @@ def _read_bool(text: str) -> bool:
     return text == "true"
 
 
-def _memory_map(path: str | None, planners: str | None) -> "MemoryMap | None":
+def _memory_map(path: str | None, planners: str | None) -> "LastPlans | None":
     if path is None:
         if planners is not None:
             raise UsageError("--planners is for a --memory-map, which is not given")
         return None
     from penstock.tools.reports.memory.planners import DEFAULT, planners_of
-    from penstock.tools.reports.memory_map.map import MemoryMap
+    from penstock.tools.reports.memory_map.map import LastPlans
 
-    return MemoryMap(path, DEFAULT if planners is None else planners_of(planners))
+    return LastPlans(path, DEFAULT if planners is None else planners_of(planners))
 
 
 def _refuse_without_pipeline(edits: Sequence[Edit], level: str | None) -> None:

@@ -17,6 +17,7 @@ from penstock.tools.frontend.python.calls import OpFunction, functions_of
 from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.frontend.python.schedules import Step
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
+from penstock.tools.reports.memory_map.map import MemoryMap
 
 _INTRODUCTION = """\
 All names can be imported from `penstock`: `from penstock import Session, ops`. [Jobs in
@@ -35,6 +36,10 @@ _SESSIONS: Mapping[str, object] = {
     "penstock.Session": penstock.Session,
     "penstock.OnnxSession": penstock.OnnxSession,
 }
+_PICTURES: Mapping[str, object] = {
+    "penstock.memory_map": penstock.memory_map,
+    "MemoryMap": MemoryMap,
+}
 _OPS = """\
 Each op of the [`op` dialect](dialects/op.md) is a function for jobs. Its arguments are
 the operands of the op, then its properties; numbers and arrays among the operands
@@ -50,6 +55,8 @@ def api_page() -> str:
     lines += _sections(_JOBS)
     lines += ["## Sessions", ""]
     lines += _sections(_SESSIONS)
+    lines += ["## Pictures", ""]
+    lines += _sections(_PICTURES)
     lines += ["## Schedules: `penstock.control`", ""]
     lines += _sections({"penstock.Workspace": penstock.Workspace})
     lines += _sections(members_of(penstock.control, "penstock.control"))

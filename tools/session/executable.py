@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from penstock.notebook import Displayed
 from penstock.runtime.errors import KernelError, PenstockError
 from penstock.runtime.program.executable import ProgramImage
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.tools.session.report import Report
 
 
-class Executable(ABC):
+class Executable(Displayed, ABC):
     """A compiled program, ready to be loaded."""
 
     @cached_property

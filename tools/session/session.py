@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
+from penstock.notebook import Displayed
 from penstock.runtime.options import ENGINES, Closing, check_name
 from penstock.tools.driver.errors import reading
 from penstock.tools.session.loading import load
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-class Session(Closing):
+class Session(Closing, Displayed):
     """
     A compiled model, ready to run: one executable, loaded. Close it after use. The
     model's module becomes the launch program. `OnnxSession`, and the session of jobs in

@@ -20,6 +20,7 @@ from xdsl.ir import Region
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.utils.diagnostics import Place
 from penstock.dialects.utils.value_names import name_value
+from penstock.notebook import Displayed
 from penstock.tools.driver.compiler import installed_compiler, rare_collections
 from penstock.tools.frontend.python.dtypes import DType, tensor_of
 from penstock.tools.frontend.python.errors import TraceError, location_of
@@ -37,7 +38,7 @@ OUTPUT = "out"
 
 
 @dataclass(frozen=True)
-class TracedJob:
+class TracedJob(Displayed):
     """
     A job for arguments of certain shapes, as IR: `Job.trace` makes it.
 
@@ -78,7 +79,7 @@ class TracedJob:
         return str(model.module)
 
 
-class Job:
+class Job(Displayed):
     """
     A function on tensors that a session compiles at its first call, and runs.
 

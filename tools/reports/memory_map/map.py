@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
+from penstock.notebook import Displayed
 from penstock.tools.driver.diagnostics import UsageError
 from penstock.tools.driver.files import write_whole
 from penstock.tools.reports.memory import (
@@ -55,7 +58,24 @@ PICTURE_STYLE, PICTURE_SCRIPT = beside(__file__, "picture.css", "picture.js")
 Lines: TypeAlias = Iterator[str]
 
 
-class MemoryMap:
+class MemoryMap(Displayed):
+    """The page of the memory of plans, with the layouts of some planners."""
+
+    def __init__(self, reports: Sequence[Report], planners: Sequence[str]) -> None:
+        self.reports = reports
+        self.planners = planners
+
+    @cached_property
+    def page(self) -> str:
+        """The page as text. Raises `UsageError` if a planner fails."""
+        return page_of(self.reports, self.planners)
+
+    def write(self, path: str | Path) -> None:
+        """Write the page. Raises `UsageError` if it cannot be written."""
+        write_whole(str(path), self.page)
+
+
+class LastPlans:
     """
     The last plans with places that were seen as modules go through passes, to be drawn.
     """
@@ -80,11 +100,11 @@ class MemoryMap:
         Write the page.
 
         Raises `UsageError` if nothing was seen, if it cannot be written, or if a
-        packing algorithm fails.
+        planner fails.
         """
         if not self._finished:
             raise UsageError(f"--memory-map: {NO_PLACES}")
-        write_whole(self._path, page_of(self._finished, self._planners))
+        MemoryMap(self._finished, self._planners).write(self._path)
 
 
 def page_of(reports: Sequence[Report], planners: Sequence[str] = ()) -> str:

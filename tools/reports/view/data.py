@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from os.path import basename
 from typing import Any, TypeAlias
 
+from penstock.dialects.job import DeviceAttr
 from penstock.dialects.launch import ActorOp, KernelOp, ProgramOp
 from penstock.dialects.utils.diagnostics import nodes_of
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Queue, Step
@@ -24,12 +25,19 @@ SHOWN_FACTS = ("act", "run", "register", "missing", "from", "task", "error")
 
 
 class Graph:
-    """The tasks, registers and edges of a program, each with a number."""
+    """
+    The tasks, registers and edges of a program, each with a number. An executable says
+    less than its IR: no names of nodes, and no insides of kernels.
+    """
 
-    def __init__(self, program: ProgramOp, image: ProgramImage | None = None) -> None:
-        self.image = image = image_of(program) if image is None else image
-        self.actors = program.actors
-        self.regions = regions_of(program)
+    def __init__(self, program: ProgramOp | ProgramImage) -> None:
+        is_ir = isinstance(program, ProgramOp)
+        self.image = image = image_of(program) if is_ir else program
+        self.actors: list[ActorOp | None] = [None] * len(image.actors)
+        self.regions: dict[str, Region | None] = {}
+        if is_ir:
+            self.actors = [*program.actors]
+            self.regions = regions_of(program)
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
         self.queues = [*image.queues]
         self.number = {queue.name: i for i, queue in enumerate(self.queues)}
@@ -84,7 +92,7 @@ class Graph:
         variables = {v.name: i for i, v in enumerate(self.image.variables)}
         shown = [name for name, region in self.regions.items() if region]
         regions = {name: i for i, name in enumerate(shown)}
-        devices = device_texts(self.actors)
+        devices = device_texts(self.image.actors, self.actors)
         rows = zip(self.image.actors, self.kinds, self.actors, devices, strict=True)
         return [
             {
@@ -92,7 +100,7 @@ class Graph:
                 "kind": kind,
                 "device": device,
                 "stream": actor.stream,
-                "nodes": (nodes := nodes_of(op)),
+                "nodes": (nodes := [] if op is None else nodes_of(op)),
                 "scope": scope_of(nodes),
                 "place": actor.place and basename(actor.place),
                 "ops": [*map(self._op_json, actor.steps)],
@@ -144,15 +152,21 @@ def regions_of(program: ProgramOp) -> dict[str, Region | None]:
     return {kernel.sym_name.data: region_of(kernel) for kernel in kernels}
 
 
-def device_texts(actors: Sequence[ActorOp]) -> list[str]:
+def device_texts(
+    images: Sequence[ActorImage], actors: Sequence[ActorOp | None]
+) -> list[str]:
     """The device of each actor, with its rank if there are several."""
-    has_ranks = len({actor.device.rank.data for actor in actors}) > 1
+    ranks = {actor.device.rank.data for actor in actors if actor is not None}
     return [
-        f"rank {device.rank.data} {device.kind.data}:{device.index.data}"
-        if has_ranks
-        else f"{device.kind.data}:{device.index.data}"
-        for device in (actor.device for actor in actors)
+        image.device if op is None else device_text(op.device, has_rank=len(ranks) > 1)
+        for image, op in zip(images, actors, strict=True)
     ]
+
+
+def device_text(device: DeviceAttr, *, has_rank: bool) -> str:
+    """A device for a person."""
+    rank = f"rank {device.rank.data} " if has_rank else ""
+    return f"{rank}{device.kind.data}:{device.index.data}"
 
 
 def scope_of(nodes: Sequence[str]) -> list[str]:

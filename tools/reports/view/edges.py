@@ -7,7 +7,7 @@ that it only keeps from being written over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -37,8 +37,8 @@ class Edge(NamedTuple):
     purpose: Purpose
 
 
-def edges_of(image: ProgramImage, actors: list[ActorOp]) -> Iterator[Edge]:
-    """The edges of a program, whose actors are those of the image, in its order."""
+def edges_of(image: ProgramImage, actors: Sequence[ActorOp | None]) -> Iterator[Edge]:
+    """The edges of a program; its actors in IR, if known, are in the image's order."""
     number = {queue.name: index for index, queue in enumerate(image.queues)}
     writer = {
         name: index for index, actor in enumerate(image.actors) for name in actor.writes
@@ -58,10 +58,10 @@ def edges_of(image: ProgramImage, actors: list[ActorOp]) -> Iterator[Edge]:
             yield Edge(writer[name], index, number[name], purpose)
 
 
-def used_by(actor: ActorImage, op: ActorOp) -> set[str]:
+def used_by(actor: ActorImage, op: ActorOp | None) -> set[str]:
     """The registers whose bytes an actor uses: in a step, a view, or by its kind."""
     if actor.kind != "plain" and not actor.steps:
         return {*actor.reads}
     named = {name for step in actor.steps for name in step.arguments}
-    sources = {view.names[0] for view in op.view_list}
+    sources = {view.names[0] for view in ([] if op is None else op.view_list)}
     return named | sources or {*actor.reads}

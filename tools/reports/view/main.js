@@ -46,4 +46,4 @@ const graphView = new GraphView(), lineView = new LineView();
 new ResizeObserver(redraw).observe(find("#views"));
 onLook(redraw);
 unchoose();
-open("graph");
+open(data.first);

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from penstock.dialects.launch import ProgramOp
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.reports.memory import Block, Report, Usage
 from penstock.tools.reports.memory.as_json import plan_json
 from penstock.tools.reports.memory_map.map import (
@@ -81,8 +82,15 @@ def palette_of(kinds: Sequence[str]) -> dict[str, str]:
     return dict(zip(ranked, COLOURS, strict=False))
 
 
-def page_of(program: ProgramOp, trace: TraceFile | None = None) -> str:
-    """The whole page for a program, and for a trace of it if there is one."""
+def page_of(
+    program: ProgramOp | ProgramImage,
+    trace: TraceFile | None = None,
+    first: str = "graph",
+) -> str:
+    """
+    The whole page for a program, and for a trace of it if there is one; `first` is the
+    view that is open at first: `graph`, `memory` or `line`.
+    """
     graph = Graph(program)
     image = graph.image
     memory = memory_of(image, graph.kinds)
@@ -94,6 +102,7 @@ def page_of(program: ProgramOp, trace: TraceFile | None = None) -> str:
         "trace": None if trace is None else trace_json(trace, tasks),
         "palette": palette,
         "colours": COLOURS,
+        "first": first,
     }
     streams = {actor.stream for actor in image.actors}
     title = f"@{image.name}"

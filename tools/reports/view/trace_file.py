@@ -54,12 +54,13 @@ def read_trace(path: Path) -> TraceFile:
     except ValueError as error:
         raise UsageError(f"{path} is no trace: it is no JSON: {error}") from error
     try:
-        return _trace_from(whole)
+        return trace_of(whole)
     except ValueError as error:
         raise UsageError(f"{path} is no trace: {error}") from error
 
 
-def _trace_from(whole: object) -> TraceFile:
+def trace_of(whole: object) -> TraceFile:
+    """The trace in a JSON value. Raises ValueError if it is no trace of ours."""
     head = _object(whole, "the file")
     other = _object(head.get("otherData"), "otherData")
     if (version := other.get("version")) != VERSION:
