@@ -124,7 +124,8 @@ def memory_map(
     def double(x: Annotated[penstock.Tensor, (4, 4), "f32"]):
         return penstock.ops.tanh(x + x)
 
-    penstock.memory_map(double, threads=2).write("double.html")
+    found = penstock.memory_map(double, threads=2)
+    assert "Memory of @double" in found.page
     ```
     """
     names = planners_of(planners)

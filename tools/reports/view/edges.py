@@ -63,5 +63,10 @@ def used_by(actor: ActorImage, op: ActorOp | None) -> set[str]:
     if actor.kind != "plain" and not actor.steps:
         return {*actor.reads}
     named = {name for step in actor.steps for name in step.arguments}
-    sources = {view.names[0] for view in ([] if op is None else op.view_list)}
+    sources = set[str]() if op is None else sources_of(op)
     return named | sources or {*actor.reads}
+
+
+def sources_of(op: ActorOp) -> set[str]:
+    """The registers that an actor shows parts of."""
+    return {view.names[0] for view in op.view_list}
