@@ -28,10 +28,10 @@ all of it (`kernel_effects`). Then
 * all bytes of a register that no step writes are views, and so are those of a register
   whose first step that writes it needs them.
 
-In a program of several jobs all of this holds of each job alone, and the rules between
-jobs are those of `program_rules/jobs.py`. The runtime keeps jobs from running at the
-same time, or else a main job does, with a lock that is proven to do so
-(`program_rules/main_job.py`).
+In a program of several jobs all of this holds of each job alone. A register lies over
+none but those of its own job, and the other rules between jobs are those of
+`program_rules/jobs.py`. The runtime keeps jobs from running at the same time, or else a
+main job does, with a lock that is proven to do so (`program_rules/main_job.py`).
 
 All violations are listed.
 
@@ -47,7 +47,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from penstock.dialects.launch import ActorOp, ControlOp, ProgramOp, names_of
+from penstock.dialects.launch import (
+    ActorOp,
+    ControlOp,
+    ProgramOp,
+    RegisterOp,
+    names_of,
+)
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.byte_spans import shared_by
@@ -63,6 +69,9 @@ from penstock.lowering.verify.shared_rules.uses import Uses
 def findings_in(program: ProgramOp) -> Iterator[Finding]:
     """All that is wrong with a program, each with the op it is about."""
     yield from lonely_controls(program)
+    if foreign := list(foreign_bytes(program)):
+        yield from foreign
+        return
     graphs = [ProgramGraph(program, job) for job in program.jobs or (None,)]
     for graph in graphs:
         yield from findings_of(graph)
@@ -78,6 +87,22 @@ def lonely_controls(program: ProgramOp) -> Iterator[Finding]:
     for op in program.body.block.ops:
         if isinstance(op, ControlOp) and op.sym_name.data not in read:
             yield op, f"no actor waits for control @{op.sym_name.data}"
+
+
+def foreign_bytes(program: ProgramOp) -> Iterator[Finding]:
+    """Registers over those that no actor of their own job writes."""
+    table = program.symbol_table()
+    written = dict.fromkeys(
+        (name, actor.job_name)
+        for actor in program.actors
+        for name in names_of(actor.writes)
+    )
+    for name, job in written:
+        op = table[name]
+        if isinstance(op, RegisterOp) and op.over is not None:
+            below = op.over.root_reference.data
+            if (below, job) not in written:
+                yield op, f"@{name} lies over @{below}, which its job does not write"
 
 
 def findings_of(graph: ProgramGraph) -> Iterator[Finding]:

@@ -1,22 +1,16 @@
 """
 The acts of tasks in a launch of a plan with rates, for the rules of `verify-plan`.
-
-Each act of a launch counts as one of its own, and each piece of a register too. The
-waits of an act follow from its number. In its n-th act a reader, with `taken` acts for
-a piece, needs piece n / taken. This piece is there after as many acts of the writer as
-that and all earlier pieces take, less those that were there at the start. A writer
-needs the slot that the readers of an earlier piece have left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
 from math import gcd
 
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
+from penstock.lowering.verify.shared_rules.unrolled import Unrolled
 
 MOST_ACTS = 1 << 14
 """Of more acts in a launch all those of a task count as one."""
@@ -29,15 +23,14 @@ def is_unrolled(plan_graph: PlanGraph) -> bool:
     return rates.is_rated and acts <= MOST_ACTS
 
 
-class ActGraph:
+class ActGraph(Unrolled):
     """The acts of a plan's tasks in one launch, as a marked graph."""
 
     def __init__(self, plan_graph: PlanGraph) -> None:
-        self._plan = plan_graph
         turns = plan_graph.rates.turns
-        self.turns = [turns[task] for task in plan_graph.tasks]
-        *self.first, count = accumulate(self.turns, initial=0)
-        self.graph = MarkedGraph(count, [*self._own_edges(), *self._edges()])
+        super().__init__([turns[task] for task in plan_graph.tasks])
+        self._plan = plan_graph
+        self.graph = MarkedGraph(self.size, [*self.own_edges(), *self._edges()])
 
     def count(self, register: RegisterOp) -> int:
         """The pieces of a register in a launch."""
@@ -45,44 +38,16 @@ class ActGraph:
         made = self._plan.rates.every(self._plan.tasks[writer])
         return self.turns[writer] // made.get(register.register, 1)
 
-    def _own_edges(self) -> Iterator[Edge]:
-        for first, acts in zip(self.first, self.turns, strict=True):
-            for act in range(acts):
-                follows = act + 1 == acts
-                yield Edge(first + act, first + (act + 1) % acts, int(follows))
-
     def _edges(self) -> Iterator[Edge]:
         plan = self._plan
         for register, holders in plan.holders.items():
             if (writer := plan.writer.get(register)) is None or plan.is_main[writer]:
                 continue
             count, facts = self.count(register), plan.facts[register]
+            free = facts.slots - facts.initial
             for holder in holders:
                 if not plan.is_main[holder] and self.turns[holder] % count == 0:
-                    ends = (writer, holder), self.turns[writer] // count
-                    yield from self._after(*ends, facts.initial, count)
-                    ends = (holder, writer), self.turns[holder] // count
-                    yield from self._after(*ends, facts.slots - facts.initial, count)
-
-    def _after(
-        self, ends: tuple[int, int], length: int, spare: int, count: int
-    ) -> Iterator[Edge]:
-        """
-        That acts of the second of two tasks wait for the first, which takes `length`
-        acts for each of `count` pieces, of which so many are there without it.
-        """
-        source, target = ends
-        for act in range(0, self.turns[target], self.turns[target] // count):
-            piece = act // (self.turns[target] // count)
-            over = (piece - spare + 1) * length - 1
-            launches, last = divmod(over, self.turns[source])
-            yield Edge(self.first[source] + last, self.first[target] + act, -launches)
-
-    def acts_for(self, task: int, piece: int, count: int) -> range:
-        """The acts of a task for one of so many pieces."""
-        length = self.turns[task] // count
-        first = self.first[task] + piece * length
-        return range(first, first + length)
+                    yield from self.edges(writer, holder, count, facts.initial, free)
 
 
 class ActOrder:

@@ -11,7 +11,7 @@ is written by the first of the acts that make it; those after it use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -65,7 +65,7 @@ class Pieces:
         return self.plan.graph if self.acts is None else self.acts.graph
 
     @property
-    def turns(self) -> list[int]:
+    def turns(self) -> Sequence[int]:
         """The number of acts of each task that are looked at."""
         return [1] * len(self.plan.tasks) if self.acts is None else self.acts.turns
 

@@ -33,6 +33,7 @@ from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.lowering.algorithms.byte_spans import Access, Span
 from penstock.lowering.algorithms.marked_graph import Edge
+from penstock.lowering.verify.shared_rules.unrolled import Unrolled
 
 
 class Turn:
@@ -62,10 +63,7 @@ class Turn:
         self.steps: list[list[Access]] = []
         self.found: list[dict[str, list[str]]] = []
         """For each act whose bytes lie in what it writes, before it does any step."""
-        self.first: list[int] = []
-        """The number of the first act of each actor."""
         for index, actor in enumerate(actors):
-            self.first.append(len(self.actors))
             for act in range(self._acts[index]):
                 self._add_act(actor, act, steps[index])
         self.spans = self._piece_spans(spans)
@@ -194,36 +192,18 @@ class Turn:
         return Span(start, span.size, under.stride, under.slots)
 
     def _edges(self) -> list[Edge]:
-        edges: dict[Edge, None] = {}
-        for index, acts in enumerate(self._acts):
-            first = self.first[index]
-            for act in range(acts - 1):
-                edges[Edge(first + act, first + act + 1, 0)] = None
-            if acts > 1:
-                edges[Edge(first + acts - 1, first, 1)] = None
+        acts = Unrolled(self._acts)
+        edges = dict.fromkeys(acts.own_edges())
         for reader, actor in enumerate(self._all):
             for name in self._own_reads(actor):
-                self._add_edges(edges, name, reader)
+                op, writer = self._table[name], self._writer[name]
+                if {self._all[i].kind_name for i in (reader, writer)} == {"plain"}:
+                    assert isinstance(op, RegisterOp | ControlOp), "as verified"
+                    full = op.initial_slots if isinstance(op, ControlOp) else 0
+                    free = op.slots.value.data - full
+                    ends = writer, reader, self._count(name)
+                    edges.update(dict.fromkeys(acts.edges(*ends, full, free)))
         return list(edges)
-
-    def _add_edges(self, edges: dict[Edge, None], name: str, reader: int) -> None:
-        op, writer = self._table[name], self._writer[name]
-        if {self._all[i].kind_name for i in (reader, writer)} != {"plain"}:
-            return
-        assert isinstance(op, RegisterOp | ControlOp), "checked by the verifier"
-        full = op.initial_slots if isinstance(op, ControlOp) else 0
-        free = op.slots.value.data - full
-        count = self._count(name)
-        made = self._all[writer].rates.get(name, 1)
-        taken = self._all[reader].rates.get(name, 1)
-        for piece in range(count):
-            # The n-th that is read is the (n - full)-th that is written.
-            turns, source = divmod(piece - full, count)
-            last = self.first[writer] + source * made + made - 1
-            edges[Edge(last, self.first[reader] + piece * taken, -turns)] = None
-            turns, target = divmod(piece + free, count)
-            last = self.first[reader] + piece * taken + taken - 1
-            edges[Edge(last, self.first[writer] + target * made, turns)] = None
 
 
 def too_long(acts: int) -> str:

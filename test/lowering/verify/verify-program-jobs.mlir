@@ -124,3 +124,20 @@ launch.program @early rank 0 {
   // expected-error@+1 {{verify-program: @bz may use @j after @free has released it}}
   launch.actor @free job "b" on <0, cpu:0> stream 0 reads [@j] writes [] { launch.release @j }
 }
+
+// -----
+
+// A register lies over those of its own job alone, which say how many pieces it has.
+
+!t = memref<16xf32>
+
+launch.program @foreign rank 0 exclusive [["a", "b"]] {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : !t
+  // expected-error@+1 {{verify-program: @y lies over @x, which its job does not write}}
+  launch.register @y in @c at 0 slots 1 over @x : !t
+  launch.actor @ax job "a" on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  launch.register @w in @c at 0 slots 1 : !t
+  launch.actor @bw job "b" on <0, cpu:0> stream 0 reads [] writes [@w] { launch.feed "w" to @w }
+  launch.actor @by job "b" on <0, cpu:0> stream 0 reads [@w] writes [@y] views [@w as @y] {}
+}
