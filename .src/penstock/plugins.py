@@ -148,6 +148,15 @@ KINDS: Mapping[str, Kind] = {
             is_class=True,
         ),
         Kind(
+            "pipeline",
+            "penstock.pipeline",
+            "which passes run, with which options",
+            "--pipeline NAME{OPTIONS}",
+            "penstock.lowering.pipelines:STANDARD",
+            is_a="penstock.lowering.pipelines:Pipeline",
+            is_class=True,
+        ),
+        Kind(
             "target",
             "xdsl.universe",
             "the text that a module is printed as",

@@ -52,7 +52,17 @@ def code_of_plugins(packages: Iterable[str]) -> list[str]:
     """Packages with digests of their files, and the code of all that they import."""
     roots = frozenset(packages) - _TOOLS
     known = {name: f"{name} {_digest(name)}" for name in sorted(roots)}
-    left = [name for root in known for name in sorted(_imports_of(root))]
+    imported = [name for root in known for name in sorted(_imports_of(root))]
+    return _with_imports(known, imported)
+
+
+def code_imported_by(packages: Iterable[str]) -> list[str]:
+    """The code of packages and of all that they import."""
+    return _with_imports({}, sorted(packages))
+
+
+def _with_imports(known: dict[str, str], left: list[str]) -> list[str]:
+    """The code of known packages, of others, and of all that these import."""
     while left:
         if (name := left.pop()) not in known:
             known[name] = code_of(name)

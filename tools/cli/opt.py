@@ -207,10 +207,9 @@ class PenstockOptMain(xDSLOptMain):
         if args.pipeline is None:
             _refuse_without_pipeline(edits, args.compile_to)
             return ()
-        from penstock.lowering.pipelines import get_all_pipelines
         from penstock.tools.driver.edited_pipeline import passes_of
 
-        known = get_all_pipelines(), self.available_passes
+        known = plugins.known_pipelines(), self.available_passes
         return passes_of(args.pipeline, edits, args.compile_to, *known)
 
     def _check_target(self) -> None:

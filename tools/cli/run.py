@@ -17,15 +17,20 @@ from typing import TYPE_CHECKING, NoReturn
 from penstock.runtime.jit.first_start import first_start
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.exit_codes import exit_code_of
-from penstock.tools.cli.run_arguments import FLAGS, PROGRAM, arguments, options_of
+from penstock.tools.cli.run_arguments import PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
+from penstock.tools.cli.standard_input import (
+    STDIN,
+    is_standard_input,
+    with_standard_input,
+)
 from penstock.tools.driver.errors import UsageError, needing_onnx, printable
 from penstock.tools.driver.progress import polled_progress
 from penstock.tools.session.arrays import check_writable, read_arrays, write_arrays
 from penstock.tools.session.loading import open_devices
 from penstock.tools.session.model import check_kernels
-from penstock.tools.session.options import CompileOptions
+from penstock.tools.session.options import FLAGS, CompileOptions
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session.session import KERNELS, Model, Session, read_model
@@ -54,7 +59,10 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     line, 70 for a defect, 130 when interrupted.
     """
     args = arguments().parse_args(argv)
-    return exit_code_of(lambda: _run(args), PROGRAM, args.file, debug=args.debug)
+    name = STDIN if is_standard_input(args.file) else args.file
+    return exit_code_of(
+        lambda: with_standard_input(args, _run), PROGRAM, name, debug=args.debug
+    )
 
 
 @dataclass
@@ -108,6 +116,8 @@ class Job:
 def _run(args: argparse.Namespace) -> int:
     start, before = time.perf_counter(), first_start.seconds
     options = options_of(args)
+    if args.show_origin:
+        return _show_origin(args)
     # Files that cannot be read or written should not cost a compilation.
     for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
@@ -120,6 +130,8 @@ def _run(args: argparse.Namespace) -> int:
         report.end()
         return code
     is_saved = is_plan(args.file)
+    if not is_saved and (args.dump_pipeline or args.compile_to is not None):
+        return _print_lowered(args, options, given)
     job = _open_plan(args, options) if is_saved else _open_model(args, options, given)
     with job.session as session:
         loading = time.perf_counter() - start
@@ -220,17 +232,20 @@ def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
     changed = options.changed
     if args.tune or "database" in changed or args.load:
         raise UsageError("--tune, --kernels and --load are for what is compiled")
+    if args.compile_to or args.dump_pipeline:
+        raise UsageError("--compile-to and --dump-pipeline are for what is compiled")
     if args.check in ("numpy", "onnxruntime"):
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
     for name in changed:
         if name not in ("device", "threads"):
-            raise UsageError(f"{FLAGS[name]} is for what is compiled")
-    return _job_of(args, read_plan(args.file, options.device))
+            flag = f"--{options.edits[0].verb}" if name == "edits" else FLAGS[name]
+            raise UsageError(f"{flag} is for what is compiled")
+    return _job_of(args, read_plan(args.file, options.device), options.threads)
 
 
-def _job_of(args: argparse.Namespace, plan: Plan) -> Job:
+def _job_of(args: argparse.Namespace, plan: Plan, threads: int) -> Job:
     allowed = args.allow_source
-    return Job(Session.of(plan, args.threads, args.executor, allow_source=allowed))
+    return Job(Session.of(plan, threads, args.executor, allow_source=allowed))
 
 
 def _open_model(
@@ -250,7 +265,7 @@ def _open_model(
             plans.keep(request, job.session.executable, job.session.state)
         return job
     open_devices({args.device})
-    return _job_of(args, plan)
+    return _job_of(args, plan, plan.threads)
 
 
 def _request(
@@ -265,7 +280,7 @@ def _request(
     is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
     is_model = args.file.suffix.lower() == ".onnx"
-    if not is_model or is_measured or needs_model or args.load:
+    if not is_model or is_measured or needs_model:
         return None
     return Request(
         options,
@@ -274,6 +289,36 @@ def _request(
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
     )
+
+
+def _show_origin(args: argparse.Namespace) -> int:
+    """Print the origin of a saved plan. Raises UsageError for another file."""
+    if not is_plan(args.file):
+        raise UsageError(
+            "--show-origin is for saved plans; --dump-pipeline prints the passes that "
+            "would compile a model"
+        )
+    for line in read_plan(args.file).origin.lines():
+        print(line)
+    return 0
+
+
+def _print_lowered(
+    args: argparse.Namespace,
+    options: CompileOptions,
+    given: Mapping[str, Array] | None,
+) -> int:
+    """Print the passes that compile a model, or the model at a level."""
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.lowered_text import pipeline_text, text_at
+
+    front = installed_compiler(options.load)
+    model, _, _ = _read(args, front[0], given, None)
+    if args.dump_pipeline:
+        print(pipeline_text(front, model, options, args.compile_to))
+    else:
+        print(text_at(front, model, options, args.compile_to), end="")
+    return 0
 
 
 def _compile(
@@ -285,7 +330,7 @@ def _compile(
     """A model compiled to a program, which may be kept among its plans."""
     from penstock.tools.driver.compiler import installed_compiler
 
-    front = installed_compiler(args.load)
+    front = installed_compiler(options.load)
     model, onnx, known = _read(args, front[0], given, plans)
     if model.has_several and args.job is None:
         known = ", ".join(op.sym_name.data for op in model.entries)
@@ -367,7 +412,7 @@ def _read(
 ) -> tuple[Model, ModelProto | None, frozenset[str]]:
     if args.file.suffix.lower() != ".onnx":
         _refuse_onnx_options(args)
-        return read_model(compiler, args.file), None, frozenset()
+        return read_model(compiler, args.file, args.data), None, frozenset()
     with needing_onnx():
         from penstock.tools.frontend.onnx.model import data_files, import_file
 

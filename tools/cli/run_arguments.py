@@ -11,6 +11,7 @@ from penstock.runtime.options import DEVICES, ENGINES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
+from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import CompileOptions
 
@@ -18,14 +19,6 @@ PROGRAM = "penstock-run"
 
 GUARDS = ("all", "bounded", "none", "stream")
 """The guards of `regst-plan-memory`, which a start from the cache does not import."""
-
-
-FLAGS = {
-    "simulate_ranks": "--simulate-ranks",
-    "winograd": "--allow-winograd",
-    "guard": "--guard",
-}
-"""The flags of options that are for what is compiled."""
 
 
 def options_of(args: argparse.Namespace) -> CompileOptions:
@@ -37,6 +30,9 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
         database=args.kernels,
         winograd=args.allow_winograd,
         guard=args.guard,
+        pipeline=args.pipeline,
+        edits=edits_in(args),
+        load=tuple(args.load),
     )
 
 
@@ -49,7 +45,8 @@ def arguments() -> argparse.ArgumentParser:
         "file",
         type=Path,
         metavar="FILE",
-        help="a model: .onnx, .mlir of any level, or a plan that --save-plan has saved",
+        help="a model: .onnx, .mlir of any level, or a plan that --save-plan has "
+        "saved; - is the standard input",
     )
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
@@ -157,7 +154,14 @@ def arguments() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="FILE.py",
-        help="load passes, dialects and kernels from a Python file; may be repeated",
+        help="load plug-ins from a Python file; may be repeated",
+    )
+    add_pipeline_options(parser, default="by default the standard one")
+    parser.add_argument(
+        "--show-origin",
+        action="store_true",
+        help="print with which passes, options and plug-ins a saved plan was compiled, "
+        "and exit",
     )
     parser.add_argument(
         "--simulate-ranks",

@@ -38,6 +38,7 @@ from penstock.tools.driver.diagnostics import (
     reject,
     reject_if_any,
 )
+from penstock.tools.driver.edited_pipeline import PipelineTable
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.driver.locating_parser import LocatingParser, UndefinedNames
@@ -47,6 +48,7 @@ from penstock.tools.driver.pass_pipeline import (
     parse_passes,
 )
 from penstock.tools.driver.pass_timing import PassTimes
+from penstock.tools.driver.plugin_digest import PlugInCode, codes_of_files
 from penstock.tools.driver.verifier import (
     Culprits,
     VerifierCrash,
@@ -86,6 +88,9 @@ class Compiler:
     shrinking: bool = False
     _verified: list[object] | None = field(default=None, init=False)
     """The contents of the module when it was verified last, in a pipeline."""
+    pipelines: PipelineTable = field(default_factory=plugins.known_pipelines)
+    loaded: tuple[PlugInCode, ...] = ()
+    """The code of files that were loaded into it, or have registered something."""
 
     def parse(
         self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
@@ -278,13 +283,14 @@ def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:
     Raises `UsageError` if a plug-in cannot be loaded.
     """
     universes = plugins.universes_of(files)
+    loaded = codes_of_files(files)
     ctx = Context()
     dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
     for name, factory in dialects.items():
         ctx.register_dialect(name, factory)
     passes = plugins.merge(universes, lambda u: u.all_passes, "pass")
     # The driver is there to find which pass leaves bad IR; here the end is enough.
-    return Compiler(ctx, verify_each=False), passes
+    return Compiler(ctx, verify_each=False, loaded=loaded), passes
 
 
 def run_pipeline(

@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 def make_pipeline(cls: type[Pipeline], spec: ArgSpec) -> Pipeline:
     """A pipeline of its options. Raises `UsageError` for a bad one."""
-    return instantiate("pipeline", cls, spec)
+    return instantiate("pipeline", cls, ArgSpec(cls.name, spec.parameters))
 
 
 def expanded(

@@ -12,6 +12,7 @@ from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
 from penstock.dialects.utils.diagnostics import told
+from penstock.plugins import PluginError
 from penstock.tools.driver.diagnostics import UsageError, suggest
 
 T = TypeVar("T")
@@ -96,6 +97,8 @@ def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
     """The result of a lazy factory; a failed import is a `UsageError`."""
     try:
         return factory()
+    except PluginError as error:
+        raise UsageError(str(error)) from error
     except Exception as error:
         text = str(error) if isinstance(error, ImportError) else told(error)
         raise UsageError(f"{kind} '{name}' cannot be loaded: {text}") from error

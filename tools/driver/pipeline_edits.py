@@ -16,7 +16,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from penstock.tools.driver.errors import UsageError
 
@@ -63,6 +62,8 @@ def edit_of(verb: str, text: str) -> Edit:
     and for a text that is not of its form.
     """
     if verb not in VERBS:
+        from difflib import get_close_matches
+
         close = get_close_matches(verb, VERBS, n=1)
         hint = f", did you mean '{close[0]}'?" if close else ""
         raise UsageError(f"unknown edit '{verb}'{hint} (known: {', '.join(VERBS)})")

@@ -7,21 +7,23 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
 import penstock.plugins as points
+from penstock.lowering.pipelines import Pipeline, get_all_pipelines
 from penstock.plugins import told
 from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.edited_pipeline import PipelineTable
 from penstock.tools.driver.files import explain_os_error, sha256_of
 
 _numbers = count()
@@ -89,6 +91,16 @@ def program_universe() -> Universe:
     loaded = {module.__name__ for module in _modules.values()}
     found = [x for x in points.registering_modules() if x not in loaded]
     return _union([_registered_by(module) for module in sorted(found)])
+
+
+def known_pipelines() -> PipelineTable:
+    """The pipelines of Penstock, and those of plug-ins, which are loaded when used."""
+
+    def load(name: str) -> type[Pipeline]:
+        return cast("type[Pipeline]", points.plugin_of("pipeline", name).thing)
+
+    theirs = {name: partial(load, name) for name in points.names_of("pipeline")}
+    return {**get_all_pipelines(), **theirs}
 
 
 def merge(

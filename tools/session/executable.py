@@ -18,6 +18,7 @@ from penstock.runtime.program.executable import ProgramImage
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
     from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.origin import Origin
     from penstock.tools.session.report import Report
 
 
@@ -51,6 +52,16 @@ class Executable(Displayed, ABC):
     @abstractmethod
     def report(self) -> Report:
         """The report for a person."""
+
+    @cached_property
+    @abstractmethod
+    def origin(self) -> Origin:
+        """The passes that made it, with the code of others that had a part in it."""
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """The workers that it is meant for."""
 
     @property
     @abstractmethod

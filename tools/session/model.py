@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.executable import Executable
+    from penstock.tools.session.pipeline_choice import Lowering
 
 
 KERNELS = "PENSTOCK_KERNELS"
@@ -90,13 +91,13 @@ class Model:
         return copy
 
 
-def read_model(compiler: Compiler, path: Path) -> Model:
+def read_model(compiler: Compiler, path: Path, data: bytes | None = None) -> Model:
     """
-    Parse and verify a file of IR. Raises UsageError if it cannot be read, `Rejected`
-    if it is not accepted.
+    Parse and verify a file of IR, or `data` that is called so. Raises UsageError if it
+    cannot be read, `Rejected` if it is not accepted.
     """
     try:
-        data = path.read_bytes()
+        data = path.read_bytes() if data is None else data
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     refuse_others(path, ".mlir")
@@ -123,22 +124,39 @@ def lower(
     passes: PassTable,
     model: Model,
     options: CompileOptions = DEFAULTS,
-) -> None:
+    level: str | None = None,
+) -> Lowering:
     """
     Take a model's module, whatever its level, to a launch program, which is one for all
-    jobs, and for all ranks if they are to be simulated. Raises UsageError if the module
-    holds nothing to run, or something beside a program, or for Winograd together with
+    jobs, and for all ranks if they are to be simulated; or to a `level` before it.
+    Raises UsageError if the module holds nothing to run, or something beside a program,
+    for what is wrong with the pipeline of the options, or for Winograd together with
     jobs over the model, and `Rejected` if what it holds cannot be lowered.
     """
-    from penstock.lowering.pipelines import pipeline
-    from penstock.tools.driver.compiler import run_pipeline
-
-    if options.winograd and options.model_jobs:
-        raise UsageError("weights for Winograd are not loaded and saved by jobs")
     if not model.has_several:
         _ = model.entry
-    steps = pipeline(pipeline_options(options, merge=model.has_several))
-    run_pipeline(compiler, passes, model.module, steps)
+    lowering = lowering_of(compiler, passes, model, options, level)
+    if lowering.options.winograd and lowering.options.model_jobs:
+        raise UsageError("weights for Winograd are not loaded and saved by jobs")
+    compiler.apply(model.module, lowering.passes)
+    return lowering
+
+
+def lowering_of(
+    compiler: Compiler,
+    passes: PassTable,
+    model: Model,
+    options: CompileOptions = DEFAULTS,
+    level: str | None = None,
+) -> Lowering:
+    """
+    The passes that `lower` runs. Raises UsageError for what is wrong with the pipeline
+    of the options.
+    """
+    from penstock.tools.session.pipeline_choice import chosen_passes
+
+    standard = pipeline_options(options, merge=model.has_several)
+    return chosen_passes(compiler, passes, options, standard, level)
 
 
 def pipeline_options(options: CompileOptions, *, merge: bool) -> PipelineOptions:
@@ -178,8 +196,15 @@ def compile_model(
 
     if not allow_source:
         check_kernels(model)
-    lower(*(compiler or installed_compiler()), model, options)
-    return ExportedProgram(program_of(model), model.weights, model.directory)
+    front = compiler or installed_compiler(options.load)
+    lowering = lower(*front, model, options)
+    return ExportedProgram(
+        program_of(model),
+        model.weights,
+        model.directory,
+        lowering.origin_with(front[0].loaded),
+        lowering.options.threads,
+    )
 
 
 def database_of_environment() -> Path | None:

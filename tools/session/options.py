@@ -5,11 +5,15 @@ the key of what was compiled.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypedDict
 
 from penstock.runtime.options import DEVICES, check_count, check_name
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.pipeline_edits import Edit, edits_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,13 @@ class CompileOptions:
     """Whether convolutions may have the error of `op-use-winograd`."""
     guard: str | None = None
     """The memory that the streams of several threads may take (`regst-plan-memory`)."""
+    pipeline: str | None = None
+    """The text of the pipeline that compiles, such as `cpu{threads=4}`, if not the
+    standard one."""
+    edits: tuple[Edit, ...] = ()
+    """The edits of the pipeline, in their order."""
+    load: tuple[str, ...] = ()
+    """The Python files whose plug-ins are known."""
 
     def __post_init__(self) -> None:
         if self.device is not None:
@@ -53,7 +64,15 @@ class CompileOptions:
 DEFAULTS = CompileOptions()
 
 
-class Keywords(TypedDict, total=False):
+class PipelineKeywords(TypedDict, total=False):
+    """The options about pipelines, which all that compiles takes by these names."""
+
+    pipeline: str | None
+    edits: Sequence[Edit | str]
+    load: Sequence[str | Path]
+
+
+class Keywords(PipelineKeywords, total=False):
     """The options of `CompileOptions` by the names that sessions take them by."""
 
     device: str | None
@@ -72,9 +91,67 @@ _FIELDS = {"kernels": "database", "allow_winograd": "winograd"}
 def with_keywords(options: CompileOptions, given: Keywords) -> CompileOptions:
     """
     The options with those that were given by keyword. Raises TypeError for an unknown
-    one.
+    one, and UsageError for a text that is no edit.
     """
     for name in given:
         if name not in Keywords.__annotations__:
             raise TypeError(f"Session got an unexpected keyword argument '{name}'")
-    return replace(options, **{_FIELDS.get(x, x): y for x, y in given.items()})
+    made = {_FIELDS.get(name, name): value for name, value in given.items()}
+    if "edits" in given:
+        made["edits"] = edits_of(given["edits"])
+    if "load" in given:
+        made["load"] = files_of(given["load"])
+    return replace(options, **made)
+
+
+FLAGS = {
+    "device": "--device",
+    "threads": "--threads",
+    "simulate_ranks": "--simulate-ranks",
+    "model_jobs": "model_jobs=True",
+    "strategy": "strategy",
+    "panels": "panels=False",
+    "database": "--kernels",
+    "winograd": "--allow-winograd",
+    "guard": "--guard",
+    "pipeline": "--pipeline",
+    "load": "--load",
+}
+"""The flag of `penstock-run`, or else the keyword of sessions, for each option."""
+
+
+def flags_of(options: CompileOptions) -> str:
+    """The options that are not as by default, as flags, with files in no folder."""
+    flags: list[str] = []
+    for name in options.changed:
+        value: object = getattr(options, name)
+        if name == "edits":
+            flags += (edit.flag for edit in options.edits)
+        elif name == "load":
+            flags += (f"--load {shlex.quote(Path(x).name)}" for x in options.load)
+        elif isinstance(value, bool):
+            flags.append(FLAGS[name])
+        else:
+            text = value.name if isinstance(value, Path) else str(value)
+            flags.append(f"{FLAGS[name]} {shlex.quote(text)}")
+    return " ".join(flags)
+
+
+def joined(options: CompileOptions, own: CompileOptions) -> CompileOptions:
+    """
+    The options of a session with those of one job: its own pipeline if it has one, its
+    edits after those of the session, and the files of both.
+    """
+    return replace(
+        options,
+        pipeline=own.pipeline or options.pipeline,
+        edits=(*options.edits, *own.edits),
+        load=tuple(dict.fromkeys((*options.load, *own.load))),
+    )
+
+
+def files_of(given: Sequence[str | Path]) -> tuple[str, ...]:
+    """The paths of files as texts. Raises UsageError for a text in place of a list."""
+    if isinstance(given, str):
+        raise UsageError(f"files to load are a list of paths, got '{given}'")
+    return tuple(map(str, given))

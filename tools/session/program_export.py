@@ -7,7 +7,7 @@ made here, once for each program. The runtime runs them, and knows no IR.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
@@ -34,6 +34,7 @@ from penstock.tools.session.kernel_sources import (
     kernel_sources,
     own_sources,
 )
+from penstock.tools.session.origin import Origin
 from penstock.tools.session.report import Report, report_of
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ class ExportedProgram(Executable):
         program: ProgramOp,
         given: Mapping[str, Array] | None = None,
         directory: Path | None = None,
+        origin: Callable[[], Origin] = Origin,
+        threads: int = 1,
     ):
         self._program = program
         self._given = given or {}
         self._directory = directory or Path()
+        self._origin = origin
+        self._threads = threads
 
     @cached_property
     def program(self) -> ProgramOp:
@@ -102,6 +107,16 @@ class ExportedProgram(Executable):
     def report(self) -> Report:
         """The report for a person."""
         return report_of(self._program)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """The passes that made it; those of a program that was read are not known."""
+        return self._origin()
+
+    @property
+    def threads(self) -> int:
+        """The workers that it is meant for."""
+        return self._threads
 
     @property
     def objections(self) -> Sequence[str]:

@@ -106,7 +106,9 @@ class Session(Closing, Displayed):
             # What others assign to a variable is in no order but the usual one.
             options = replace(options, panels=False)
         executable = compile_model(model, options, compiler, allow_source=allow_source)
-        threads = options.threads
+        if variables is not None:
+            _refuse_packed_variables(executable)
+        threads = executable.threads
         self._load(executable, threads, engine, variables, show_progress=show_progress)
 
     def _load(
@@ -153,7 +155,7 @@ class Session(Closing, Displayed):
             return cls.of(plan, threads, engine, allow_source=allow_source)
         from penstock.tools.driver.compiler import installed_compiler
 
-        compiler = installed_compiler()
+        compiler = installed_compiler(options.load)
         with reading(path):
             return cls(
                 read_model(compiler[0], Path(path)),
@@ -365,3 +367,16 @@ class Session(Closing, Displayed):
     def close(self) -> None:
         """End the threads of the executors."""
         self._jobs.close()
+
+
+def _refuse_packed_variables(executable: Executable) -> None:
+    """Raise PenstockError for variables that another program could not assign to."""
+    from penstock.runtime.errors import PenstockError
+
+    found = executable.image.variables
+    packed = [x.port for x in found if x.port is not None and x.panels is not None]
+    if packed:
+        raise PenstockError(
+            f"variables that are shared lie as their arrays do, but the pipeline packs "
+            f"{', '.join(packed)}: give its launch- passes panels=false"
+        )

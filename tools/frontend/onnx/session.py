@@ -10,7 +10,7 @@ value is part of it, and do not even read the model.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.options import Closing, check_named
 from penstock.tools.driver.errors import needing_onnx
 from penstock.tools.driver.files import refuse_others
-from penstock.tools.session.options import CompileOptions
+from penstock.tools.driver.pipeline_edits import Edit
+from penstock.tools.session.options import CompileOptions, Keywords, with_keywords
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.session import Model, Session
 
@@ -47,9 +48,12 @@ class OnnxSession(Closing):
     * `threads`: the number of workers, and of compute streams of the CPU.
     * `keep`: the number of compiled sessions that are kept, those that were used last,
       each with variables of its own.
+    * `pipeline`, `edits`, `load`: the pipeline that compiles it, as
+      `cpu{threads=4 winograd=true}`, edits of it, as `skip op-fuse-rows`, and Python
+      files with plug-ins: see [pipelines](pipelines.md).
 
-    Raises UsageError if there is no such model, and PenstockError for numbers that are
-    not possible.
+    Raises UsageError if there is no such model, or for a text that is no edit, and
+    PenstockError for numbers that are not possible.
 
     ```python
     import numpy as np
@@ -73,8 +77,13 @@ class OnnxSession(Closing):
         *,
         threads: int = 1,
         keep: int = MOST_SESSIONS,
+        pipeline: str | None = None,
+        edits: Sequence[str | Edit] = (),
+        load: Sequence[str | Path] = (),
     ):
-        self._options = CompileOptions(threads=threads)
+        asked = CompileOptions(threads=threads)
+        given: Keywords = {"pipeline": pipeline, "edits": edits, "load": load}
+        self._options = with_keywords(asked, given)
         if keep < 1:
             raise PenstockError(f"at least one session is kept, got keep={keep}")
         self._keep = keep
@@ -125,7 +134,7 @@ class OnnxSession(Closing):
         request = Request(self._options, shapes=shapes)
         plan = None if self._known is None else self._known.find(request)
         if plan is not None:
-            session = Session.of(plan, self._options.threads)
+            session = Session.of(plan, plan.threads)
         else:
             session, known = self._compiled(arrays, request)
         while len(self._sessions) >= self._keep:

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +22,7 @@ from penstock.dialects.utils.diagnostics import Place
 from penstock.dialects.utils.value_names import name_value
 from penstock.notebook import Displayed
 from penstock.tools.driver.compiler import installed_compiler, rare_collections
+from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.frontend.python.dtypes import DType, tensor_of
 from penstock.tools.frontend.python.errors import TraceError, location_of
 from penstock.tools.frontend.python.guards import Array, is_array, is_number, late
@@ -29,8 +30,16 @@ from penstock.tools.frontend.python.signature import Arguments, signature_of
 from penstock.tools.frontend.python.structures import Rebuild, flattened
 from penstock.tools.frontend.python.tensor import Tensor
 from penstock.tools.frontend.python.trace import Trace, active_trace, tracing
-from penstock.tools.session.model import Model, lower
-from penstock.tools.session.options import CompileOptions
+from penstock.tools.session.lowered_text import text_at
+from penstock.tools.session.model import Model
+from penstock.tools.session.options import (
+    DEFAULTS,
+    CompileOptions,
+    Keywords,
+    PipelineKeywords,
+    joined,
+    with_keywords,
+)
 
 HOST = PlacementAttr("cpu", [(0, 0)])
 OUTPUT = "out"
@@ -46,6 +55,7 @@ class TracedJob(Displayed):
     * `module`: the module that holds the job; sessions work on copies.
     * `rebuild`: a function from outputs by name to the function's result.
     * `weights`: arrays by name, from which variables start.
+    * `options`: the pipeline of the job, with its edits and files to load.
     """
 
     name: str
@@ -56,6 +66,8 @@ class TracedJob(Displayed):
     weights: Mapping[str, Array] = field(default_factory=dict[str, Array])
     """The arrays that variables start from. Written to `weights.npz` beside the text
     of the job, they complete it."""
+    options: CompileOptions = DEFAULTS
+    """The job's own pipeline, edits and files to load."""
 
     @property
     def ir(self) -> str:
@@ -66,17 +78,23 @@ class TracedJob(Displayed):
         """A copy of the job and its weights, to compile."""
         return Model(self.module.clone(), self.weights, Path())
 
-    def lower(self, device: str | None = None, threads: int = 1) -> str:
+    def lower(
+        self,
+        device: str | None = None,
+        threads: int = 1,
+        level: str = "launch",
+        **keywords: Unpack[PipelineKeywords],
+    ) -> str:
         """
         The launch program of the job as text, for a kind of `device` and a number of
-        `threads`.
+        `threads`; or the job at a `level` before that: `job`, `plan`, `memory`, or the
+        `source` of its kernels. `keywords` are the options of sessions about pipelines.
 
-        Raises `Rejected` if it cannot be compiled.
+        Raises `Rejected` if it cannot be compiled, UsageError for an unknown level.
         """
-        model = self.model()
-        options = CompileOptions(device, threads)
-        lower(*installed_compiler(), model, options)
-        return str(model.module)
+        asked: Keywords = {**keywords, "device": device, "threads": threads}
+        options = joined(with_keywords(DEFAULTS, asked), self.options)
+        return text_at(installed_compiler(options.load), self.model(), options, level)
 
 
 class Job(Displayed):
@@ -85,14 +103,20 @@ class Job(Displayed):
 
     Called with arrays, it returns arrays, in the structure that the function returns.
     Called with tensors, in a function that is traced, it becomes a part of that one.
-    `penstock.job` makes it of a `function`; `names` are those that annotations may use.
+    `penstock.job` makes it of a `function`; `names` are those that annotations may use,
+    and `options` has the pipeline, edits and files to load of this job alone.
     """
 
     def __init__(
-        self, function: Callable[..., object], names: Mapping[str, object] | None = None
+        self,
+        function: Callable[..., object],
+        names: Mapping[str, object] | None = None,
+        options: CompileOptions = DEFAULTS,
     ):
         self.function = function
         """The function as it was written; it runs on arrays, too."""
+        self.options = options
+        """The job's own pipeline, edits and files to load."""
         self.signature = signature_of(function, names or {})
         update_wrapper(self, function)
         self.name = function.__name__
@@ -175,7 +199,8 @@ class Job(Displayed):
             trace.finish()
         job = JobOp(self.name, HOST, Region(trace.block))
         job.location = location_of(self.place)
-        return TracedJob(self.name, ModuleOp([job]), rebuild, trace.weights)
+        module, options = ModuleOp([job]), self.options
+        return TracedJob(self.name, module, rebuild, trace.weights, options)
 
     def _add_outputs(self, trace: Trace, leaves: Mapping[str, object]) -> None:
         for name, leaf in leaves.items():
@@ -200,7 +225,23 @@ def _has_tensors(values: Sequence[object]) -> bool:
     return any(isinstance(leaf, Tensor) for leaf in leaves.values())
 
 
-def job(function: Callable[..., object]) -> Job:
+@overload
+def job(function: Callable[..., object], /) -> Job: ...
+@overload
+def job(
+    *,
+    pipeline: str | None = None,
+    edits: Sequence[str | Edit] = (),
+    load: Sequence[str | Path] = (),
+) -> Callable[[Callable[..., object]], Job]: ...
+def job(
+    function: Callable[..., object] | None = None,
+    /,
+    *,
+    pipeline: str | None = None,
+    edits: Sequence[str | Edit] = (),
+    load: Sequence[str | Path] = (),
+) -> Job | Callable[[Callable[..., object]], Job]:
     """
     A job made of a function on tensors, for use as a decorator.
 
@@ -209,7 +250,12 @@ def job(function: Callable[..., object]) -> Job:
     784)`, may differ from call to call. The current session takes the job up, and
     compiles it at its first call.
 
-    Raises TraceError for a parameter without such an annotation.
+    `@penstock.job(edits=["skip op-fuse-rows"])` compiles this job with a `pipeline` of
+    its own in place of the session's, with `edits` after those of the session, and with
+    the plug-ins of further Python files to `load`: see [pipelines](pipelines.md).
+
+    Raises TraceError for a parameter without such an annotation, UsageError for a text
+    that is no edit.
 
     ```python
     from typing import Annotated
@@ -231,6 +277,12 @@ def job(function: Callable[..., object]) -> Job:
     """
     # Annotations that are kept as text may name what only the caller knows.
     names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage] -- no other way
-    made = Job(function, names)
-    late("session").adopt(made)
-    return made
+    given: Keywords = {"pipeline": pipeline, "edits": edits, "load": load}
+    options = with_keywords(DEFAULTS, given)
+
+    def made_of(function: Callable[..., object]) -> Job:
+        made = Job(function, names, options)
+        late("session").adopt(made)
+        return made
+
+    return made_of if function is None else made_of(function)

@@ -16,6 +16,7 @@ from collections.abc import Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from weakref import ReferenceType, WeakKeyDictionary, ref
@@ -30,6 +31,7 @@ from penstock.runtime.loading.variables import read_variables, write_variables
 from penstock.runtime.options import ENGINES, check_count, check_name
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.guards import Array
@@ -37,7 +39,12 @@ from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.frontend.python.linking import Linker, variables_alone
 from penstock.tools.frontend.python.signature import Arguments
 from penstock.tools.session import session as compiled
-from penstock.tools.session.options import CompileOptions
+from penstock.tools.session.options import (
+    CompileOptions,
+    Keywords,
+    joined,
+    with_keywords,
+)
 
 CACHE_SIZE = 16
 """For how many shapes a session keeps a job compiled, unless it is told otherwise."""
@@ -129,6 +136,9 @@ class Session:
       was used longest ago is dropped.
     * `in_flight`: the number of submitted calls of a job that may not have ended.
     * `watchdog`: seconds without progress after which calls are reported, and fail.
+    * `pipeline`, `edits`, `load`: the pipeline that compiles jobs, as
+      `cpu{threads=4 waves=true}`, edits of it, as `skip op-fuse-rows`, and Python files
+      with plug-ins: see [pipelines](pipelines.md).
 
     Raises PenstockError for an option that is not possible.
 
@@ -160,8 +170,13 @@ class Session:
         cache_size: int = CACHE_SIZE,
         in_flight: int = IN_FLIGHT,
         watchdog: float | None = None,
+        pipeline: str | None = None,
+        edits: Sequence[str | Edit] = (),
+        load: Sequence[str | Path] = (),
     ):
-        self._options = CompileOptions(device, threads)
+        asked = CompileOptions(device, threads)
+        given: Keywords = {"pipeline": pipeline, "edits": edits, "load": load}
+        self._options = with_keywords(asked, given)
         check_name("engine", engine, ENGINES)
         check_count("cache_size", cache_size)
         check_count("in_flight", in_flight)
@@ -384,11 +399,12 @@ class Session:
             self._keep(job, key, program)
 
     def _loaded(self, traced: TracedJob) -> compiled.Session:
+        options = joined(self._options, traced.options)
         session = compiled.Session(
             traced.model(),
-            self._options,
+            options,
             engine=self._engine,
-            compiler=installed_compiler(),
+            compiler=installed_compiler(options.load),
             variables=self.variables,
         )
         if self._watchdog is not None:

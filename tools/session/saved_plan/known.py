@@ -27,8 +27,14 @@ from penstock.runtime.jit.cache import (
 from penstock.runtime.jit.cache_files import FOR_USER, clear, keep, mark_used, read_kept
 from penstock.runtime.jit.package_digest import code_of
 from penstock.runtime.jit.source_digest import digest_of_all
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.files import sha256_of
-from penstock.tools.driver.plugin_digest import installed_plugins_text
+from penstock.tools.driver.plugin_digest import (
+    codes_of_files,
+    has_code_without_file,
+    installed_code,
+    installed_plugins_text,
+)
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import DEFAULTS, CompileOptions
 from penstock.tools.session.saved_plan.archive import PlanError
@@ -131,6 +137,8 @@ class KnownPlans:
         not kept.
         """
         path = self._plan_path(request)
+        if not _is_of(request, executable):
+            return
         size = sum(variable.kind.size for variable in executable.image.variables)
         if path is None or SHARE * size > size_limit():
             return
@@ -150,8 +158,23 @@ class KnownPlans:
     def _plan_path(self, request: Request) -> Path | None:
         if self._folder is None or self._contents is None:
             return None
-        name = hashlib.sha256(repr(request).encode()).hexdigest()
+        if has_code_without_file():
+            return None
+        try:
+            loaded = codes_of_files(request.options.load)
+        except UsageError:
+            # Who compiles says why it cannot be read.
+            return None
+        name = hashlib.sha256(repr((request, loaded)).encode()).hexdigest()
         return self._folder / f"{self._contents}-{name}{SUFFIX}"
+
+
+def _is_of(request: Request, executable: Executable) -> bool:
+    """Whether the plug-ins that an executable was made with are as they were then."""
+    with suppress(UsageError):
+        now = *installed_code(), *codes_of_files(request.options.load)
+        return executable.origin.plugins == now
+    return False
 
 
 def _names(data: bytes) -> list[str]:

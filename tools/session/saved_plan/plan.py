@@ -17,6 +17,7 @@ from penstock.runtime.jit.package_digest import version_of
 from penstock.runtime.loading.loader import port_shape
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.session.executable import Executable, devices_of
+from penstock.tools.session.origin import UNKNOWN, Origin, origin_from_json
 from penstock.tools.session.saved_plan.archive import (
     Archive,
     Json,
@@ -67,6 +68,8 @@ class Plan(Executable):
     """The text of its program."""
     derived: Derived
     weights: Mapping[str, Array]
+    found_origin: Origin = UNKNOWN
+    """The origin that its file tells; an empty one for files without."""
 
     @property
     def text(self) -> str:
@@ -97,6 +100,16 @@ class Plan(Executable):
     def report(self) -> Report:
         """The report for a person."""
         return self.derived.report
+
+    @cached_property
+    def origin(self) -> Origin:
+        """The passes that made it, as its file tells."""
+        return self.found_origin
+
+    @property
+    def threads(self) -> int:
+        """The workers that it is meant for, as far as its file tells."""
+        return self.found_origin.threads
 
     @property
     def objections(self) -> Sequence[str]:
@@ -154,6 +167,7 @@ def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) 
         "inputs": _ports(derived.image, "feed"),
         "outputs": _ports(derived.image, "fetch"),
         "weights": index,
+        "origin": executable.origin.as_json(),
     }
     sources = source_text(derived.sources)
     members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
@@ -245,7 +259,17 @@ def read_own_plan(path: Path) -> Plan:
 def _plan_in(archive: Archive) -> Plan:
     text = archive.text(PROGRAM)
     derived = kept(_hash(text)) or _derive(archive, text)
-    return Plan(text, derived, _weights(archive, derived.image))
+    weights = _weights(archive, derived.image)
+    return Plan(text, derived, weights, _origin_in(archive))
+
+
+def _origin_in(archive: Archive) -> Origin:
+    if (value := archive.manifest.get("origin")) is None:
+        return UNKNOWN
+    try:
+        return origin_from_json(value)
+    except ValueError as error:
+        raise archive.error(f"its manifest holds {error}") from error
 
 
 def _check_format(archive: Archive) -> None:

@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 
 from penstock.runtime.errors import PenstockError
-from penstock.tools.cli.run_arguments import FLAGS, arguments, options_of
+from penstock.tools.cli.run_arguments import arguments, options_of
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.session.model import Model
 from penstock.tools.session.options import (
     DEFAULTS,
+    FLAGS,
     CompileOptions,
     Keywords,
+    flags_of,
+    joined,
     with_keywords,
 )
 from penstock.tools.session.session import Session
@@ -63,6 +67,9 @@ def test_sessions_take_options_by_their_old_keywords():
             "kernels": Path("kernels.db"),
             "allow_winograd": True,
             "guard": "all",
+            "pipeline": "cpu",
+            "edits": ["skip cse"],
+            "load": [Path("acme.py")],
         },
     )
     assert given == CompileOptions(
@@ -74,6 +81,9 @@ def test_sessions_take_options_by_their_old_keywords():
         database=Path("kernels.db"),
         winograd=True,
         guard="all",
+        pipeline="cpu",
+        edits=(Edit("skip", "cse"),),
+        load=("acme.py",),
     )
 
 
@@ -101,7 +111,35 @@ def test_the_command_line_gives_options_with_the_same_defaults():
 
 
 def test_each_option_of_the_command_line_has_a_flag_to_name():
-    line = "model.onnx --device cpu --threads 2 --guard all --kernels k.db"
-    flags = "--simulate-ranks", "--allow-winograd"
-    options = options_of(arguments().parse_args([*line.split(), *flags]))
-    assert set(options.changed) == {"device", "threads", "database", *FLAGS}
+    line = (
+        "--device cpu --threads 2 --simulate-ranks --kernels k.db --allow-winograd "
+        "--guard all --pipeline cpu --skip cse --set cse.x=1 --load acme.py"
+    )
+    options = options_of(arguments().parse_args(["model.onnx", *line.split()]))
+    assert flags_of(options) == line
+    names = {field.name for field in fields(CompileOptions)}
+    assert names - {*options.changed} == {"model_jobs", "strategy", "panels"}
+    assert {*FLAGS, "edits"} == names
+    others = CompileOptions(model_jobs=True, strategy="memory", panels=False)
+    assert flags_of(others) == "model_jobs=True strategy memory panels=False"
+
+
+def test_files_are_told_in_no_folder():
+    options = CompileOptions(database=Path("/a b/k 1.db"), load=("/a/x.py", "y z.py"))
+    assert flags_of(options) == "--kernels 'k 1.db' --load x.py --load 'y z.py'"
+
+
+def test_options_of_a_job_are_joined_with_those_of_its_session():
+    skip, other = Edit("skip", "cse"), Edit("skip", "dce")
+    session = CompileOptions(threads=2, pipeline="cpu", edits=(skip,), load=("a", "b"))
+    assert joined(session, DEFAULTS) == session
+    own = CompileOptions(pipeline="jobs", edits=(other,), load=("b", "c"))
+    files = "a", "b", "c"
+    assert joined(session, own) == CompileOptions(
+        threads=2, pipeline="jobs", edits=(skip, other), load=files
+    )
+
+
+def test_a_single_text_is_no_list_of_files():
+    with pytest.raises(PenstockError, match="files to load are a list of paths, got"):
+        with_keywords(DEFAULTS, {"load": "acme.py"})

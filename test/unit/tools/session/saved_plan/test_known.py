@@ -227,16 +227,105 @@ def test_the_tool_finds_plans_again(
     assert len(compiled) == 6
 
 
-def test_what_a_loaded_file_took_part_in_is_not_kept(
+def test_the_plan_of_a_loaded_file_is_not_that_without_it(
     path: Path, compiled: list[object]
 ) -> None:
     write(path, floats(4, 5))
     inputs = [str(path), "--random-inputs", "1", "--dim", "rows=2"]
     for _ in range(2):
         assert run.run_tool([*inputs, "--load", str(DROP_RELU)]) == 0
-    assert len(compiled) == 2
+    assert len(compiled) == 1
     assert run.run_tool(inputs) == 0
-    assert len(compiled) == 3
+    assert len(compiled) == 2
+
+
+def write_relu(path: Path) -> Floats:
+    """A model of `relu(x) + c`, for a new `c`, which is returned."""
+    c = floats(1)
+    info = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Add", ["r", "c"], ["y"]),
+    ]
+    inputs, outputs = ([info(x, TensorProto.FLOAT, [4])] for x in "xy")
+    tensor = numpy_helper.from_array(c, "c")
+    save(path, helper.make_graph(nodes, "relu", inputs, outputs, [tensor]))
+    return c
+
+
+def test_a_line_of_a_loaded_pass_takes_effect(
+    path: Path, compiled: list[object]
+) -> None:
+    c, x = write_relu(path), np.array([-2, -1, 1, 2], np.float32)
+    file = path.with_name("drop.py")
+    text = DROP_RELU.read_text(encoding="utf-8")
+    # Whether a relu is one that is dropped.
+    never = text.replace("isinstance(relu, ReluOp)", "False")
+    assert never != text
+    insert = "insert-before job-place=drop-relu"
+    options = ["--load", str(file), "--insert-before", "job-place=drop-relu"]
+    np.savez(path.with_name("x.npz"), x=x)
+    options += ["--inputs", str(path.with_name("x.npz"))]
+    outputs = path.with_name("y.npz")
+    for number, source in enumerate((text, never, text), 1):
+        file.write_text(source, encoding="utf-8")
+        wanted = (np.maximum(x, 0) if source == never else x) + c
+        for _ in range(2):
+            with OnnxSession(path, edits=[insert], load=[file]) as session:
+                np.testing.assert_array_equal(session.run({"x": x})["y"], wanted)
+            assert run.run_tool([str(path), *options, "--outputs", str(outputs)]) == 0
+            with np.load(outputs) as arrays:
+                np.testing.assert_array_equal(arrays["y"], wanted)
+        # The command finds the plan of the session, and the first text its own.
+        assert len(compiled) == min(number, 2)
+
+
+def test_pipelines_and_edits_have_plans_of_their_own(
+    path: Path, compiled: list[object]
+) -> None:
+    c, x = write_relu(path), np.array([-2, -1, 1, 2], np.float32)
+    every: list[dict[str, Any]] = [
+        {},
+        {"pipeline": "cpu"},
+        {"pipeline": "cpu{threads=2}"},
+        {"edits": ["skip op-fuse-elementwise"]},
+        {"edits": ["skip op-fuse-elementwise", "skip op-fuse-rows"]},
+    ]
+    for options in (*every, *every):
+        with OnnxSession(path, **options) as session:
+            y = session.run({"x": x})["y"]
+            np.testing.assert_array_equal(y, np.maximum(x, 0) + c)
+    assert len(compiled) == len(every)
+
+
+def test_a_kept_plan_runs_on_the_threads_of_its_pipeline(
+    path: Path, compiled: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_relu(path)
+    asked = [str(path), "--random-inputs", "1", "--pipeline", "cpu{threads=2}"]
+    for _ in range(2):
+        assert run.run_tool(asked) == 0
+        assert "2 threads" in capsys.readouterr().out
+    assert len(compiled) == 1
+
+
+def test_a_file_that_changes_while_a_model_is_compiled_keeps_no_plan(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_relu(path)
+    file = path.with_name("drop.py")
+    file.write_text(DROP_RELU.read_text(encoding="utf-8"), encoding="utf-8")
+    kept = known.KnownPlans.keep
+
+    def keep_late(*arguments: Any) -> None:
+        file.write_text(file.read_text(encoding="utf-8") + "#", encoding="utf-8")
+        kept(*arguments)
+
+    monkeypatch.setattr(known.KnownPlans, "keep", keep_late)
+    for number in (1, 2):
+        with OnnxSession(path, load=[file]) as session:
+            session.run({"x": floats(4)})
+        assert len(compiled) == number
 
 
 def test_a_file_that_is_not_there(path: Path) -> None:

@@ -1,0 +1,46 @@
+"""
+The standard input as the input of a command, whatever it holds: IR, a model or a plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+STDIN = Path("<stdin>")
+"""The name of the standard input in messages."""
+
+_STARTS = {b"PK\x03\x04": ".penstock", b"\x08": ".onnx"}
+"""
+The kind of file that begins so: a zip file, and a message of protocol buffers whose
+first field is a number, as the version of ONNX is. No text of IR begins like that.
+"""
+
+
+def is_standard_input(file: Path) -> bool:
+    """Whether a command line asks for the standard input."""
+    return str(file) == "-"
+
+
+def with_standard_input(
+    args: argparse.Namespace, run: Callable[[argparse.Namespace], int]
+) -> int:
+    """
+    The result of a command, whose `file` and `data` say its input: a file without data,
+    or the bytes of IR and the name `STDIN`. Other kinds are put in a file for a while.
+    """
+    args.data = None
+    if not is_standard_input(args.file):
+        return run(args)
+    data = sys.stdin.buffer.read()
+    found = (kind for start, kind in _STARTS.items() if data.startswith(start))
+    if (suffix := next(found, None)) is None:
+        args.file, args.data = STDIN, data
+        return run(args)
+    with TemporaryDirectory(prefix="penstock-") as folder:
+        args.file = Path(folder, f"stdin{suffix}")
+        args.file.write_bytes(data)
+        return run(args)
