@@ -71,6 +71,7 @@ Example: `test/lowering/regst/regst-alias-registers-example.mlir`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,6 +81,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.plan_waits import PlanWaits, complaints_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
@@ -88,6 +90,8 @@ from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
 from penstock.lowering.regst.alias_rules import quoted
 from penstock.lowering.regst.alias_writing import decided, write_decided
+
+log = logging.getLogger(__name__)
 
 ################################################################################
 # Writing it down                                                              #
@@ -137,3 +141,7 @@ class RegstAliasRegistersPass(ModulePass):
         fail_if_any(x for aliasing in found.values() for x in aliasing.failures)
         for plan, aliasing in found.items():
             write_decided(plan, aliasing)
+            aliases = [x for x in plan.registers if x.target is not None]
+            count("aliases", len(aliases))
+            for register in aliases:
+                log.debug("alias %s", register.register_name.data)
