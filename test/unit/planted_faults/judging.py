@@ -47,7 +47,7 @@ from planted_faults.machine import (
     Outputs,
     Stuck,
     Turn,
-    Work,
+    Works,
     same,
 )
 from planted_faults.plan_faults import data_of
@@ -102,7 +102,7 @@ class Launched(NamedTuple):
     """A program, what its actors do, and the events that its plan has, if any."""
 
     program: ProgramOp
-    works: Mapping[str, Work]
+    works: Works
     waits: Mapping[str, Sequence[str]] | None = None
 
 
@@ -189,7 +189,7 @@ def waits_of(plan: PlanOp) -> dict[str, list[str]] | None:
 def fault_by_events(
     subject: Subject,
     program: ProgramOp,
-    works: Mapping[str, Work],
+    works: Works,
     waits: Mapping[str, Sequence[str]],
     rng: random.Random,
 ) -> str | None:
@@ -212,7 +212,7 @@ def fault_by_events(
 
 
 def fault_of(
-    subject: Subject, program: ProgramOp, works: Mapping[str, Work], rng: random.Random
+    subject: Subject, program: ProgramOp, works: Works, rng: random.Random
 ) -> str | None:
     """The fault of a machine's results for a program, if there is one."""
     image = image_of(program)

@@ -60,8 +60,11 @@ class Work(Protocol):
         ...
 
 
-Works: TypeAlias = Mapping[str, Work]
-"""The work of the calls of actors, by the names of these."""
+Works: TypeAlias = Mapping[str, Sequence[Work]]
+"""
+The works of the calls of actors, by the names of these: one after the other, or a
+single one that all have.
+"""
 
 
 @dataclass(frozen=True)
@@ -482,7 +485,7 @@ class Machine:
     ) -> None:
         """Write what a kernel makes."""
         with np.errstate(all="ignore"):
-            made = self.works[actor.name](values)
+            made = self.work(actor, actor.steps[begun.number])(values)
         for i, array in made.items():
             target = self.bytes_of(begun.places[i])
             target[:] = as_bytes(array) if is_sound else self.poison
@@ -498,6 +501,12 @@ class Machine:
         step = actor.steps[number]
         return [i for i, name in enumerate(step.arguments) if name in names]
 
+    def work(self, actor: ActorImage, step: Step) -> Work:
+        """The work of a call."""
+        works = self.works[actor.name]
+        calls = [other for other in actor.steps if other.verb == "call"]
+        return works[0] if len(works) == 1 else works[calls.index(step)]
+
     def written(self, actor: ActorImage, step: Step) -> frozenset[int]:
         """The arguments of a step that it writes."""
         match step.verb:
@@ -506,7 +515,7 @@ class Machine:
             case "copy":
                 return frozenset({1})
             case "call":
-                return self.works[actor.name].writes
+                return self.work(actor, step).writes
             case _:
                 return frozenset()
 
@@ -516,7 +525,7 @@ class Machine:
             case "copy" | "fetch":
                 return frozenset({0})
             case "call":
-                return self.works[actor.name].reads
+                return self.work(actor, step).reads
             case _:
                 return frozenset()
 

@@ -86,7 +86,7 @@ class Tally:
             self.add(subject, fault, verdict)
             if verdict.result in ("crash", "wrong"):
                 self.holes.append(
-                    f"{verdict.result}: {subject.kind}, {fault}, {verdict.why}"
+                    f"{verdict.result}: {subject.title}, {fault}, {verdict.why}"
                 )
 
     def add(self, subject: Subject, fault: str, verdict: Verdict) -> None:
@@ -94,7 +94,9 @@ class Tally:
         self.results[verdict.result] += 1
         name = fault if " + " not in fault else "two faults"
         self.kinds.setdefault(f"{subject.level} {name}", Counter())[verdict.result] += 1
-        of_kind = self.subjects.setdefault(f"{subject.level} {subject.kind}", Counter())
+        of_kind = self.subjects.setdefault(
+            f"{subject.level} {subject.title}", Counter()
+        )
         of_kind[verdict.result] += 1
 
     def __str__(self) -> str:
@@ -135,4 +137,4 @@ def planted_in(seed: str, count: int) -> tuple[Subject, list[tuple[str, Verdict]
 def check_itself(subject: Subject, seed: str) -> None:
     """A subject without a fault is right, or the machine is not."""
     verdict = judge(subject, subject.module.clone(), random.Random(seed))
-    assert verdict.result == "right", f"subject {seed} ({subject.kind}): {verdict}"
+    assert verdict.result == "right", f"subject {seed} ({subject.title}): {verdict}"

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from penstock.dialects.launch import (
     ProgramOp,
 )
+from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp
 from penstock.tools.session.model import Model
 from penstock.tools.session.oracle import evaluate_model
@@ -30,9 +31,9 @@ from planted_faults.jobs import (
 from planted_faults.machine import (
     Array,
     Outputs,
-    Work,
+    Works,
 )
-from planted_faults.works import joined_works, works_of
+from planted_faults.works import chained_works, waves_as_printed, works_of
 
 
 class Run(NamedTuple):
@@ -54,10 +55,17 @@ class Subject:
     module: ModuleOp
     level: int
     runs: Sequence[Run]
-    works: Mapping[str, Work]
+    works: Works
     """The work of actors, if it is a program."""
     names: Mapping[str, tuple[frozenset[str], frozenset[str]]]
     """The names that each job reads and writes, and that others may use, too."""
+    joined: str = ""
+    """What some of its tasks have become together."""
+
+    @property
+    def title(self) -> str:
+        """The kind, and what some of its tasks have become together."""
+        return ", ".join(filter(None, (self.kind, self.joined)))
 
     def entry(self, module: ModuleOp) -> Any:
         """The plan or program in a copy of the module."""
@@ -118,7 +126,7 @@ def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
 
 PLANNED = (
     "{first}convert-job-to-plan,plan-order-updates,plan-order-tasks{{in-place=true}},"
-    "plan-assign-streams{{streams={streams}}},plan-create-registers,"
+    "{waves}plan-assign-streams{{streams={streams}}},plan-create-registers,"
     "regst-mark-interfaces{ticks}{alias},regst-plan-memory{{guard={guard}}}{events}"
     "{merge}"
 )
@@ -141,6 +149,7 @@ def planned(rng: random.Random, kind: str) -> str:
     linked = ",plan-merge-jobs{alone=true},plan-link-main,verify-ticks"
     return PLANNED.format(
         first=FIRST.get(kind, rng.choice(("", "op-fuse-elementwise,"))),
+        waves="plan-form-waves," * (rng.random() < 0.35),
         streams=rng.choice((1, 2, 3)),
         ticks=",plan-add-ticks" * (kind == "main"),
         alias=",regst-alias-registers" * (rng.random() < 0.85),
@@ -180,15 +189,21 @@ def random_subject(rng: random.Random) -> Subject:
     run_passes(module, f"{passes},verify-plan")
     names = {job: shared_by(job, text) for job, text in texts.items()}
     works = works_of(only(module, PlanOp))
+    joined = "waves" * any(isinstance(op, WaveOp) for op in module.walk())
     if kind == "headers" or rng.random() < 0.5:
-        return Subject(kind, module, 3, runs, works, names)
+        return Subject(kind, module, 3, runs, works, names, joined)
     run_passes(module, "convert-plan-to-launch{simulate-ranks=true},verify-program")
-    if kind in ("plain", "updates", "jobs") and rng.random() < 0.4:
-        before, joining = module.clone(), rng.choice(("chains", "waves"))
-        run_passes(module, f"launch-form-{joining},verify-program")
-        works = joined_works(only(before, ProgramOp), only(module, ProgramOp), works)
-        kind = joining
-    return Subject(kind, module, 4, runs, works, names)
+    if joined and rng.random() < 0.6:
+        before = only(module.clone(), ProgramOp)
+        run_passes(module, "launch-form-waves,verify-program")
+        works = waves_as_printed(before, only(module, ProgramOp), works)
+        joined = "printed waves"
+    elif kind in ("plain", "updates", "jobs") and rng.random() < 0.4:
+        before = only(module.clone(), ProgramOp)
+        run_passes(module, "launch-form-chains,verify-program")
+        works = chained_works(before, only(module, ProgramOp), works)
+        joined = "chains"
+    return Subject(kind, module, 4, runs, works, names, joined)
 
 
 def shared_by(job: str, text: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -13,18 +13,21 @@ from xdsl.dialects.builtin import (
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import (
+    ActorOp,
     CallOp,
     ProgramOp,
     names_of,
 )
 from penstock.dialects.op.multirate import AccOp, RateOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp
 from penstock.lowering.convert.kernel_bodies import overwritten_by
 from penstock.tools.session.program_export import image_of
 from planted_faults.machine import (
     Array,
     Work,
+    Works,
     place_of,
 )
 
@@ -98,47 +101,71 @@ class JoinedWork:
         return made
 
 
-def works_of(plan: PlanOp) -> dict[str, Work]:
-    """The works of the actors that tasks become, by their names."""
-    found: dict[str, Work] = {}
+def works_of(plan: PlanOp) -> dict[str, Sequence[Work]]:
+    """The works of the calls of the actors that tasks become, by their names."""
+    found: dict[str, Sequence[Work]] = {}
     for task in plan.tasks:
         name, op = task.task_name.data, task.op
         if isinstance(op, AccOp):
-            found[name] = AccWork()
+            found[name] = [AccWork()]
         elif isinstance(op, RateOp) or task.kind != "compute":
             continue
+        elif isinstance(op, WaveOp):
+            found[name] = [OpWork(member, {}) for member in op.members]
         elif isinstance(op, TensorOp):
-            found[name] = OpWork(op, dict(overwritten_by(task)))
+            found[name] = [OpWork(op, dict(overwritten_by(task)))]
     return found
 
 
-def joined_works(
-    before: ProgramOp, after: ProgramOp, works: Mapping[str, Work]
-) -> dict[str, Work]:
-    """The works of the actors of a program some of whose members have become one."""
+def chained_works(before: ProgramOp, after: ProgramOp, works: Works) -> Works:
+    """The works of the actors of a program some of which have become chains."""
     image = image_of(before)
     calls = {a.name: a.steps[0].arguments for a in image.actors if a.steps}
     places = {x.name: place_of(x) for x in (*image.queues, *image.variables) if x.kind}
     found = dict(works)
     for actor in after.actors:
-        members = actor.attributes.get("chain") or actor.attributes.get("wave")
+        members = actor.attributes.get("chain")
         if not isa(members, ArrayAttr[StringAttr]):
             continue
         call = actor.body.block.first_op
         assert isinstance(call, CallOp), "they are made so"
-        given = names_of(call.arguments)
-        at = [places[name] for name in given]
+        at = [places[name] for name in names_of(call.arguments)]
         listed: list[tuple[Work, Sequence[int]]] = []
-        left = [name.data for name in members]
-        end = 0
-        while left and "chain" in actor.attributes:
-            own = calls[name := left.pop(0)]
-            listed.append((works[name], [at.index(places[x]) for x in own]))
-        while left:
-            # A wave lists its members by what they do.
-            name = next(x for x in left if [*calls[x]] == given[end:][: len(calls[x])])
-            left.remove(name)
-            end += len(calls[name])
-            listed.append((works[name], range(end - len(calls[name]), end)))
-        found[actor.sym_name.data] = JoinedWork(listed)
+        for name in (member.data for member in members):
+            (work,) = works[name]
+            listed.append((work, [at.index(places[x]) for x in calls[name]]))
+        found[actor.sym_name.data] = [JoinedWork(listed)]
     return found
+
+
+def waves_as_printed(before: ProgramOp, after: ProgramOp, works: Works) -> Works:
+    """The works of a program the calls of whose waves have become one each."""
+    calls = {actor.sym_name.data: calls_of(actor) for actor in before.actors}
+    found = dict(works)
+    for actor in after.actors:
+        name = actor.sym_name.data
+        if len(works.get(name, ())) < 2:
+            continue
+        apart = list(zip(calls[name], works[name], strict=True))
+        found[name] = [joined_work(arguments, apart) for arguments in calls_of(actor)]
+    return found
+
+
+def calls_of(actor: ActorOp) -> list[list[str]]:
+    """The arguments of the calls of an actor."""
+    calls = [op for op in actor.body.block.ops if isinstance(op, CallOp)]
+    return [list(names_of(call.arguments)) for call in calls]
+
+
+def joined_work(
+    arguments: Sequence[str], apart: list[tuple[list[str], Work]]
+) -> JoinedWork:
+    """The work of a call with the arguments of some others, which are left out then."""
+    listed: list[tuple[Work, Sequence[int]]] = []
+    end = 0
+    while end < len(arguments):
+        member = next(x for x in apart if x[0] == arguments[end:][: len(x[0])])
+        apart.remove(member)
+        listed.append((member[1], range(end, end + len(member[0]))))
+        end += len(member[0])
+    return JoinedWork(listed)
