@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem, pack
@@ -41,21 +38,6 @@ class Result:
 
     peak: int
     seconds: float
-
-
-def read(path: Path, alignment: int = 1) -> Problem:
-    """
-    A problem from a file: lines `id,lower,upper,size` with the first step at which a
-    buffer is needed, the first at which it no longer is, and its bytes. They are
-    shuffled, as their order may give the answer away.
-    """
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [
-            Lifetime(int(row["lower"]), int(row["upper"]) - 1, int(row["size"]))
-            for row in csv.DictReader(file)
-        ]
-    random.Random(0).shuffle(rows)
-    return Problem(rows, alignment)
 
 
 def warm_up() -> None:

@@ -22,13 +22,13 @@ from benchmarks.packers import (
     installed_peer,
     others,
     packed,
-    read,
     warm_up,
 )
 from benchmarks.report import Json, Section, Table
 from penstock.dialects.regst import ChunkOp
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.reports.compare.lifetimes import read_problem
 from penstock.tools.reports.memory import Register, reports_of
 
 TEXT = """\
@@ -75,19 +75,20 @@ class Found:
     """The peak of each model over that of its ops in their order."""
 
 
-def packing(data: Path | None, seconds: float) -> Section:
+def packing(data: Path, seconds: float) -> Section:
     """
-    Pack what is at hand. `data` has the folders `minimalloc` and `lifetimes` of
-    problems as `read` takes them; `seconds` is for a search that is told nothing.
+    Pack what is at hand. `data` has the folders `minimalloc` and `training` of
+    problems, as `read_problem` takes them; `seconds` is for a search that is told
+    nothing.
     """
     warm_up()
     found = Found()
-    for name, add in (("minimalloc", add_minimalloc), ("lifetimes", add_training)):
-        paths = [] if data is None else sorted((data / name).glob("*.csv"))
+    for name, add in (("minimalloc", add_minimalloc), ("training", add_training)):
+        paths = sorted((data / name).glob("*.csv"))
         if paths:
             add(found, paths, seconds)
         else:
-            found.notes.append(f"No problems of `{name}`: `--data` names no such.")
+            found.notes.append(f"No problems of `{name}` in {data}.")
     add_models(found, "ONNX's light models", light_models(), seconds)
     add_models(found, "exported models", exported_models(), seconds)
     note_gains(found)
@@ -108,7 +109,7 @@ def add_minimalloc(found: Found, paths: Sequence[Path], seconds: float) -> None:
     ratios: dict[str, list[float]] = {}
     total = 0.0
     for path in paths:
-        problem, name = read(path), path.name.partition(".")[0]
+        problem, name = read_problem(path), path.name.partition(".")[0]
         told = packed(problem, "best", Budget(seconds=TOLD_SECONDS, capacity=CAPACITY))
         if told.peak > CAPACITY:
             found.problems.append(f"{name}: {told.peak} bytes, more than {CAPACITY}")
@@ -132,14 +133,14 @@ def add_training(found: Found, paths: Sequence[Path], seconds: float) -> None:
     rows: list[list[str]] = []
     ratios: dict[str, list[float]] = {}
     for path in paths:
-        problem = read(path)
+        problem = read_problem(path)
         results, limit = searched(problem)
         results |= others(problem, min(seconds, limit))
         keep(ratios, problem, results)
         took = f"{results['best'].seconds:.2f}"
         cells = ratio_cells(problem, results)
         rows.append([path.stem, str(len(problem.sizes)), took, *cells])
-        found.data[f"lifetimes {path.stem}"] = figures(problem, results)
+        found.data[f"training {path.stem}"] = figures(problem, results)
     header = "training graph", "buffers", "best s", *ratios
     found.tables.append(Table(header, [*rows, *mean_rows(ratios, 2)]))
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.figures import commit, measurement, write
 from benchmarks.harness import only_one
 from benchmarks.report import Section, as_json, environment, environment_text
+from penstock.tools.reports.compare.lifetimes import FOLDER as LIFETIMES
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=thread_counts, default=(1, 2), metavar="1,2")
     parser.add_argument("--rounds", type=positive, default=9, metavar="N")
     parser.add_argument(
-        "--data", type=folder, metavar="FOLDER", help="problems for packing"
+        "--data",
+        type=folder,
+        default=LIFETIMES,
+        metavar="FOLDER",
+        help="other problems for packing than those of penstock-compare",
     )
     parser.add_argument(
         "--seconds",

@@ -17,9 +17,6 @@ tasks stay on the stream they have, with index 0.
   plan says when it ends (`scheduled`), when that of `naive` would (`naive`), and a time
   that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
-A policy of a plug-in (`docs/plugins/stream-policy.md`) starts from `naive`, too, and is
-reported likewise.
-
 A task that a control register orders after one that is listed later is listed after it
 first. A reader of a value that a task listed later must write over (`in_place`) stays
 before that task. `order` then numbers the tasks of each stream as they are listed;
@@ -57,13 +54,13 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.algorithms.list_scheduling import lower_limit
-from penstock.lowering.algorithms.stream_policies import (
-    NAIVE,
-    Policy,
-    StreamRequest,
-    naive,
-    stream_policy,
+from penstock.lowering.algorithms.list_scheduling import (
+    Dispatch,
+    best_of,
+    by_level,
+    in_order,
+    lower_limit,
+    scheduled_on,
 )
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
@@ -72,6 +69,8 @@ from penstock.lowering.analysis.task_times import (
     complaints_about_times,
     jobs_of,
 )
+
+POLICIES = ("critical-path", "naive")
 
 REPORT = "makespan_ns"
 """The attribute of a plan that says when its last task ends."""
@@ -177,17 +176,16 @@ class PlanScheduler:
     def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
         return self._lanes.setdefault((device, stream), len(self._lanes))
 
-    def run(self, policy: Policy) -> None:
+    def run(self) -> None:
         """Give each task its stream and its order, and say when the plan ends."""
         jobs = self._jobs
-        names = [task.task_name.data for task in self._tasks]
-        lanes = [f"{device} {stream}" for device, stream in self._lanes]
-        request = StreamRequest(jobs, names, self._naive, lanes)
-        best = policy(request)
+        naive = scheduled_on(jobs, self._naive)
+        others = in_order(jobs, range(len(jobs))), Dispatch(jobs).run()
+        best = best_of((naive, *others, in_order(jobs, by_level(jobs))))
         self._write(best.order, best.lane)
         report = {
             "lower_limit": lower_limit(jobs),
-            "naive": naive(request).makespan,
+            "naive": naive.makespan,
             "scheduled": best.makespan,
         }
         self._plan.attributes[REPORT] = DictionaryAttr(
@@ -218,7 +216,7 @@ class PlanAssignStreamsPass(ModulePass):
     """The compute streams of each device."""
 
     policy: str = "naive"
-    """`naive`, `critical-path`, or a plug-in's."""
+    """`naive` or `critical-path`."""
 
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
@@ -226,10 +224,14 @@ class PlanAssignStreamsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.streams < 1:
             raise PassFailedException(f"streams must be at least 1, got {self.streams}")
-        policy = stream_policy(self.policy)
+        if self.policy not in POLICIES:
+            known = ", ".join(POLICIES)
+            raise PassFailedException(
+                f"policy must be one of {known}, got '{self.policy}'"
+            )
         machine = Machine.parse(self.machine)
         plans = [x for x in outermost(op, PlanOp) if x.is_on_values]
-        is_naive = self.policy == NAIVE
+        is_naive = self.policy == "naive"
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]
             fail_if_any(
@@ -243,4 +245,4 @@ class PlanAssignStreamsPass(ModulePass):
             streams = min(self.streams, max(1, len(order.tasks)))
             assign_streams(order.plan, streams)
             if not is_naive:
-                PlanScheduler(order, streams, machine).run(policy)
+                PlanScheduler(order, streams, machine).run()

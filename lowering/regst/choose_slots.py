@@ -22,8 +22,6 @@ are; one with a single slot, while it is used. Bytes that a layout leaves unused
 counted. If it does not even fit with one slot each, that is an error, with the
 registers that take most at the fullest moment.
 
-This is the policy `interval`; plug-ins have others (`docs/plugins/slot-choice.md`).
-
 The attribute `interval_ns` of the plan has the interval of the `busiest` stream, and
 the one that is `chosen`. Plans that have blocks are left alone. A plan with rates keeps
 its slots, and says so in `no_interval`: its tasks have no act in common that could
@@ -60,15 +58,9 @@ from penstock.lowering.algorithms.marked_graph import MarkedGraph
 from penstock.lowering.algorithms.slot_counts import (
     Peak,
     Queue,
+    least_interval,
     longest,
     overflows,
-)
-from penstock.lowering.algorithms.slot_policies import (
-    INTERVAL,
-    Policy,
-    SlotRequest,
-    interval_of,
-    slot_policy,
 )
 from penstock.lowering.algorithms.unique_names import parse_size
 from penstock.lowering.analysis.plan_waits import (
@@ -245,26 +237,12 @@ class PlanQueues:
             f"as can be, but the limit is {limit}; most of it is for {listed}"
         )
 
-    def request(self, limits: Mapping[int, int], interval: int) -> SlotRequest:
-        """The registers as policies are told of them."""
-        names = [group[0].register_name.data for group in self.groups]
-        place = {
-            x.register_name.data: i for i, xs in enumerate(self.groups) for x in xs
-        }
-        headers = {
-            index: place[owner.data]
-            for index, group in enumerate(self.groups)
-            if (owner := group[0].header) is not None
-        }
-        return SlotRequest(self.queues, names, limits, interval, headers)
-
-    def write(self, slots: Sequence[int], least: int) -> None:
-        """Give all registers their slots."""
-        for group, count in zip(self.groups, slots, strict=True):
+    def write(self, interval: int) -> None:
+        """Give all registers the slots for an interval."""
+        for group, queue in zip(self.groups, self.queues, strict=True):
             for register in group:
-                register.slots = IntegerAttr(count, i64)
-        chosen = interval_of(self.queues, slots, least)
-        report = {"busiest": self.busiest, "chosen": chosen}
+                register.slots = IntegerAttr(queue.slots(interval), i64)
+        report = {"busiest": self.busiest, "chosen": interval}
         self.plan.attributes[REPORT] = DictionaryAttr(
             {key: IntegerAttr(value, i64) for key, value in report.items()}
         )
@@ -283,13 +261,13 @@ def complaints_about(
 
 
 def choose_slots(
-    given: PlanQueues, limits: Mapping[int, int], interval: int | None, policy: Policy
+    given: PlanQueues, limits: Mapping[int, int], interval: int | None
 ) -> Iterator[Finding]:
     """Choose the slots of the registers of a plan, unless it does not fit."""
     least = given.busiest if interval is None else interval
-    chosen = policy(given.request(limits, least))
+    chosen = least_interval(given.queues, limits, least)
     if chosen is not None:
-        given.write(chosen, least)
+        given.write(chosen)
         return
     longest_of_all = max(least, longest(given.queues))
     for memory, peak in overflows(given.queues, limits, longest_of_all).items():
@@ -328,12 +306,8 @@ class RegstChooseSlotsPass(ModulePass):
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
 
-    policy: str = INTERVAL
-    """`interval`, or a plug-in's."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.check_options()
-        policy = slot_policy(self.policy)
         machine = Machine.parse(self.machine)
         limits = Limits(
             limit_of("memory-limit", self.memory_limit),
@@ -352,9 +326,7 @@ class RegstChooseSlotsPass(ModulePass):
         fail_if_any(
             found
             for queues in given
-            for found in choose_slots(
-                queues, queues.limits(limits), self.interval_ns, policy
-            )
+            for found in choose_slots(queues, queues.limits(limits), self.interval_ns)
         )
 
     def check_options(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import weakref
@@ -38,8 +37,6 @@ from penstock.runtime.options import (
 )
 from penstock.runtime.program.tables import Tables
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -67,8 +64,6 @@ class Executor(Closing):
         check_name("engine", engine, ENGINES)
         self._program = program
         self._engine = engine
-        actors, workers = len(program.tables.actors), program.threads
-        log.debug("%s: %d actors on %d workers", engine, actors, workers)
         self.simulation: Simulation | None = None
         """The times of the acts of the last run, if it ran on a virtual clock."""
         self._core = (

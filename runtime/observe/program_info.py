@@ -148,6 +148,12 @@ def _added(tables: Tables, count: int) -> list[Task]:
     return found
 
 
+def ops_by_actor(image: ProgramImage) -> list[tuple[Op, ...]]:
+    """The ops of each actor of a program."""
+    ops = _Ops(image)
+    return [ops.of(actor) for actor in image.actors]
+
+
 class _Ops:
     """Finds the ops of the steps of actors."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import Operation
 
@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.options import CompileOptions
-
-
-class Shaped(Protocol):
-    """An array, or what says how one looks."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """The type of the elements."""
-        ...
 
 
 class InputPort(NamedTuple):

@@ -60,6 +60,18 @@ def reduce() -> None:
     sys.exit(code)
 
 
+def compare() -> None:
+    """Run `penstock-compare` on the arguments of this process."""
+    _prepare("penstock-compare")
+    try:
+        from penstock.tools.cli.compare_variants import run_tool
+
+        code = run_tool()
+    except KeyboardInterrupt:
+        code = _interrupted("penstock-compare")
+    sys.exit(code)
+
+
 def view() -> None:
     """Run `penstock-view` on the arguments of this process."""
     _prepare("penstock-view")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Protocol
 
 from penstock.tools.driver.pipeline_edits import VERBS, Edit, edit_of
 
@@ -14,6 +15,22 @@ LEVELS = ("job", "plan", "memory", "launch", "source")
 """
 The levels of `lowering/pipelines.py`, which a start from the cache does not import.
 """
+
+
+class _Options(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(
+        self,
+        name: str,
+        /,
+        *,
+        metavar: str,
+        action: type[argparse.Action],
+        default: object,
+        dest: str,
+        help: str,
+    ) -> object: ...
 
 
 class _AddEdit(argparse.Action):
@@ -46,15 +63,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, default: str) -> No
         help="the pipeline, such as cpu, or 'cpu{threads=4 winograd=true}', or a list "
         f"of pipelines and passes ({default})",
     )
-    for verb, (form, text) in VERBS.items():
-        group.add_argument(
-            f"--{verb}",
-            metavar=form,
-            action=_AddEdit,
-            default=[],
-            dest="edits",
-            help=f"{text}; may be repeated",
-        )
+    add_edit_flags(group)
     group.add_argument(
         "--compile-to",
         choices=LEVELS,
@@ -69,6 +78,19 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, default: str) -> No
         help="print the passes with all their options, as -p and --pipeline take them, "
         "and exit",
     )
+
+
+def add_edit_flags(parser: _Options) -> None:
+    """Add the flags of edits to a parser, or to a group of its options."""
+    for verb, (form, text) in VERBS.items():
+        parser.add_argument(
+            f"--{verb}",
+            metavar=form,
+            action=_AddEdit,
+            default=[],
+            dest="edits",
+            help=f"{text}; may be repeated",
+        )
 
 
 def edits_in(args: argparse.Namespace) -> tuple[Edit, ...]:

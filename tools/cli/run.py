@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.runtime.jit.first_start import first_start
 from penstock.tools.cli.compare import report_errors
-from penstock.tools.cli.debugging_options import debugging, shows_passes
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.cli.run_arguments import PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
@@ -28,7 +27,12 @@ from penstock.tools.cli.standard_input import (
 )
 from penstock.tools.driver.errors import UsageError, needing_onnx, printable
 from penstock.tools.driver.progress import polled_progress
-from penstock.tools.session.arrays import check_writable, read_arrays, write_arrays
+from penstock.tools.session.arrays import (
+    check_writable,
+    random_arrays,
+    read_arrays,
+    write_arrays,
+)
 from penstock.tools.session.loading import open_devices
 from penstock.tools.session.model import check_kernels
 from penstock.tools.session.options import FLAGS, CompileOptions
@@ -41,9 +45,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from penstock.runtime.loading.initializers import Array
-    from penstock.tools.cli.bisect import Shaped
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
+    from penstock.tools.session.arrays import Shaped
     from penstock.tools.session.saved_plan.plan import Plan
     from penstock.tools.session.tuning import Subject
 
@@ -199,7 +203,7 @@ def _bisect(
     from penstock.tools.cli.bisect import Search, ports_of
     from penstock.tools.driver.compiler import installed_compiler
 
-    front = installed_compiler(options.load)
+    front = installed_compiler(args.load)
     model, onnx, known = _read(args, front[0], given, None)
     oracle = model.only(args.job)
     args.check = args.check or "numpy"
@@ -211,8 +215,7 @@ def _bisect(
     fed = {name: array for name, array in inputs.items() if name not in known}
     facts = args.tolerance, args.job, args.allow_source
     search = Search(model, fed, expected, *facts)
-    with debugging(args, front):
-        return search.run(options, front, args.executor, report)
+    return search.run(options, front, args.executor, report)
 
 
 def _first_start_text(seconds: float) -> str:
@@ -282,7 +285,7 @@ def _request(
     is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
     is_model = args.file.suffix.lower() == ".onnx"
-    if not is_model or is_measured or needs_model or shows_passes(args):
+    if not is_model or is_measured or needs_model:
         return None
     return Request(
         options,
@@ -318,8 +321,7 @@ def _print_lowered(
     model, _, _ = _read(args, front[0], given, None)
     if args.dump_pipeline:
         print(pipeline_text(front, model, options, args.compile_to))
-        return 0
-    with debugging(args, front):
+    else:
         print(text_at(front, model, options, args.compile_to), end="")
     return 0
 
@@ -353,15 +355,14 @@ def _compile(
     tuned: Sequence[Subject] = ()
     if args.tune:
         options, tuned = _tuned(options, front, model)
-    with debugging(args, front):
-        session = Session(
-            model,
-            options,
-            engine=args.executor,
-            compiler=front,
-            show_progress=True,
-            allow_source=args.allow_source,
-        )
+    session = Session(
+        model,
+        options,
+        engine=args.executor,
+        compiler=front,
+        show_progress=True,
+        allow_source=args.allow_source,
+    )
     return Job(session, oracle, onnx, known, tuned)
 
 
@@ -514,25 +515,6 @@ def _inputs(
         return random_arrays(ports, args.random_inputs)
     _refuse_no_inputs(ports)
     return {}
-
-
-def random_arrays(ports: Mapping[str, Shaped], seed: int) -> dict[str, Array]:
-    """
-    An array for each port: standard normal floats, integers from 0 to 9, or booleans.
-    """
-    import numpy as np
-
-    from penstock.runtime.loading.arrays import is_float
-
-    generator = np.random.default_rng(seed)
-
-    def array(port: Shaped) -> Array:
-        if is_float(port.dtype):
-            return generator.standard_normal(port.shape).astype(port.dtype)
-        limit = 2 if port.dtype.kind == "b" else 10
-        return generator.integers(0, limit, port.shape).astype(port.dtype)
-
-    return {name: array(port) for name, port in sorted(ports.items())}
 
 
 # Running and checking

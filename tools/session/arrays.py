@@ -8,13 +8,29 @@ import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.tools.driver.drafts import draft_of, drafting
 from penstock.tools.driver.errors import UsageError, explain_os_error
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from penstock.dialects.utils.tensors import Array
+
+
+class Shaped(Protocol):
+    """An array, or what says how one looks."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The type of the elements."""
+        ...
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
@@ -72,3 +88,22 @@ def _write(target: Path | BytesIO, arrays: Mapping[str, Array]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 write_array(file, array, allow_pickle=False)
+
+
+def random_arrays(ports: Mapping[str, Shaped], seed: int) -> dict[str, Array]:
+    """
+    An array for each port: standard normal floats, integers from 0 to 9, or booleans.
+    """
+    import numpy as np
+
+    from penstock.runtime.loading.arrays import is_float
+
+    generator = np.random.default_rng(seed)
+
+    def array(port: Shaped) -> Array:
+        if is_float(port.dtype):
+            return generator.standard_normal(port.shape).astype(port.dtype)
+        limit = 2 if port.dtype.kind == "b" else 10
+        return generator.integers(0, limit, port.shape).astype(port.dtype)
+
+    return {name: array(port) for name, port in sorted(ports.items())}

@@ -15,10 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks import ordering, packing, run, scaling
 from benchmarks.models import LIGHT, light_models, passes_between
-from benchmarks.packers import RULES, installed_peer, others, packed, read, timed
+from benchmarks.packers import RULES, installed_peer, others, packed, timed
 from benchmarks.report import Section, Table
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.reports.compare.lifetimes import read_problem
 
 CSV = "id,lower,upper,size\n0,0,2,8\n1,1,3,4\n2,2,4,8\n3,3,5,2\n"
 """Of the four, at most 12 bytes are needed at once."""
@@ -61,7 +62,7 @@ def one_model(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder with a problem of each kind."""
-    for name, file in (("minimalloc", "A.1048576.csv"), ("lifetimes", "net.csv")):
+    for name, file in (("minimalloc", "A.1048576.csv"), ("training", "net.csv")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text(CSV)
     return tmp_path
@@ -74,10 +75,10 @@ def test_problems_are_read_with_last_steps_and_shuffled(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     rows = (f"{i},{i},{i + 2},9\n" for i in range(50))
     path.write_text("id,lower,upper,size\n" + "".join(rows))
-    problem = read(path)
+    problem = read_problem(path)
     assert sorted(problem.lifetimes) == [(i, i + 1, 9) for i in range(50)]
     assert list(problem.lifetimes) != sorted(problem.lifetimes)
-    assert problem.lifetimes == read(path).lifetimes
+    assert problem.lifetimes == read_problem(path).lifetimes
 
 
 def test_what_is_no_layout_is_refused() -> None:
@@ -91,7 +92,7 @@ def test_what_is_no_layout_is_refused() -> None:
 def test_all_single_algorithms_are_compared(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text(CSV)
-    problem = read(path)
+    problem = read_problem(path)
     assert problem.bound == 12
     found = others(problem, 0.01)
     assert set(found) >= {*RULES, "local"}
@@ -127,19 +128,21 @@ def test_packing_compares_all_kinds_of_problems(data: Path) -> None:
         assert len({len(row) for row in (table.header, *table.rows)}) == 1
     assert isinstance(section.data, dict)
     models = "ONNX's light models: small"
-    assert list(section.data) == ["minimalloc A", "lifetimes net", models]
+    assert list(section.data) == ["minimalloc A", "training net", models]
 
 
 @pytest.mark.usefixtures("one_model")
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def no_peer(seconds: float) -> None:
         return None
 
     monkeypatch.setattr(packing, "installed_peer", no_peer)
-    section = packing.packing(None, 0.01)
+    section = packing.packing(tmp_path, 0.01)
     assert len(section.tables) == 1
-    assert "No problems of `minimalloc`: `--data` names no such." in section.text
-    assert "No problems of `lifetimes`: `--data` names no such." in section.text
+    assert f"No problems of `minimalloc` in {tmp_path}." in section.text
+    assert f"No problems of `training` in {tmp_path}." in section.text
     assert "omnimalloc is not installed." in section.text
     assert "No exported models: PyTorch is not installed." in section.text
 

@@ -1,0 +1,1 @@
+"""Variants of a compilation, measured side by side: `penstock-compare`."""
