@@ -23,11 +23,16 @@ LIMIT = 1 << 30
 FILES = ("kernel.o", "kernel.cubins")
 
 
-def kept_folder() -> Path:
-    """The folder of kernels of former runs, which is made if it is not there."""
+def kept_folder() -> Path | None:
+    """
+    The folder of kernels of former runs, which is made if it is not there; None if it
+    cannot be made.
+    """
     folder = user_cache_dir() / "penstock-tests"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+    return None
 
 
 def link_kept(cache: Path, kept: Path) -> None:

@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from kept_kernels import keep_new, kept_folder, link_kept
 from numpy.typing import NDArray
 from xdsl.context import Context
@@ -58,6 +60,10 @@ TARGET = os.environ.get("PENSTOCK_TEST_TARGET", "cpu")
 
 LONGEST = 600
 """Seconds after which a test has failed, also on a machine with much else to do."""
+
+# Hypothesis reads the constants of all modules of this package, to try them as inputs:
+# in a clean checkout that takes 20 s of each worker.
+setattr(providers, "_get_local_constants", Constants)  # noqa: B010
 
 # Tests that run no pass may be the first to import the searches.
 keep_machine_code_with(keep_function_of_pass)

@@ -467,18 +467,17 @@ def test_a_file_brings_kernels_to_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_database_of_ours_that_is_broken_is_made_anew(tmp_path: Path) -> None:
+def test_a_database_of_ours_that_is_broken_is_made_anew(
+    tmp_path: Path, cold_cache: Path
+) -> None:
     (tmp_path / "sum.mlir").write_text(SUM)
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "kernels.db").write_text("no database" * 99)
+    (cold_cache / "kernels.db").write_text("no database" * 99)
     args = "sum.mlir", "--random-inputs", "1", "--tune"
-    done = run(*args, folder=tmp_path, PENSTOCK_CACHE_DIR=str(cache))
+    done = run(*args, folder=tmp_path, PENSTOCK_CACHE_DIR=str(cold_cache))
     assert done.returncode == 0
     assert "kernels.db was no kernel database that can be used, and is" in done.stderr
-    assert {entry.alternative for entry in entries_of(cache / "kernels.db")} == {
-        "rules"
-    }
+    entries = entries_of(cold_cache / "kernels.db")
+    assert {entry.alternative for entry in entries} == {"rules"}
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ class Launches:
 
 
 @pytest.mark.parametrize("strategy", ["parallelism", "writers", "memory"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_launches_do_what_they_would_one_after_the_other(
     seed: int, strategy: str
 ) -> None:

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -121,6 +122,11 @@ def random_jobs(seed: int, devices: Sequence[str]) -> ModuleOp:
 
 def planned(seed: int) -> ModuleOp:
     """Random jobs as plans whose registers have places."""
+    return _planned(seed).clone()
+
+
+@cache
+def _planned(seed: int) -> ModuleOp:
     module = random_jobs(seed, ["cpu", "cpu", "cuda"])
     run(module, TO_MEMORY)
     return module
