@@ -17,7 +17,10 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
+
+from penstock.lowering.algorithms.graphs import cycle_in
 
 BUDGET = 10_000
 """Sets of registers that the exact search looks at."""
@@ -89,38 +92,18 @@ class Waits:
 
     def cycle(self, without: Collection[int] = ()) -> list[Wait] | None:
         """A cycle of waits that remains if some registers have one more slot."""
-        state = [0] * self.tasks
-        for root in range(self.tasks):
-            if state[root] == 0:
-                found = self._search(root, state, without)
-                if found is not None:
-                    return found
-        return None
-
-    def _search(
-        self, root: int, state: list[int], without: Collection[int]
-    ) -> list[Wait] | None:
-        # 1: on the path, 2: leads into no cycle.
-        path: list[Wait] = []
-        pending = [iter(self.following[root])]
-        state[root] = 1
-        while pending:
-            wait = next(pending[-1], None)
-            if wait is None:
-                done = path.pop().second if path else root
-                state[done] = 2
-                pending.pop()
-            elif wait.register in without and self.breaks(wait):
-                continue
-            elif state[wait.second] == 1:
-                path.append(wait)
-                starts = [step.first for step in path]
-                return path[starts.index(wait.second) :]
-            elif state[wait.second] == 0:
-                state[wait.second] = 1
-                path.append(wait)
-                pending.append(iter(self.following[wait.second]))
-        return None
+        left: dict[tuple[int, int], Wait] = {}
+        before: list[list[int]] = [[] for _ in range(self.tasks)]
+        for wait in (wait for row in self.following for wait in row):
+            ends = wait.first, wait.second
+            if ends not in left and not (
+                wait.register in without and self.breaks(wait)
+            ):
+                left[ends] = wait
+                before[wait.second].append(wait.first)
+        if (cycle := cycle_in(before)) is None:
+            return None
+        return [left[ends] for ends in pairwise((*cycle, cycle[0]))]
 
     def shortest_through(
         self, register: int, without: Collection[int]

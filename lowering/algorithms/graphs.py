@@ -66,6 +66,20 @@ def cycle_behind(
     return cycle[first:] + cycle[:first]
 
 
+def cycle_in(before: Sequence[Sequence[int]]) -> list[int] | None:
+    """A cycle of a graph, given for each node those before it, if it has any."""
+    missing = [len(earlier) for earlier in before]
+    after: list[list[int]] = [[] for _ in before]
+    for node, earlier in enumerate(before):
+        for other in earlier:
+            after[other].append(node)
+    release((node for node, count in enumerate(missing) if not count), after, missing)
+    left = next((node for node, count in enumerate(missing) if count), None)
+    return (
+        None if left is None else cycle_behind(left, before, lambda x: missing[x] > 0)
+    )
+
+
 def reached(edges: Sequence[Sequence[int]], start: int) -> set[int]:
     """The nodes that paths lead to from a node, which is among them."""
     found, pending = {start}, [start]

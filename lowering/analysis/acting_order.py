@@ -17,12 +17,15 @@ Stream: TypeAlias = tuple[DeviceAttr, StreamAttr]
 
 
 def streams_of(tasks: Sequence[TaskOp]) -> dict[Stream, list[int]]:
-    """The indices of the tasks of each stream, in order."""
+    """The indices of the tasks of each stream, by `order` if all of them have one."""
     streams: dict[Stream, list[int]] = {}
     for index, task in enumerate(tasks):
         streams.setdefault((task.device, task.stream), []).append(index)
-    order = [0 if task.order is None else task.order.value.data for task in tasks]
-    return {s: sorted(members, key=order.__getitem__) for s, members in streams.items()}
+    for members in streams.values():
+        orders = {i: x.value.data for i in members if (x := tasks[i].order) is not None}
+        if len(orders) == len(members):
+            members.sort(key=orders.__getitem__)
+    return streams
 
 
 def acting_order(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.job import DeviceAttr
-from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
+from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.deadlock import (
@@ -21,6 +20,7 @@ from penstock.lowering.algorithms.deadlock import (
     smallest_increase,
 )
 from penstock.lowering.algorithms.event_reduction import Order, zero_edges
+from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.analysis.repetitions import PlanRates, rates_of
 
 WAITS_FOR = "waits_for"
@@ -117,22 +117,6 @@ def slots_of_value(value: SSAValue) -> int:
     return owner.slots.value.data if isinstance(owner, RegisterOp) else 1 << 60
 
 
-def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
-    """The tasks of each stream, in their order."""
-    streams: dict[tuple[DeviceAttr, StreamAttr], list[int]] = {}
-    for index, task in enumerate(tasks):
-        streams.setdefault((task.device, task.stream), []).append(index)
-
-    def place(index: int) -> int:
-        order = tasks[index].order
-        return -1 if order is None else order.value.data
-
-    for members in streams.values():
-        if all(tasks[index].order is not None for index in members):
-            members.sort(key=place)
-    return list(streams.values())
-
-
 def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
     """The orders of pairs of tasks within one act, by all other registers."""
     return list(
@@ -154,7 +138,7 @@ def complaints_about_waits(plan: PlanOp, found: PlanWaits) -> Iterator[Finding]:
     if rates_of(plan).is_rated:
         # Streams have no order of all acts.
         return
-    edges = zero_edges(streams_of(found.tasks), orders_of(found.waits))
+    edges = zero_edges(list(streams_of(found.tasks).values()), orders_of(found.waits))
     registers = [Register(first, [second]) for first, second, _ in edges]
     cycle = Waits(len(found.tasks), registers).cycle()
     if cycle is not None:

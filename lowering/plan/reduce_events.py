@@ -62,12 +62,12 @@ from penstock.lowering.algorithms.event_reduction import (
 )
 from penstock.lowering.algorithms.marked_graph import Edge
 from penstock.lowering.algorithms.unrolled_order import MAX_ACTS, Acts, Queue
+from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.analysis.plan_waits import (
     WAITS_FOR,
     PlanWaits,
     complaints_about_waits,
     orders_of,
-    streams_of,
 )
 from penstock.lowering.analysis.repetitions import PlanRates, rates_of
 
@@ -148,7 +148,7 @@ def disconnect(task: TaskOp, removed: Collection[SSAValue]) -> None:
 
 def write_events(plan: PlanOp, tasks: Sequence[TaskOp], orders: list[Order]) -> None:
     """Say for each task which events it waits for."""
-    waits = needed_events(streams_of(tasks), orders)
+    waits = needed_events(list(streams_of(tasks).values()), orders)
     for task, others in zip(tasks, waits, strict=True):
         task.attributes.pop(WAITS_FOR, None)
         if others:

@@ -86,7 +86,6 @@ from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import bad_hints
 from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
-from penstock.lowering.regst.alias_rules import quoted
 from penstock.lowering.regst.alias_writing import decided, write_decided
 
 ################################################################################
@@ -99,20 +98,9 @@ def complaints_about(plan: PlanOp, timeline: Timeline) -> Iterator[Finding]:
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif timeline.stuck:
-        cycles = list(complaints_about_waits(plan, PlanWaits.of(plan)))
-        yield from cycles or unordered_tasks(plan)
+        yield from complaints_about_waits(plan, PlanWaits.of(plan))
     else:
         yield from bad_hints(plan)
-
-
-def unordered_tasks(plan: PlanOp) -> Iterator[Finding]:
-    """The tasks without an `order` on streams where others have one."""
-    acting = [task for task in plan.tasks if task.kind != "variable"]
-    ordered = {(x.device, x.stream) for x in acting if x.order is not None}
-    for task in acting:
-        if task.order is None and (task.device, task.stream) in ordered:
-            name = quoted(task.task_name.data)
-            yield task, f"task {name} has no order, but others of its stream have one"
 
 
 @dataclass(frozen=True)
@@ -129,7 +117,7 @@ class RegstAliasRegistersPass(ModulePass):
         rated = [plan for plan in plans if rates_of(plan).is_rated]
         for plan in rated:
             show_frames(plan)
-        # Who is last to use what is not the same in each act.
+        # The last user of a piece is not the same task in each act.
         plans = [plan for plan in plans if plan not in rated]
         timelines = {plan: Timeline(plan) for plan in plans}
         fail_if_any(x for pair in timelines.items() for x in complaints_about(*pair))

@@ -63,11 +63,11 @@ from penstock.lowering.algorithms.slot_counts import (
     overflows,
 )
 from penstock.lowering.algorithms.unique_names import parse_size
+from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.analysis.plan_waits import (
     PlanWaits,
     complaints_about_waits,
     orders_of,
-    streams_of,
 )
 from penstock.lowering.analysis.register_types import (
     complaints_about_registers,
@@ -119,7 +119,8 @@ class TimeLine:
     @classmethod
     def of(cls, found: PlanWaits, machine: Machine) -> TimeLine:
         """One act of a plan, where each task begins as early as it can."""
-        streams, orders = streams_of(found.tasks), orders_of(found.waits)
+        streams = list(streams_of(found.tasks).values())
+        orders = orders_of(found.waits)
         count = len(found.tasks)
         order = MarkedGraph(count, list(zero_edges(streams, orders))).order
         position = [0] * count

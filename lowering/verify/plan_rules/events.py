@@ -17,6 +17,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
+from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
 WAITS_FOR = "waits_for"
@@ -51,7 +52,7 @@ def bad_events(plan_graph: PlanGraph) -> Iterator[Finding]:
     named = {task.task_name.data: index for index, task in enumerate(tasks)}
     yield from unknown_events(tasks, named)
     waits = [[named[x] for x in events_of(task) if x in named] for task in tasks]
-    streams = streams_of(tasks)
+    streams = list(streams_of(tasks).values())
     edges = [Edge(a, b, 0) for members in streams for a, b in pairwise(members)]
     edges += [Edge(a, b, 0) for b, others in enumerate(waits) for a in others]
     graph = MarkedGraph(len(tasks), edges)
@@ -66,7 +67,7 @@ def bad_orders(plan_graph: PlanGraph) -> Iterator[Finding]:
     tasks = plan_graph.tasks
     ordered = (
         members
-        for members in streams_of(tasks)
+        for members in streams_of(tasks).values()
         if all(tasks[index].order is not None for index in members)
     )
     edges = [Edge(a, b, 0) for members in ordered for a, b in pairwise(members)]
@@ -103,19 +104,6 @@ def unknown_events(
                     f"task '{task.task_name.data}' waits for an event of '{name}', "
                     "which is no task that acts",
                 )
-
-
-def streams_of(tasks: Sequence[TaskOp]) -> list[list[int]]:
-    """The tasks of each stream by `order`, or as they are listed if one has none."""
-    streams: dict[tuple[DeviceAttr, StreamAttr], list[int]] = {}
-    for index, task in enumerate(tasks):
-        streams.setdefault((task.device, task.stream), []).append(index)
-    orders = [None if t.order is None else t.order.value.data for t in tasks]
-    for members in streams.values():
-        known = {index: x for index in members if (x := orders[index]) is not None}
-        if len(known) == len(members):
-            members.sort(key=known.__getitem__)
-    return list(streams.values())
 
 
 def circle(tasks: Sequence[TaskOp], cycle: Sequence[int], what: str) -> Finding:
