@@ -120,9 +120,11 @@ def memory_map(
 
     import penstock
 
+
     @penstock.job
     def double(x: Annotated[penstock.Tensor, (4, 4), "f32"]):
         return penstock.ops.tanh(x + x)
+
 
     found = penstock.memory_map(double, threads=2)
     assert "Memory of @double" in found.page
