@@ -1,12 +1,14 @@
 """
-The `penstock-view` command: it writes a page that shows a program.
+The `penstock-view` command: it writes a page that shows a program, or its graph for
+other tools.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,6 +19,7 @@ from penstock.tools.driver.errors import UsageError
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
+    from penstock.tools.reports.view.trace_file import TraceFile
 
 _PROGRAM = "penstock-view"
 
@@ -40,7 +43,8 @@ def _arguments() -> argparse.ArgumentParser:
     parser = CommandParser(
         _PROGRAM,
         description="Write a page that shows the tasks, the memory and the time line "
-        "of a program. It loads nothing, so it can be looked at anywhere.",
+        "of a program. It loads nothing, so it can be looked at anywhere. Of the other "
+        "outputs, - is standard output.",
     )
     parser.add_argument(
         "file",
@@ -48,8 +52,14 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="FILE",
         help="a program: .mlir of any level, or a plan that penstock-run has saved",
     )
+    parser.add_argument("-o", "--output", metavar="OUT.html", help="the page")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT.html", required=True, help="the page"
+        "--to-dot", metavar="OUT.dot", help="the graph of tasks for Graphviz"
+    )
+    parser.add_argument(
+        "--to-model-explorer",
+        metavar="OUT.json",
+        help="the graph of tasks for Google's Model Explorer",
     )
     parser.add_argument(
         "--trace",
@@ -80,39 +90,59 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from penstock.tools.driver.files import write_whole
-    from penstock.tools.reports.view.page import page_of
     from penstock.tools.reports.view.trace_file import read_trace
 
+    if not (args.output or args.to_dot or args.to_model_explorer):
+        raise UsageError("nothing to write: give -o, --to-dot or --to-model-explorer")
+    if args.trace is not None and not args.output:
+        raise UsageError("--trace is for the page, which -o asks for")
     trace = None if args.trace is None else read_trace(args.trace)
     program = _program(args)
     name = program.sym_name.data
     if trace is not None and trace.program != name:
         raise UsageError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
-    write_whole(str(args.output), page_of(program, trace))
-    print(f"wrote {args.output}")
+    for path, text in _outputs(args, program, trace):
+        _write(path, text)
     return 0
 
 
 def _program(args: argparse.Namespace) -> ProgramOp:
     """The program of a file, compiled if need be."""
-    from penstock.tools.session.saved_plan.plan import is_plan, read_plan
-
-    if is_plan(args.file):
-        return read_plan(args.file, args.device).program
-    from penstock.tools.driver.compiler import installed_compiler
-    from penstock.tools.session.model import compile_model, read_model
     from penstock.tools.session.options import CompileOptions
+    from penstock.tools.session.program_file import program_in
 
-    if args.file.suffix.lower() == ".onnx":
-        raise UsageError(f"{args.file} is no program: penstock-import makes one of it")
-    front = installed_compiler()
-    model = read_model(front[0], args.file)
-    options = CompileOptions(
-        args.device, args.threads, simulate_ranks=args.simulate_ranks
-    )
-    # It is not run.
-    return compile_model(model, options, front, allow_source=True).program
+    ranks = args.simulate_ranks
+    options = CompileOptions(args.device, args.threads, simulate_ranks=ranks)
+    return program_in(args.file, options)
+
+
+def _outputs(
+    args: argparse.Namespace, program: ProgramOp, trace: TraceFile | None
+) -> Iterator[tuple[str, str]]:
+    """Each file that is asked for, and its text."""
+    if args.output:
+        from penstock.tools.reports.view.page import page_of
+
+        yield args.output, page_of(program, trace)
+    if args.to_dot:
+        from penstock.tools.reports.view.dot import dot_of
+
+        yield args.to_dot, dot_of(program)
+    if args.to_model_explorer:
+        from penstock.tools.reports.model_explorer.graphs import collection_of
+
+        text = json.dumps(collection_of(program), indent=1)
+        yield args.to_model_explorer, f"{text}\n"
+
+
+def _write(path: str, text: str) -> None:
+    from penstock.tools.driver.files import write_whole
+
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    write_whole(path, text)
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parents[4] / "examples"
 PROGRAM = EXAMPLES / "program.mlir"
 
 shown = methodcaller("_repr_html_")
-"""What IPython asks an object for."""
+"""The question of IPython to an object."""
 
 
 @penstock.job
