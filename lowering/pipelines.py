@@ -121,7 +121,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("op-fuse-epilogues"),
         call("op-fuse-rows"),
         call("job-clean"),
-        # What jobs share is what is left of them.
+        # Sections depend on what jobs share, which cleaning makes less.
         *(call("job-add-sections"),) * options.main,
         call("convert-job-to-plan"),
         call("plan-order-updates"),

@@ -72,7 +72,7 @@ class InputOp(IRDLOperation):
     port = prop_def(StringAttr)
     result = result_def(AnyTensor)
 
-    # What the caller gives is taken even where nothing uses it.
+    # Effects, so that an input stays where nothing uses it: the caller gives it.
     traits = traits_def(
         KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
     )

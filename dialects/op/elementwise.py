@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from penstock.dialects.utils.tensors import Array
 
 ################################################################################
-# What elementwise ops have in common                                          #
+# Base classes of elementwise ops                                              #
 ################################################################################
 
 

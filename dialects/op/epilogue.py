@@ -163,7 +163,7 @@ class EpilogueOp(TensorOp):
         start = self.start
         if start is None or not start.has_one_use():
             return ()
-        # What is also multiplied would be overwritten too early.
+        # A start that is a factor, too, would be overwritten too early.
         same = [value for value in self.ins if value is self.ins[start.index]]
         return (InPlacePair(start.index, 0),) if len(same) == 1 else ()
 

@@ -121,7 +121,7 @@ class Layouter:
                 groups = by_lines
         return Plan(self._blocks(groups, reasons), reasons)
 
-    # Who shares
+    # Choice of registers that share
 
     def _line_of(self, span: Span) -> int | None:
         places = self._order.place

@@ -172,8 +172,8 @@ def clashes_as_a_whole(
     next_act = graph.after_up_to_next_act(marks)
     found: set[tuple[int, int]] = set()
     for i, overlapping in enumerate(overlaps(ordered)):
-        # What is written later must be so after all users of i in the same act, and
-        # what is written earlier after them in the next one.
+        # Storages written later must be so after all users of i in the same act, and
+        # those written earlier after them in the next one.
         earlier = (1 << i) - 1
         same = common(same_act[user] for user in ordered[i].users)
         next = common(next_act[user] for user in ordered[i].users)

@@ -207,7 +207,7 @@ def _limits(value: SSAValue) -> Interval:
     return limits
 
 
-# What is well formed -----------------------------------------------------------------
+# Well-formed loops --------------------------------------------------------------------
 
 
 def _is_regular(op: scf.ForOp) -> bool:

@@ -173,7 +173,7 @@ class Usage:
         writers = [self.number[task] for task in self.first_writers[register.register]]
         if (acts := self.acts) is None:
             return [Span(users, writers)]
-        # What lies there under other names may come more often.
+        # Pieces under other names of the same bytes may come more often.
         pieces = gcd(
             self.rates.pieces(register.register), *(acts.turns[u] for u in users)
         )
@@ -234,7 +234,7 @@ class Usage:
         """
         if (acts := self.acts) is not None:
             guards = [acts.queue_of(control) for control in self._controls(guard)]
-            # What guards say comes first: chains follow it.
+            # Guards come first, so that chains follow them.
             return PartialOrder(acts.count, acts.edges([*guards, *self._queues]))
         lines = [
             [self.number[task] for task in self.streams[stream]]
@@ -305,7 +305,7 @@ class Usage:
                 for tasks in map(self.streams.__getitem__, dict.fromkeys(streams))
             ]
             for (_, last), (first, _) in permutations(ends, 2):
-                # What is full at the start is only filled again when it was taken.
+                # A control that is full at the start fills again only when it was taken.
                 if place[first] < place[last]:
                     yield Control(last, first, 1)
 
@@ -391,7 +391,7 @@ def tokens_of(register: SSAValue) -> tuple[int, int]:
 
 
 ################################################################################
-# What cannot be planned                                                       #
+# Plans that memory cannot be given to                                         #
 ################################################################################
 
 

@@ -66,7 +66,7 @@ def job_turns(job: JobOp) -> dict[Operation, int]:
     links = [
         Link(value, Flow(number[value.owner], i, made(value.owner), taken(op)))
         for i, op in enumerate(ops)
-        # What comes after others does so in each launch, however often they act.
+        # `job.after` orders launches, not acts, so only its value has a rate.
         for value in dict.fromkeys(op.operands[:1] if is_after(op) else op.operands)
         if isinstance(value.owner, Operation) and value.owner in number
     ]
@@ -286,8 +286,8 @@ class PlanRates:
                 for link in near[task]
             )
 
-        # Who comes last goes on first, so that little is on its way. Who can act can do
-        # so until it does: others only add pieces.
+        # The last task in the list goes on first, so that little is on its way. A task
+        # that can act stays so until it does, as others only add pieces.
         ready: list[int] = []
         is_listed = [False] * len(done)
         changed = set(range(len(done)))

@@ -27,7 +27,7 @@ from penstock.dialects.op.sbp import RECENT, Layout, Part, devices_of, places_of
 from penstock.lowering.analysis.op_devices import zone_of
 
 ################################################################################
-# Which parts of which devices                                                 #
+# Parts of tensors, by device                                                  #
 ################################################################################
 
 

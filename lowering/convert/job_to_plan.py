@@ -102,7 +102,7 @@ from penstock.lowering.analysis.task_builder import TaskBuilder, at
 from penstock.lowering.convert.boxing_tasks import BoxingTasks
 
 ################################################################################
-# What keeps a job from becoming a plan                                        #
+# Jobs that cannot become plans                                                #
 ################################################################################
 
 
@@ -302,7 +302,7 @@ class JobTasks:
             op,
             base,
         )
-        # What lies there already is handed on without a task that could wait.
+        # A value that lies there already has no task of its own that could wait.
         self._waits.note(op.result, self.builder.waiting)
 
     def _add_parts(self, op: Operation, base: str) -> None:

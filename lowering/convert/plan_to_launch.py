@@ -97,7 +97,7 @@ from penstock.lowering.convert.kernel_bodies import (
 from penstock.lowering.convert.main_actors import kind_of, lists_of
 
 ################################################################################
-# What keeps a plan from being launched                                        #
+# Plans that cannot be launched                                                #
 ################################################################################
 
 

@@ -181,7 +181,7 @@ class ChainJoining(Joining[Step, Chain]):
 
     def merged(self, run: Chain) -> tuple[KernelOp, ActorOp]:
         kernel = self._kernel_of(run)
-        # What lies at a place in the end is what others may read.
+        # Of several names of a place others may read the last one alone.
         last = list(run.names.values())
         call = CallOp(kernel.sym_name.data, last)
         call.location = run.steps[0].call.location

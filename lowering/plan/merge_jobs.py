@@ -86,7 +86,7 @@ from penstock.lowering.plan.merged_memory import Memory
 from penstock.lowering.plan.variable_uses import target_of
 
 ################################################################################
-# What keeps plans from being merged                                           #
+# Plans that cannot be merged                                                  #
 ################################################################################
 
 
@@ -174,7 +174,7 @@ def register_of(value: SSAValue) -> RegisterOp:
 
 
 ################################################################################
-# Which jobs exclude each other                                                #
+# Jobs that exclude each other                                                 #
 ################################################################################
 
 

@@ -54,7 +54,7 @@ def select_job(plan: PlanOp, job: str) -> None:
         if task not in kept:
             task.detach()
             task.erase()
-    # What is used is listed before what uses it.
+    # Definitions stand before uses, so the last user goes first.
     for op in reversed(list(plan.body.block.ops)):
         match op:
             case RegisterOp():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ################################################################################
-# Which task comes before which                                                #
+# The order of tasks                                                           #
 ################################################################################
 
 

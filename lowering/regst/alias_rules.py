@@ -64,7 +64,7 @@ class Rules:
             yield f"interface: {quoted(name_of(part))} has bytes of its own"
         if register.target is not None:
             given = alias_place(part)
-            # What both lie on may be found later, or be another register by now.
+            # Roots may be found later, or be other registers by now: compare places.
             if given != place and self.lies_by_hand(register) != spot[:2]:
                 where = f"byte {given.offset} of {quoted(name_of(given.root))}"
                 yield f"given: {quoted(name_of(part))} lies at {where} by hand"

@@ -25,7 +25,7 @@ def place_of(register: RegisterOp, aliasing: Aliasing) -> tuple[RegisterOp, int]
     """The register that one lies on, and from which byte on; None if on none."""
     value, offset = register.register, 0
     if value not in aliasing.forest:
-        # What no task uses lies on what it did.
+        # The forest knows no register without a task: such a one stays where it lies.
         value, offset = alias_place(value)
         if value not in aliasing.forest:
             return None
@@ -49,7 +49,7 @@ def write_aliases(plan: PlanOp, aliasing: Aliasing) -> None:
             write_reasons(register, NO_ALIAS, refusals)
             continue
         root, start = place
-        # What an alias names is listed before it.
+        # Values are defined before they are used, so a root moves before its alias.
         if root not in listed:
             root.detach()
             plan.body.block.insert_op_before(root, register)

@@ -492,7 +492,7 @@ class MemoryPlanner:
         windows = [0, *(1 << bits for bits in range(self._longest.bit_length()))]
         windows[-1] = self._longest
         best, low, high = self.place("stream", 0), 1, len(windows)
-        # What a window takes grows with it.
+        # Bytes grow with the window, so a binary search finds the largest that fits.
         while low < high:
             middle = (low + high) // 2
             found = self.place("stream", windows[middle])

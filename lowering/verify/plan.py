@@ -90,7 +90,7 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
         yield from stuck
         return
     if plan_graph.graph.cycles:
-        # What tasks hold besides what they read closes no cycle that is not there.
+        # Registers that tasks hold besides those they read close no other cycles.
         yield from deadlocks_in(plan, PlanWaits.of(plan))
         return
     yield from shared_bytes(plan_graph)

@@ -84,7 +84,7 @@ class Port:
     _cells: memoryview = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Which is set in half the time that an element of an array takes.
+        # An element of a memoryview is set in half the time of one of an array.
         object.__setattr__(self, "_cells", self.table.data)
         object.__setattr__(self, "nbytes", prod(self.shape) * self.dtype.itemsize)
 
@@ -172,7 +172,7 @@ def load_jobs(
     programs: dict[str, LoadedProgram] = {}
     for job in image.jobs:
         own = image_of_job(memory.image, job)
-        # What only moves data is over before a thread could help.
+        # Without kernels a job only moves data, over before a thread could help.
         count = threads if own.kernels else 1
         loader = _Loader(own, sources, count, memory.devices, memory.chunks)
         loader.originals = memory.originals

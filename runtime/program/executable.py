@@ -232,7 +232,7 @@ def image_from_json(text: str) -> ProgramImage:
     )
 
 
-# What `json` returns has no types.
+# `json` returns values without types.
 Row: TypeAlias = tuple[Any, ...]
 
 

@@ -10,7 +10,7 @@ between, or that are used while a copy is on its way to them. Phases whose threa
 alone are run as one thread.
 """
 
-# What kernels are made of is arrays of any type, or scalars.
+# Generated kernels take arrays of any type, or scalars: nothing to annotate.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportUnknownLambdaType=false

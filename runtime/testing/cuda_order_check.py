@@ -76,7 +76,7 @@ def problems(log: Sequence[Entry], program: LoadedProgram) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-# What the plan wants
+# The order that a plan wants
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def names_in(actor: ActorImage) -> list[str]:
     return [*actor.reads, *actor.writes, *steps]
 
 
-# What the log says
+# The order that a log shows
 
 
 @dataclass(eq=False)

@@ -302,7 +302,7 @@ class _Plan:
         self._actors = {actor.name: i for i, actor in enumerate(tables.actors)}
         self._registers: dict[str, int] = {}
         for index, register in enumerate(tables.registers):
-            # What the caller of a stream has may be named like what there was before.
+            # Queues of a stream's caller may repeat the name of a register.
             self._registers.setdefault(register.name, index)
         self._rows: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
         """Actor and call: act, kind, amount."""

@@ -229,7 +229,7 @@ def _text_of(case: Case) -> str:
     from penstock.tools.driver.reproducer import Reproducer
 
     stream = StringIO()
-    # What does not verify may have no custom form.
+    # An op that does not verify may fail to print in its custom form.
     is_generic = not verifies(case.module)
     ExactPrinter(stream, print_generic_format=is_generic).print_op(case.module)
     text = stream.getvalue() + "\n"

@@ -69,7 +69,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            # What is no file on disk has no beginning to go back to.
+            # Pipes and devices cannot seek, which a zip file needs.
             whole = BytesIO()
             _write(whole, arrays)
             target.write_bytes(whole.getvalue())

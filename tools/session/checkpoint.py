@@ -196,7 +196,7 @@ class Checkpoints:
         note: Mapping[str, Any],
     ) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        # What was left when a process was killed.
+        # Drafts of processes that were killed would stay for ever.
         for left in self.folder.glob(".step-*"):
             shutil.rmtree(left, ignore_errors=True)
         draft = self.folder / f".{final.name}.tmp"

@@ -182,7 +182,7 @@ class Evaluation:
                 results = self._evaluated(op)
                 self._values.update(zip(op.results, results, strict=True))
             case PlanYieldOp() | AssignOp() | SourceTickOp() | SinkTickOp():
-                # What a variable holds in the end, nothing in the run reads.
+                # Nothing in the run reads new values of variables.
                 pass
             case _:
                 raise UsageError(f"{op.name} has no meaning in NumPy")

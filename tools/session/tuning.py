@@ -454,7 +454,7 @@ def calls_of(program: ProgramOp) -> Iterator[tuple[str, list[str]]]:
 
 
 ################################################################################
-# What a person is told                                                        #
+# Reports                                                                      #
 ################################################################################
 
 HEAD = ("kernel", "op", "rules us", "best us", "gain", "selected")

@@ -178,7 +178,7 @@ class Ladder:
 
     def _new_search(self, capacity: int, order: Order) -> Search:
         count = len(self._buffers)
-        # What one step may need is at most half of it.
+        # A step needs at most half of it.
         room = 12 * (count + len(self._sections)) + 64
         buffers = copied(self._buffers)
         table = columns(buffers)

@@ -56,7 +56,7 @@ def lowest_of_gaps(starts: Ints, ends: Ints, size: int, fit: Fit) -> int:
     """Where a size fits between things that are listed in the order of their starts."""
     import numpy as np
 
-    # What is above all is larger than any gap, but not by so much that it overflows.
+    # The gap above all others is larger than any, but differences must not overflow.
     endless = np.iinfo(np.int64).max
     floors = np.maximum.accumulate(np.append(0, ends))
     gaps = np.append(starts, endless // 2) - floors

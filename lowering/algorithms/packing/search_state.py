@@ -14,12 +14,12 @@ from penstock.lowering.algorithms.packing.compiled import Ints, Numbers, inner
 
 GROUPS = -2
 
-# How a slice ends: out of steps, with a layout, with a proof that there is none, or out
+# Ends of a slice: out of steps, with a layout, with a proof that there is none, or out
 # of room in the arrays.
 PAUSED, SOLVED, IMPOSSIBLE, FULL = range(4)
 
-# What is next: a choice at the top frame, the same after what it chose has failed or
-# has led to a layout, or another one of its groups.
+# Next steps: a choice at the top frame, the same after its choice has failed or has led
+# to a layout, or another one of its groups.
 TRY, FAILED, SUCCEEDED, NEXT_GROUP = range(4)
 
 

@@ -130,7 +130,7 @@ class _Matcher:
 
     def attention(self) -> Attention:
         """The loops. Raises `_Mismatch` if they are others."""
-        # What says how many keys a row sees is matched where it is used.
+        # Sums and minima count the keys of a row: they are matched where they are used.
         ops = [
             op
             for op in _ops(self.op.body.block)

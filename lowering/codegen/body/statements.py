@@ -94,7 +94,7 @@ class BodyPrinter(ABC):
         self._codes = {op: code for code, op in enumerate(asserts, start=1)}
         self.arguments = self._name_arguments()
 
-    # What targets say
+    # Methods that targets override
 
     @property
     def reserved(self) -> frozenset[str]:

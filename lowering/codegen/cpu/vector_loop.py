@@ -269,7 +269,7 @@ class InnerLoopPrinter:
             if isinstance(op, arith.ConstantOp) or op is line.product:
                 continue
             if isinstance(op, arith.ExtFOp):
-                # What is loaded is extended, and what is rounded stays so wide.
+                # Loads extend, and rounded values stay as wide.
                 names[op.result] = names[op.input]
                 continue
             text = self._text(op, line.product, names, scalars)

@@ -298,7 +298,7 @@ class AttentionTilePrinter(CudaAttentionPrinter):
             self.line(f"slot = {self.i32(slot)}")
             self.line(f"line = {self.i32(f'{first} + line')}")
             if extent % size:
-                # What is past the end counts for nothing: it has only to be a number.
+                # Lines past the end count for nothing, but have to be numbers.
                 self.chosen("line", f"line < {extent}", str(extent - 1))
             if stored != length:
                 self.chosen("term", f"term < {length}", "0")

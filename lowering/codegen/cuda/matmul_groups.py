@@ -106,7 +106,7 @@ class FoldedScalars(VectorScalars):
         return Scalars.call(self, function, *arguments)
 
     def expression(self, op: Operation, operands: Sequence[str]) -> str | None:
-        # What has 16 bits is computed in 32, and rounded when it is stored.
+        # Values of 16 bits are computed in 32, and rounded when they are stored.
         if isinstance(op, arith.ExtFOp | arith.TruncFOp):
             return operands[0]
         return super().expression(op, operands)

@@ -99,7 +99,7 @@ def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     Candidates, best first as long as nothing is measured. Raises `PluginError` if
     the model of one fails.
     """
-    # Who is alone need not be modelled.
+    # Models may cost time, and a single candidate wins anyway.
     if len(candidates) < 2:
         return [*candidates]
     return sorted(candidates, key=lambda x: guarded(x.alternative, lambda: x.rank))

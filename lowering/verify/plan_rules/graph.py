@@ -232,7 +232,7 @@ class PlanGraph:
         while pending:
             top = pending[-1]
             sources = self.sources.get(top, [])
-            # Who reads what it writes waits for itself, which is found elsewhere.
+            # A task that reads its own result is found as a deadlock.
             new = [s for s in sources if s not in known and s not in entered]
             entered.add(top)
             pending += new

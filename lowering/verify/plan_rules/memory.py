@@ -136,7 +136,7 @@ def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
         task, sources = plan_graph.tasks[writer], plan_graph.sources[register]
         root = plan_graph.root(register).owner
         if isinstance(root, RegisterOp) and root is not register:
-            # What has no bytes is neither read nor written anywhere.
+            # A register without bytes may lie anywhere: nothing is written there.
             is_over = bool(sources) or register in parts or not register.size
             if root in plan_graph.variables and not plan_graph.is_view[writer]:
                 yield task, overwrites(task, register, root) + ", a variable"

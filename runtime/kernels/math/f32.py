@@ -441,7 +441,7 @@ def _wide_log_parts(x: Floats) -> tuple[Floats, Floats]:
     exponent = builder.ashr(distance, x.whole_number(52))
     fraction = builder.and_(distance, x.whole_number((1 << 52) - 1))
     m = x.from_bits(builder.add(fraction, root))
-    # What fits into 32 bits is converted by older processors, too.
+    # Only AVX-512 converts 64-bit integers, and the exponent fits into 32 bits.
     narrow = builder.trunc(exponent, like(x.value.type, ir.IntType(32)))
     return m - 1.0, x.made(builder.sitofp(narrow, x.value.type))
 

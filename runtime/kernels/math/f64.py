@@ -282,7 +282,7 @@ def _log_of_fraction(f: Floats) -> tuple[Floats, Floats]:
     half = f * 0.5
     product = half * f
     high = f - product
-    # What the product and the difference have lost.
+    # Rounding errors of the product and the difference count, too.
     lost = (f - high) - product - half.times_plus(f, -product)
     rest = s * polynomial(square, LOG).times_plus(square, product)
     return high, lost + rest

@@ -97,7 +97,7 @@ def _cosine(angle: Sum) -> Sum:
     high = x.number(1.0) - half
     lost = (x.number(1.0) - high) - half
     more = square * (square * polynomial(square, COS)) - x * less
-    # What the square has lost counts, too.
+    # The rounding error of the square counts, too.
     return Sum(high, lost + more - x.times_plus(x, -square) * 0.5)
 
 

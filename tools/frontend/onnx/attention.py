@@ -62,7 +62,7 @@ def attention(node: Node) -> None:
 def decline_if_rare(node: Node) -> None:
     """Leave to ONNX's own definition what few models use."""
     mask = node.optional(MASK)
-    # What becomes of a row of which nothing is left, the definition says.
+    # Rows whose keys are all masked are left to ONNX's definition.
     drops = mask is not None and node.ops.element(mask) == i1
     drops = drops and (isinstance(mask, SSAValue) or not np.all(np.any(mask, -1)))
     if (

@@ -365,7 +365,7 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
             model = without_new_names(converted(model), model)
         return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
     except Exception as error:
-        # What is C++ says what is wrong only in the text.
+        # Errors of ONNX's C++ code differ in their text alone.
         raise UsageError(
             f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
             f"{first_line(error)}"
@@ -454,7 +454,7 @@ def run_onnxruntime(
     onnxruntime = onnxruntime_module()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.log_severity_level = 4  # What goes wrong is raised as well.
+    options.log_severity_level = 4  # Errors are raised as well.
     try:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -305,7 +305,7 @@ class Reader:
             like = suggest(name, known)
             self.complaints.add(f"output '{name}': there is no such value{like}")
         if name not in self.builder.values:
-            return  # What it needs is already complained about.
+            return  # The missing input has been reported.
         try:
             self.builder.add_output(name)
         except VerifyException as error:

@@ -299,7 +299,7 @@ def _scan(name: str, source: Tensor, axis: int | None) -> Tensor:
     return _call(name, wide, axis or 0)
 
 
-# What a tensor says of itself, and constants of its shape
+# Properties of a tensor, and constants of its shape
 
 
 def astype(x: Tensor, dtype: object) -> Tensor:

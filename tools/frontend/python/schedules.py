@@ -435,12 +435,12 @@ class Every(Single):
         self.step = _step(step)
 
     def needs(self, there: set[str]) -> set[str]:
-        # What it writes may not be there yet when a step after it reads it.
+        # The step may not have run yet when later ones read, so its names stay unknown.
         return self.step.needs(set(there))
 
     def check(self, known: Check) -> None:
         known.want_loop(f"every {self.n} iterations")
-        # What it writes may not be there yet when a step after it reads it.
+        # The step may not have run yet when later ones read, so its names stay unknown.
         self.step.check(known.inside(set(known.names), in_loop=False))
 
     def execute(self, execution: Execution) -> None:

@@ -115,7 +115,7 @@ class Tensor(NDArrayOperatorsMixin):
         """The result of a NumPy function on this tensor."""
         return late("functions").apply_function(function, (self, *args), options)
 
-    # What an array has as methods
+    # Methods of arrays
 
     def astype(self, dtype: object) -> Tensor:
         """The elements as another `dtype`."""
@@ -203,7 +203,7 @@ class Tensor(NDArrayOperatorsMixin):
     def __iter__(self) -> Iterator[Tensor]:
         return (self[place] for place in range(len(self)))
 
-    # What only an array can do
+    # Methods of arrays that need elements
 
     def _refuse(self) -> NoReturn:
         raise refuse(

@@ -84,7 +84,7 @@ class KnownPlans:
         if os.environ.get(KERNELS):
             # Plans by measured times are of these, too, which no request names.
             return
-        # Who compiles a file says why it cannot be read.
+        # Compiling the file tells why it cannot be read.
         with suppress(OSError, ValueError):
             parts = [sha256_of(path), compiler_text()]
             self._folder = cache_dir() / content_hash(parts)
@@ -163,7 +163,7 @@ class KnownPlans:
         try:
             loaded = codes_of_files(request.options.load)
         except UsageError:
-            # Who compiles says why it cannot be read.
+            # Compiling tells why it cannot be read.
             return None
         name = hashlib.sha256(repr((request, loaded)).encode()).hexdigest()
         return self._folder / f"{self._contents}-{name}{SUFFIX}"

@@ -225,7 +225,7 @@ class Panel:
     ) -> None:
         """Contiguous terms: square blocks are transposed."""
         code, lanes, starts = self.code, self.lanes, self._starts()
-        # What is written behind a line has to be so before the next line is.
+        # Padding behind a line is overwritten by the next one, so lines go in order.
         groups = [starts] if self.width % lanes else [[start] for start in starts]
 
         def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
