@@ -305,7 +305,7 @@ class Usage:
                 for tasks in map(self.streams.__getitem__, dict.fromkeys(streams))
             ]
             for (_, last), (first, _) in permutations(ends, 2):
-                # A control that is full at the start fills again only when it was taken.
+                # A control that is full at the start fills only after it was taken.
                 if place[first] < place[last]:
                     yield Control(last, first, 1)
 

@@ -103,7 +103,7 @@ class Session(Closing, Displayed):
         options = with_keywords(options, keywords)
         check_name("engine", engine, ENGINES)
         if variables is not None:
-            # Other sessions assign values in the usual layout, so weights stay unpacked.
+            # Other sessions assign values in the usual layout: weights stay unpacked.
             options = replace(options, panels=False)
         executable = compile_model(model, options, compiler, allow_source=allow_source)
         if variables is not None:
