@@ -27,7 +27,7 @@ HOST_ALIGNMENT = 64
 """Bytes: a cache line, which is also the widest vector."""
 
 DEVICE_ALIGNMENT = 512
-"""Bytes: what CUDA's own allocator aligns to (OF-62)."""
+"""Bytes: what CUDA's own allocator aligns to (OF-62 of docs/sources.md)."""
 
 MAX_BYTES = 2**62
 """

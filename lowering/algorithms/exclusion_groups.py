@@ -1,6 +1,6 @@
 """
 The groups of jobs that never run at the same time, as far as memory counts on it
-(OF-67, OF-68).
+(OF-67, OF-68 of docs/sources.md).
 """
 
 from __future__ import annotations

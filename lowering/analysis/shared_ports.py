@@ -3,10 +3,10 @@ The names that jobs share: variables, inputs and outputs of one name in several 
 in several plans.
 
 One name in several jobs means one thing, so that all of them must define it alike
-(OF-8, OF-9): a variable by type, first values and devices, an input or output by type,
-device, and largest shape where its extents are open. A name that several jobs share is
-that of variables, or of inputs and outputs, which may be fed from one another; in one
-job it stands for one of them.
+(OF-8, OF-9 of docs/sources.md): a variable by type, first values and devices, an input
+or output by type, device, and largest shape where its extents are open. A name that
+several jobs share is that of variables, or of inputs and outputs, which may be fed from
+one another; in one job it stands for one of them.
 """
 
 from __future__ import annotations

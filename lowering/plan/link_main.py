@@ -9,7 +9,7 @@ on a stream `<main, n>` of its own,
 * `launch`, which takes the number of a job from the buffer `System-Launch`;
 * `send`, which produces the numbers of its sections, one after the other;
 * `lock`, which grants a section if nobody has one that intersects it, or has asked for
-  such a one before (OF-59);
+  such a one before ([OF-59](sources.md#of-59));
 * `case`, which lets the source of the section that was granted act;
 * `esac`, for which the sinks of sections signal, and which gives sections back;
 * `finished` and `notify`: the number of a job whose section `total` has come to its

@@ -4,7 +4,7 @@ Merge all plans of a module into one, whose jobs share memory.
 A task of job `train` is named `train/<task>` and says `job "train"`, a register is
 named `train/<register>`; tasks that have the place of another one in their stream
 follow it, job by job, and chains are numbered on. Names that jobs share stand for one
-thing (OF-8, OF-30, OF-67):
+thing ([OF-8](sources.md#of-8), [OF-30](sources.md#of-30), [OF-67](sources.md#of-67)):
 
 * a variable of several jobs is one register, written by one task that belongs to no job
   and keeps its name;

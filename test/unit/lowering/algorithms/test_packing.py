@@ -247,7 +247,10 @@ def test_conflicts_that_are_those_of_lifetimes_need_no_further_ones():
 
 
 def test_first_fit_in_order_of_time():
-    """NN-100: A 100, B 64, C 1; free A; D 65; free B; E 200; F 10; alignment 64."""
+    """
+    NN-100 of docs/sources.md: A 100, B 64, C 1; free A; D 65; free B; E 200; F 10;
+    alignment 64.
+    """
     a, b, c = Lifetime(0, 2, 100), Lifetime(1, 3, 64), Lifetime(2, 5, 1)
     d, e, f = Lifetime(3, 5, 65), Lifetime(4, 5, 200), Lifetime(5, 5, 10)
     problem = Problem([a, b, c, d, e, f], 64)

@@ -375,7 +375,7 @@ def run_often(program: launch.ProgramOp, times: int, rng: random.Random) -> None
 
 
 def test_without_safe_guards_the_next_act_overwrites_what_is_read():
-    """OF-64."""
+    """OF-64 of docs/sources.md."""
     module = compile_plan(random_job(1, 20))
     plan = next(op for op in module.walk() if isinstance(op, PlanOp))
     drop_guards(plan)
