@@ -27,17 +27,18 @@ def collection_of(program: ProgramOp) -> Json:
 
 def graph_of(program: ProgramOp) -> Json:
     """A program as a graph, whose nodes are known by their numbers."""
-    graph = Graph(program).to_json()
+    found = Graph(program)
+    graph = found.to_json()
     tasks: list[Json] = graph["tasks"]
     incoming: defaultdict[int, list[Json]] = defaultdict(list)
     after: defaultdict[int, list[str]] = defaultdict(list)
-    for start, end, register, purpose in graph["edges"]:
+    for start, end, register, purpose in found.edges():
         if purpose == Purpose.DATA:
-            output = tasks[start]["writes"].index(register)
+            writes: list[int] = tasks[start]["writes"]
             incoming[end].append(
                 {
                     "sourceNodeId": str(start),
-                    "sourceNodeOutputId": str(output),
+                    "sourceNodeOutputId": str(writes.index(register)),
                     "targetNodeInputId": str(len(incoming[end])),
                 }
             )
