@@ -7,8 +7,9 @@ job `System-Push-<name>`: a `job.foreign_input` from the buffer
 output it gets a job `System-Pull-<name>`: an input `<name>`, which goes to the buffer
 `ForeignOutput-System-Pull-<name>` ([OF-10](sources.md#of-10),
 [OF-11](sources.md#of-11)). Each is there once, whatever the number of jobs that have
-the name, which all define it alike (`verify-jobs`). The caller's side is CPU 0 of rank 0; the output or input is on the host that the other jobs
-have it on, so that they share its bytes once plans are merged.
+the name, which all define it alike (`verify-jobs`). The caller's side is CPU 0 of rank
+0; the output or input is on the host that the other jobs have it on, so that they share
+its bytes once plans are merged.
 
 The input of either says how large it may be where its extents are open (`max_shape`):
 like the input that it feeds, or as follows from the inputs of the job of the output.
