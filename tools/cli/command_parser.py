@@ -61,6 +61,10 @@ class CommandParser(ArgumentParser):
         """All options that are shown, and the positional arguments."""
         return [action for action in self._actions if action.help is not SUPPRESS]
 
+    def groups(self) -> list[tuple[str, list[Action]]]:
+        """The titles of the groups of arguments, each with its own."""
+        return [(x.title or "", x._group_actions) for x in self._action_groups]
+
     def _check_value(self, action: Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return

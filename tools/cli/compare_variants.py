@@ -58,11 +58,12 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input or a variant that failed, 2 for a bad command line, 70
     for a defect, 130 when interrupted.
     """
-    args = _arguments().parse_args(argv)
+    args = arguments().parse_args(argv)
     return exit_code_of(lambda: _run(args), _PROGRAM, Path(_PROGRAM), debug=args.debug)
 
 
-def _arguments() -> argparse.ArgumentParser:
+def arguments() -> CommandParser:
+    """The parser of the command line."""
     parser = CommandParser(
         _PROGRAM,
         description="Compile files under several variants, run them in turns, and "
@@ -300,7 +301,7 @@ def _variant(text: str, loaded: Sequence[str], folder: Path) -> Variant:
         words = shlex.split(flags)
     except ValueError as error:
         raise UsageError(f"variant '{name}': {error}") from error
-    args = _variant_arguments().parse_args(words)
+    args = _variantarguments().parse_args(words)
     files = [_at_revision(path, folder) for path in (*loaded, *args.load)]
     options = CompileOptions(
         device=args.device,
@@ -313,7 +314,7 @@ def _variant(text: str, loaded: Sequence[str], folder: Path) -> Variant:
     return Variant(name, options)
 
 
-def _variant_arguments() -> argparse.ArgumentParser:
+def _variantarguments() -> argparse.ArgumentParser:
     """The parser of the text of a variant."""
     parser = CommandParser(f"{_PROGRAM}: variant", add_help=False)
     parser.add_argument("pipeline", nargs="?")

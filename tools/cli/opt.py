@@ -142,7 +142,7 @@ class PenstockOptMain(xDSLOptMain):
         self.register_all_frontends()
         self.register_all_passes()
         self.register_all_targets()
-        parser = CommandParser(
+        self.parser = parser = CommandParser(
             # Some flags of xDSL do otherwise here.
             _PROGRAM,
             description=description,
@@ -150,6 +150,8 @@ class PenstockOptMain(xDSLOptMain):
         )
         self.register_all_arguments(parser)
         self.args = parser.parse_args(args)
+        self.args.print_op_generic |= self.args.mlir_print_op_generic
+        self.args.print_debuginfo |= self.args.mlir_print_debuginfo
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         if self.args.disable_verify:
             Attribute.__post_init__ = _verify_nothing
@@ -188,7 +190,12 @@ class PenstockOptMain(xDSLOptMain):
         _add_own_arguments(arg_parser)
         add_debugging_options(arg_parser, self.available_passes)
         add_common_options(arg_parser, ("-v", "--version"))
+        for name in ("print-op-generic", "print-debuginfo"):
+            text = f"the same as --{name}"
+            arg_parser.add_argument(f"--mlir-{name}", action="store_true", help=text)
         if isinstance(arg_parser, CommandParser):
+            verify = arg_parser.flags()["--disable-verify"]
+            verify.help = "verify neither the input nor what passes leave"
             arg_parser.complete("--passes", self.available_passes)
             arg_parser.complete("--target", self.available_targets)
 

@@ -47,12 +47,13 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input or one that is not interesting, 2 for a bad command
     line, 70 for a defect, 130 when interrupted.
     """
-    args = _arguments().parse_args(argv)
+    args = arguments().parse_args(argv)
     file = Path("<stdin>") if str(args.file) == "-" else args.file
     return exit_code_of(lambda: _reduce(args), _PROGRAM, file, debug=args.debug)
 
 
-def _arguments() -> CommandParser:
+def arguments() -> CommandParser:
+    """The parser of the command line."""
     parser = CommandParser(
         _PROGRAM,
         description="Leave out passes, ops, contents of regions and attributes of a "

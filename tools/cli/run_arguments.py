@@ -36,7 +36,7 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
     )
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> CommandParser:
     """The parser of the command line of `penstock-run`."""
     parser = CommandParser(
         PROGRAM, description="Compile a model, run it, and check what comes out."

@@ -35,11 +35,12 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input, 2 for a bad command line, 70 for a defect, 130 when
     interrupted.
     """
-    args = _arguments().parse_args(argv)
+    args = arguments().parse_args(argv)
     return exit_code_of(lambda: _run(args), _PROGRAM, args.file, debug=args.debug)
 
 
-def _arguments() -> argparse.ArgumentParser:
+def arguments() -> CommandParser:
+    """The parser of the command line."""
     parser = CommandParser(
         _PROGRAM,
         description="Write a page that shows the tasks, the memory and the time line "

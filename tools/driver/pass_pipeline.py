@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 from penstock.dialects.utils.diagnostics import told
 from penstock.plugins import PluginError
 from penstock.tools.driver.diagnostics import UsageError, suggest
+from penstock.tools.driver.errors import explain_os_error
 
 T = TypeVar("T")
 SpecT = TypeVar("SpecT", bound=ArgSpecConvertible)
@@ -117,6 +118,9 @@ def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
                 f"{kind} '{spec.name}' has no option '{name}'"
                 f"{suggest(name, options)}{_list(options)}"
             )
+    for option, values in spec.normalize_parameter_names().parameters.items():
+        if option.endswith("_file"):
+            _check_readable(f"{kind} '{spec.name}'", str(values[0]))
     try:
         return cls.from_spec(spec)
     except (ValueError, DiagnosticException) as error:
@@ -126,6 +130,16 @@ def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:
         ) from error
     except Exception as error:
         raise UsageError(f"{kind} '{spec.name}': {told(error)}") from error
+
+
+def _check_readable(where: str, file: str) -> None:
+    """Raise `UsageError` for the file of an option that cannot be read."""
+    try:
+        with open(file, "rb"):
+            pass
+    except OSError as error:
+        text = f"cannot read {file}: {explain_os_error(error)}"
+        raise UsageError(f"{where}: {text}") from error
 
 
 def _options_of(cls: type[ArgSpecConvertible]) -> list[str]:

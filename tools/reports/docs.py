@@ -3,8 +3,8 @@ The generated pages of the documentation, from definitions, tests and figures:
 
     python -m penstock.tools.reports.docs docs
 
-makes `dialects/<name>.md` for each dialect, `passes.md`, `api.md` and `benchmarks.md`
-in the folder named.
+makes `dialects/<name>.md` for each dialect, `passes.md`, `api.md`, `commands.md` and
+`benchmarks.md` in the folder named.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ from penstock.dialects.utils.splat import SplatAttr
 from penstock.tools.reports.api_page import api_page
 from penstock.tools.reports.benchmark_figures import FiguresError
 from penstock.tools.reports.benchmarks_page import benchmarks_page
+from penstock.tools.reports.commands_page import commands_page
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.pass_examples import ExampleError
 from penstock.tools.reports.passes_page import passes_page
@@ -112,6 +113,7 @@ def pages(root: Path) -> dict[str, str]:
         **made,
         "passes.md": passes_page(root),
         "api.md": api_page(),
+        "commands.md": commands_page(),
         "benchmarks.md": benchmarks_page(root / "docs" / "benchmarks"),
     }
 

@@ -8,6 +8,7 @@ import shlex
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +30,7 @@ from forked_tool import run as run_forked  # noqa: E402
 
 INSTALL = ROOT / "test" / "plugin" / "install.py"
 
-GENERATED_PAGES = ("passes.md", "api.md", "benchmarks.md")
+GENERATED_PAGES = ("passes.md", "api.md", "commands.md", "benchmarks.md")
 
 # Generated pages
 
@@ -141,6 +142,10 @@ class Shell:
             f'#!/bin/sh\nexec "{sys.executable}" "{INSTALL}" "{site}" "$@"\n'
         )
         pip.chmod(pip.stat().st_mode | stat.S_IXUSR)
+        for name, target in scripts_of_project().items():
+            # An environment may be older than a command.
+            if not (Path(sys.executable).parent / name).exists():
+                write_launcher(tools / name, *target.split(":"))
         paths = str(tools), str(Path(sys.executable).parent), os.environ["PATH"]
         modules = str(site), *filter(None, [os.environ.get("PYTHONPATH")])
         self._environment = {
@@ -175,6 +180,18 @@ class Shell:
             timeout=300,
         )
         return done.returncode, done.stdout
+
+
+def scripts_of_project() -> dict[str, str]:
+    """The functions of the commands, as `module:function`."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+
+
+def write_launcher(path: Path, module: str, function: str) -> None:
+    """Write a program that calls a function."""
+    text = f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
 def plain_words(command: str) -> list[str]:
