@@ -137,6 +137,7 @@ from penstock.lowering.analysis.register_usage import (
 )
 from penstock.lowering.analysis.repetitions import PIECES
 from penstock.lowering.regst.one_stream import one_thread_plan
+from penstock.plugins import nearest
 
 GUARDS = ("all", "bounded", "none", "stream")
 
@@ -594,6 +595,7 @@ class RegstPlanMemoryPass(ModulePass):
         if self.guard not in GUARDS:
             raise PassFailedException(
                 f"guard must be one of {', '.join(GUARDS)}, got '{self.guard}'"
+                f"{nearest(self.guard, GUARDS)}"
             )
         if self.budget_ms is not None and self.budget_ms < 0:
             raise PassFailedException(

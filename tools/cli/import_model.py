@@ -8,14 +8,19 @@ from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
+from penstock.runtime.options import DEVICES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
-from penstock.tools.cli.run_arguments import seed
+from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
+from penstock.tools.cli.run_arguments import count, seed
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole
 from penstock.tools.session.arrays import check_writable, write_arrays
+from penstock.tools.session.lowered_text import pipeline_text, text_at
+from penstock.tools.session.model import Model
+from penstock.tools.session.options import DEFAULTS, CompileOptions
 
 _PROGRAM = "penstock-import"
 
@@ -62,6 +67,28 @@ def arguments() -> CommandParser:
         help="make a value of the graph an output too; may be given several times",
     )
     add_dim_option(parser)
+    parser.add_argument(
+        "--device",
+        choices=DEVICES,
+        help="the kind of device that --pipeline compiles for",
+    )
+    parser.add_argument(
+        "--threads",
+        type=count,
+        default=1,
+        metavar="N",
+        help="the streams that --pipeline compiles for (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="load plug-ins from a Python file; may be repeated",
+    )
+    add_pipeline_options(
+        parser, default="without one, edits or a level the job is written as it is"
+    )
     add_debug_option(parser)
     add_common_options(parser)
     return parser
@@ -80,6 +107,14 @@ def _import(args: argparse.Namespace) -> int:
     weights = weights_path(output, args.file)
     # Models may be large. Whether there are weights to write is not known before.
     check_writable(output)
+    options = CompileOptions(
+        args.device,
+        args.threads,
+        pipeline=args.pipeline,
+        edits=edits_in(args),
+        load=tuple(args.load),
+    )
+    front = installed_compiler(options.load)
     imported = import_file(
         args.file,
         random_weights=args.random_weights,
@@ -87,12 +122,22 @@ def _import(args: argparse.Namespace) -> int:
         extra_outputs=args.extra_output,
         dims=dict(args.dim),
     )
-    installed_compiler()[0].verify(imported.module)
+    front[0].verify(imported.module)
+    model = Model(imported.module, imported.weights, Path())
+    if args.dump_pipeline:
+        print(pipeline_text(front, model, options, args.compile_to))
+        return 0
+    if options == DEFAULTS and args.compile_to is None:
+        stream = StringIO()
+        NodePrinter(stream).print_op(imported.module)
+        text = stream.getvalue() + "\n"
+    else:
+        level = args.compile_to or "launch"
+        text = text_at(front, model, options, level, NodePrinter)
+    # What cannot be compiled leaves no files.
     if imported.weights:
         write_arrays(weights, imported.weights)
-    text = StringIO()
-    NodePrinter(text).print_op(imported.module)
-    write_whole(str(output), text.getvalue() + "\n")
+    write_whole(str(output), text)
     print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
     return 0
 

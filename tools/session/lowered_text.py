@@ -11,6 +11,8 @@ from penstock.tools.session.model import Model, lower, lowering_of, program_of
 from penstock.tools.session.options import CompileOptions
 
 if TYPE_CHECKING:
+    from xdsl.printer import Printer
+
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
 
@@ -32,10 +34,12 @@ def text_at(
     model: Model,
     options: CompileOptions,
     level: str,
+    printer: type[Printer] | None = None,
 ) -> str:
     """
-    A model at a level of IR as text, or the source of its kernels. Raises what `lower`
-    raises, and UsageError for an unknown level.
+    A model at a level of IR as text, printed by `printer` or `ExactPrinter`, or the
+    source of its kernels. Raises what `lower` raises, and UsageError for an unknown
+    level.
     """
     lower(*front, model, options, level)
     if level == "source":
@@ -46,5 +50,5 @@ def text_at(
     from penstock.dialects.utils.exact_printer import ExactPrinter
 
     text = StringIO()
-    ExactPrinter(text).print_op(model.module)
+    (printer or ExactPrinter)(text).print_op(model.module)
     return text.getvalue() + "\n"

@@ -38,15 +38,17 @@ from penstock.lowering.launch.autotune.selection import (
     key_of,
     machine_of,
 )
-from penstock.lowering.pipelines import job_passes, plan_passes
+from penstock.lowering.pipelines import Passes
 from penstock.plugins import PluginError
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.driver.compiler import run_pipeline
 from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.edited_pipeline import edited_passes
 from penstock.tools.driver.progress import Progress
 from penstock.tools.session.model import Model, pipeline_options
 from penstock.tools.session.options import CompileOptions
+from penstock.tools.session.pipeline_choice import chosen
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
@@ -61,6 +63,10 @@ MOST_CANDIDATES = 16
 FINALISTS, FINALS = 3, 4
 """The fastest that are measured once more, and how often that is done at most until the
 one that is fastest then is one of them."""
+
+
+_MEASURED_BEFORE = "plan-order-tasks", "launch-select-kernels"
+"""The passes before which tasks, and kernels, are as they are measured."""
 
 
 @dataclass(frozen=True)
@@ -142,16 +148,43 @@ def tune(
     Measure what the kernel database does not know of a model's kernels for the CPU, and
     of its tasks; one subject for each kernel.
 
-    Raises UsageError if the database or an alternative cannot be used, and `Rejected`
-    if the model cannot be lowered.
+    Raises UsageError if the database, an alternative or the pipeline cannot be used,
+    and `Rejected` if the model cannot be lowered.
     """
-    if tuning.options.device == "cuda" and tuning.driver is None:
+    parts, options = _parts_before(front, model, tuning.options)
+    tuning = replace(tuning, options=options)
+    if options.device == "cuda" and tuning.driver is None:
         tuning = replace(tuning, driver=driver_here())
     try:
         with KernelDatabase(tuning.database, write=True) as database:
-            return _tune(front, model, tuning, database)
+            return _tune(front, model, tuning, database, parts)
     except (PluginError, DatabaseError) as error:
         raise UsageError(str(error)) from error
+
+
+def _parts_before(
+    front: tuple[Compiler, PassTable], model: Model, options: CompileOptions
+) -> tuple[list[Passes], CompileOptions]:
+    """
+    The passes that leave tasks to be measured, and those from there to kernels, with
+    the options that their pipeline says. Raises UsageError for one without such tasks.
+    """
+    standard = pipeline_options(options, merge=model.has_several)
+    # Nothing is chosen by what was measured before.
+    unmeasured = replace(standard, database=None, gpu="")
+    choice = chosen(*front, replace(options, database=None), unmeasured)
+    left = edited_passes(choice.steps, options.edits, None)
+    parts: list[Passes] = []
+    for end in _MEASURED_BEFORE:
+        names = [spec.name for spec in left]
+        if end not in names:
+            raise UsageError(
+                f"--tune measures what the pass {end} is given, but the "
+                "pipeline has no such pass"
+            )
+        parts.append(left[: names.index(end)])
+        left = left[names.index(end) :]
+    return parts, replace(choice.options, database=options.database)
 
 
 def driver_here() -> Driver | None:
@@ -194,14 +227,13 @@ def _tune(
     model: Model,
     tuning: Tuning,
     database: KernelDatabase,
+    parts: Sequence[Passes],
 ) -> list[Subject]:
     copy = Model(model.module.clone(), model.weights, model.directory)
-    made = pipeline_options(tuning.options, merge=copy.has_several)
-    # Nothing is chosen by what was measured before.
-    options = replace(made, database=None, gpu="")
-    run_pipeline(*front, copy.module, job_passes(options))
-    tasks = tasks_of(copy, options.threads)
-    run_pipeline(*front, copy.module, plan_passes(options))
+    to_tasks, to_kernels = parts
+    run_pipeline(*front, copy.module, to_tasks)
+    tasks = tasks_of(copy, tuning.options.threads)
+    run_pipeline(*front, copy.module, to_kernels)
     subjects = subjects_of(copy, tuning, database)
     compile_subjects(subjects)
     with Progress("measuring kernels", len(subjects)) as progress:

@@ -4,6 +4,8 @@
 // RUN: not penstock-opt %s -p 'regst-plan-memory{guard="some"}' --split-input-file 2>&1 | filecheck %s --check-prefix=UNKNOWN
 
 // UNKNOWN: regst-plan-memory: guard must be one of all, bounded, none, stream, got 'some'
+// RUN: not penstock-opt %s -p 'regst-plan-memory{guard=streams}' --split-input-file 2>&1 | filecheck %s --check-prefix=NEAR
+// NEAR: regst-plan-memory: guard must be one of all, bounded, none, stream, got 'streams', did you mean 'stream'?
 
 // One stream brings data in and takes it out, the other one computes. Without a guard
 // nothing is added. As "h" and "k" can share bytes on the second stream alone, it is

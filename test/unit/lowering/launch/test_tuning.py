@@ -45,6 +45,7 @@ from penstock.runtime.observe.timing_rounds import (
 )
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.driver.plugins import unload
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import KERNELS, Model, Session
@@ -159,6 +160,41 @@ def test_what_computes_something_else_is_left_out_and_told(tmp_path: Path) -> No
     assert last.startswith("tuned 1 of 1 kernels: ")
     assert last.endswith(" us, 1 candidates left out")
     assert "adders-wrong" not in {entry.alternative for entry in entries_of(path)}
+
+
+CHAIN = """
+job.job @chain placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<64xf32>
+  %a = op.exp %x : tensor<64xf32> -> tensor<64xf32>
+  %y = op.neg %a : tensor<64xf32> -> tensor<64xf32>
+  job.output "y", %y : tensor<64xf32>
+}
+"""
+
+
+def test_kernels_of_an_edited_pipeline_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.db"
+    edits = (Edit("skip", "op-fuse-elementwise"),)
+    asked = CompileOptions(database=path, pipeline="cpu{threads=2}", edits=edits)
+    subjects = tune(installed_compiler(), model_of(CHAIN), Tuning(asked, effort=EFFORT))
+    assert len(subjects) == 2
+    # They are those that it runs.
+    with Session(model_of(CHAIN), asked) as session:
+        assert all(
+            " ns measured" in text or "rules" in text for text in selected(session)
+        )
+        assert len(selected(session)) == 2
+
+
+def test_a_pipeline_without_tasks_to_measure_is_refused(tmp_path: Path) -> None:
+    edits = (Edit("skip", "launch-select-kernels"),)
+    asked = CompileOptions(database=tmp_path / "kernels.db", edits=edits)
+    message = (
+        "--tune measures what the pass launch-select-kernels is given, but the "
+        "pipeline has no such pass"
+    )
+    with pytest.raises(UsageError, match=message):
+        tune(installed_compiler(), model_of(CHAIN), Tuning(asked))
 
 
 @pytest.mark.slow

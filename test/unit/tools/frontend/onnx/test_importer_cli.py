@@ -57,6 +57,39 @@ def save(tmp_path: Path, make_model: MakeModel) -> Save:
     return write
 
 
+def test_a_model_is_compiled_to_each_level_when_it_is_imported(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    model, job = str(save(LAYER)), str(tmp_path / "job.mlir")
+    inputs, outputs = tmp_path / "in.npz", tmp_path / "out.npz"
+    write_arrays(inputs, {"x": X})
+    marks = {"job": "op.yield", "plan": "plan.task", "memory": "regst.chunk"}
+    for level, mark in {**marks, "launch": "launch.program"}.items():
+        assert run_tool([model, "-o", job, "--compile-to", level]) == 0
+        assert mark in Path(job).read_text(encoding="utf-8")
+        assert run_model([job, "--inputs", str(inputs), "--outputs", str(outputs)]) == 0
+        got = read_arrays(outputs)["y"].astype(np.float64)
+        np.testing.assert_allclose(got, np.maximum(X @ W, 0), 1e-5, 1e-5)
+    assert run_tool([model, "-o", job, "--pipeline", "cpu{threads=2}"]) == 0
+    assert "launch.program" in Path(job).read_text(encoding="utf-8")
+    capsys.readouterr()
+    asked = [model, "--threads", "2", "--skip", "cse", "--dump-pipeline"]
+    assert run_tool(asked) == 0
+    printed = capsys.readouterr().out
+    assert "plan-assign-streams{streams=2 " in printed
+    assert "\ncse" not in printed
+
+
+def test_a_model_that_cannot_be_compiled_leaves_no_files(
+    save: Save, tmp_path: Path, capsys: Capture
+):
+    model, job = save(LAYER), tmp_path / "job.mlir"
+    code, printed = fails(capsys, model, "-o", job, "--skip", "csee")
+    assert code == 2
+    assert printed.startswith("penstock-import: error: skip csee: the pipeline has no")
+    assert list(tmp_path.iterdir()) == [model]
+
+
 def fails(capsys: Capture, *arguments: object) -> tuple[int, str]:
     """The exit code and what is printed of a run that writes nothing."""
     code = run_tool([str(argument) for argument in arguments])

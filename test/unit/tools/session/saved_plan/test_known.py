@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from penstock.runtime.jit.cache_files import keep
 from penstock.tools.cli import run
 from penstock.tools.driver import plugin_digest
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.plugins import unload
 from penstock.tools.frontend.onnx import session as onnx_session
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.frontend.onnx.session import OnnxSession
@@ -278,6 +280,141 @@ def test_a_line_of_a_loaded_pass_takes_effect(
                 np.testing.assert_array_equal(arrays["y"], wanted)
         # The command finds the plan of the session, and the first text its own.
         assert len(compiled) == min(number, 2)
+
+
+PLANNER = '''
+"""A planner that puts each buffer behind the one before it."""
+
+from penstock.plugins import register
+import acme_gap
+
+
+@register("memory-planner", "acme-line")
+def line(problem, budget):
+    """Each buffer behind the one before it."""
+    at, offsets = 0, []
+    for life in problem.lifetimes:
+        offsets.append(at)
+        at += -(-life.size // problem.alignment) * problem.alignment + GAP
+    return offsets
+'''
+
+CHAIN = """
+job.job @chain placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<16x16xf32>
+  %a = op.matmul %x, %x : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+  %b = op.matmul %a, %a : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+  %c = op.matmul %b, %b : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+  job.output "y", %c : tensor<16x16xf32>
+}
+"""
+"""Four registers of 1 KiB."""
+
+FRESH = """
+import sys
+from pathlib import Path
+import numpy as np
+from penstock.tools.frontend.onnx.session import OnnxSession
+
+path, file, edit = sys.argv[1:]
+with OnnxSession(path, edits=[edit], load=[file]) as session:
+    session.run({"x": np.eye(16, dtype=np.float32)})
+names = "numba", "xdsl", "onnx", "penstock.lowering"
+print([name for name in names if name in sys.modules])
+"""
+
+
+def write_chain(path: Path) -> None:
+    """The model of `CHAIN`, and one more node, whose name nobody has used."""
+    name = f"v{RANDOM.integers(1 << 60)}"
+    nodes = [
+        helper.make_node("MatMul", [a, a], [b])
+        for a, b in zip(("x", "a", "b"), ("a", "b", name), strict=True)
+    ]
+    nodes.append(helper.make_node("Identity", [name], ["y"]))
+    info = helper.make_tensor_value_info
+    inputs, outputs = ([info(x, TensorProto.FLOAT, [16, 16])] for x in "xy")
+    save(path, helper.make_graph(nodes, "chain", inputs, outputs))
+
+
+@pytest.fixture
+def planner(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of a planner, and a package that it imports."""
+    monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+    (path.parent / "acme_gap.py").write_text("x = 1\n", encoding="utf-8")
+    file = path.with_name("planner.py")
+    file.write_text(PLANNER.replace("GAP", "0"), encoding="utf-8")
+    yield file
+    sys.modules.pop("acme_gap", None)
+    unload()
+
+
+def test_a_line_of_a_loaded_planner_takes_effect(
+    path: Path, planner: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_chain(path)
+    job = path.with_suffix(".mlir")
+    job.write_text(CHAIN, encoding="utf-8")
+    edit = "set regst-plan-memory.algorithm=acme-line"
+    options = ["--load", str(planner), *f"--{edit}".split()]
+
+    def peaks(*files: Path) -> set[str]:
+        for file in files:
+            assert run.run_tool([str(file), "--random-inputs", "1", *options]) == 0
+        return set(re.findall(r"activations peak (.*?) KiB", capsys.readouterr().out))
+
+    for gap, peak in ((0, "4.0"), (640, "5.9"), (0, "4.0"), (1280, "7.8")):
+        text = PLANNER.replace("GAP", str(gap))
+        planner.write_text(text, encoding="utf-8")
+        assert peaks(path, job, path) == {peak}
+        with OnnxSession(path, edits=[edit], load=[planner]) as session:
+            session.run({"x": np.eye(16, dtype=np.float32)})
+            (compiled,) = session._sessions.values()  # pyright: ignore[reportPrivateUsage]
+            assert f"peak {peak} KiB" in compiled.report.memory[0]
+
+
+def test_a_package_that_a_loaded_file_imports_is_a_part_of_the_key(
+    path: Path, planner: Path, compiled: list[object]
+) -> None:
+    write_chain(path)
+    for number, text in enumerate(("x = 1\n", "x = 2\n", "x = 1\n"), 1):
+        (path.parent / "acme_gap.py").write_text(text, encoding="utf-8")
+        forget_digests()
+        with OnnxSession(path, load=[planner]) as session:
+            session.run({"x": np.eye(16, dtype=np.float32)})
+        assert len(compiled) == min(number, 2)
+
+
+def test_a_plan_of_a_loaded_file_starts_without_the_compiler(
+    path: Path, planner: Path
+) -> None:
+    write_chain(path)
+    edit = "set regst-plan-memory.algorithm=acme-line"
+    command = [sys.executable, "-c", FRESH, str(path), str(planner), edit]
+    environment = {**os.environ, "PYTHONPATH": str(path.parent)}
+    runs = [
+        subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+            env=environment,
+        )
+        for _ in range(2)
+    ]
+    assert runs[1].stdout == "[]\n"
+
+
+def test_code_that_is_in_no_file_keeps_no_plan(
+    path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_relu(path)
+    monkeypatch.setattr(known, "has_code_without_file", lambda: True)
+    for number in (1, 2):
+        with OnnxSession(path) as session:
+            session.run({"x": floats(4)})
+        assert len(compiled) == number
 
 
 def test_pipelines_and_edits_have_plans_of_their_own(
