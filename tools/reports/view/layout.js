@@ -211,6 +211,37 @@ class Layout {
     for (const port of sides("out")) add(port, [6, 1]);
     if (ports.out.size > 1) add("low", [1, 1]);
     this.arrange(group, inside, nodes, sizes);
+    for (const child of children)
+      if (child.open && child.isGroup) this.turn(child, inside.lines);
+  }
+
+  /** Mirror an open group if its ports are then more in the order of their lines. */
+  turn(group, lines) {
+    const inside = this.inside(group), { ports } = inside;
+    let wrong = 0;
+    for (const [side, end, at] of [["out", "a", 0], ["in", "b", -1]]) {
+      const pairs = lines.filter(line => line[end] === group).flatMap(
+        ({ points, edges }) => [...new Set(edges.map(edge => this.edges[edge][0]))].map(
+          task => [ports[side].get(inside.port(side, task))[0], points.at(at)[0]]));
+      pairs.forEach(([port, x], i) => {
+        for (const [other, y] of pairs.slice(i + 1))
+          wrong -= Math.sign((port - other) * (x - y));
+      });
+    }
+    if (wrong > 0) this.mirror(group);
+  }
+
+  /** Mirror an open group, with all that is open in it. */
+  mirror(group) {
+    const inside = this.inside(group), { ports } = inside;
+    const mirrored = ([x, y]) => [group.w - x, y];
+    for (const child of group.children) {
+      child.x = group.w - child.x - child.w;
+      if (child.open) this.mirror(child);
+    }
+    for (const side of Object.values(ports))
+      for (const [task, point] of side) side.set(task, mirrored(point));
+    for (const line of inside.lines) line.points = line.points.map(mirrored);
   }
 
   arrange(group, inside, nodes, sizes) {
