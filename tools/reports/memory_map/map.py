@@ -113,12 +113,12 @@ def page_of(reports: Sequence[Report], planners: Sequence[str] = ()) -> str:
     colours = colours_of(reports)
     drawn = Drawn(colours, layouts_by_key(reports, planners))
     plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, drawn)]
-    ranks = sorted({zone.rank for report in reports for zone in report.zones})
+    zones = [zone for report in reports for zone in report.zones]
     return Page(
         title=title,
         heading=escape(title),
         header=[
-            *control_lines(ranks),
+            *control_lines(zones),
             *legend_lines(colours, has_planners=bool(drawn.layouts)),
         ],
         views=[HATCH, *plans],
@@ -181,11 +181,10 @@ def layout_json(layout: PlannerLayout, block: Block) -> Json:
     return {"name": layout.planner, "size": layout.size, "offsets": offsets}
 
 
-def control_lines(ranks: Sequence[int]) -> Lines:
+def control_lines(zones: Sequence[Zone]) -> Lines:
     """The search, and the choice of a rank if there are several."""
     yield '<div class="controls">'
-    if len(ranks) > 1:
-        yield from rank_lines(ranks)
+    yield from rank_lines(zones)
     yield (
         '<input id="search" type="search" placeholder="Search registers and tasks"'
         ' aria-label="Search registers and tasks" autocomplete="off">'
@@ -194,8 +193,10 @@ def control_lines(ranks: Sequence[int]) -> Lines:
     yield "</div>"
 
 
-def rank_lines(ranks: Sequence[int]) -> Lines:
-    """The buttons that show a rank, or all of them."""
+def rank_lines(zones: Sequence[Zone]) -> Lines:
+    """The buttons that show a rank, or all of them, if there are several."""
+    if len(ranks := sorted({zone.rank for zone in zones})) < 2:
+        return
     yield '<nav id="ranks" aria-label="Ranks">'
     yield '<button data-rank="" aria-pressed="true">All ranks</button>'
     for rank in ranks:

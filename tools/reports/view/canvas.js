@@ -15,14 +15,18 @@ class View {
     const canvas = this.canvas;
     let drag = null;
     canvas.addEventListener("pointerdown", event => {
-      drag = { x: event.clientX, y: event.clientY, moved: false };
+      // A view may select by a drag, instead of being moved by it.
+      const from = this.selects?.(event) ? this.at(event)[0] : null;
+      drag = { x: event.clientX, y: event.clientY, moved: false, from };
       if (event.isTrusted) canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", event => {
       if (!drag) { this.hover(event); return; }
       const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
       if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-      drag = { x: event.clientX, y: event.clientY, moved: true };
+      drag.moved = true;
+      if (drag.from !== null) { this.select(drag.from, this.at(event)[0]); return; }
+      drag.x = event.clientX; drag.y = event.clientY;
       canvas.classList.add("dragging");
       this.x += dx; this.y += dy;
       this.draw();
@@ -30,6 +34,7 @@ class View {
     canvas.addEventListener("pointerup", event => {
       canvas.classList.remove("dragging");
       if (drag && !drag.moved) this.click(...this.at(event));
+      else if (drag && drag.from !== null) this.showSums();
       drag = null;
     });
     canvas.addEventListener("pointerleave", hideTip);

@@ -9,7 +9,7 @@ from os.path import basename
 from typing import Any, TypeAlias
 
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.launch import ActorOp, KernelOp, ProgramOp
+from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
 from penstock.dialects.utils.diagnostics import nodes_of
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Queue, Step
 from penstock.tools.reports.view.edges import Edge, edges_of
@@ -35,7 +35,10 @@ class Graph:
         self.image = image = image_of(program) if is_ir else program
         self.actors: list[ActorOp | None] = [None] * len(image.actors)
         self.regions: dict[str, Region | None] = {}
+        self.ranks: dict[str, int] = {}
+        """The rank of each chunk of memory, if it is known."""
         if is_ir:
+            self.ranks = ranks_of(program)
             self.actors = [*program.actors]
             self.regions = regions_of(program)
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
@@ -99,6 +102,7 @@ class Graph:
                 "name": actor.name,
                 "kind": kind,
                 "device": device,
+                "rank": 0 if op is None else op.device.rank.data,
                 "stream": actor.stream,
                 "nodes": (nodes := [] if op is None else nodes_of(op)),
                 "scope": scope_of(nodes),
@@ -144,6 +148,12 @@ class Graph:
                 "type": type_text(queue.kind.shape, queue.kind.dtype),
             }
         return found
+
+
+def ranks_of(program: ProgramOp) -> dict[str, int]:
+    """The rank of each chunk of memory, by its name."""
+    chunks = (op for op in program.body.block.ops if isinstance(op, ChunkOp))
+    return {chunk.sym_name.data: chunk.memory_case.rank.data for chunk in chunks}
 
 
 def regions_of(program: ProgramOp) -> dict[str, Region | None]:

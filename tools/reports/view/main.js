@@ -30,6 +30,7 @@ function open(name) {
   for (const view of all(".view")) view.hidden = view.id !== name;
   find("#graph-options").hidden = name !== "graph";
   find("#line-options").hidden = name !== "line";
+  if (find("#ranks")) find("#ranks").hidden = name === "graph";
   showLegend(name === "graph" ? graphView.colour : "kind");
   redraw();
 }
@@ -45,5 +46,6 @@ readColours();
 const graphView = new GraphView(), lineView = new LineView();
 new ResizeObserver(redraw).observe(find("#views"));
 onLook(redraw);
+serveRanks(rank => lineView.showRank(rank));
 unchoose();
 open(data.first);

@@ -9,7 +9,7 @@ bound is the one that the program says of its chunks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.lowering.algorithms.occupancy import Occupancy
@@ -33,8 +33,13 @@ from penstock.tools.reports.memory import (
 from penstock.tools.reports.memory.model import OWNERS
 
 
-def memory_of(image: ProgramImage, kinds: Sequence[str]) -> Report:
-    """The report of a program, the actors of which do these kinds of ops."""
+def memory_of(
+    image: ProgramImage, kinds: Sequence[str], ranks: Mapping[str, int] | None = None
+) -> Report:
+    """
+    The report of a program, the actors of which do these kinds of ops, with the ranks
+    of chunks that are not of the first one.
+    """
     steps = [
         Step(actor.name, kind, actor.device, f"stream {actor.stream}", 0, None)
         for actor, kind in zip(image.actors, kinds, strict=True)
@@ -46,7 +51,9 @@ def memory_of(image: ProgramImage, kinds: Sequence[str]) -> Report:
         usage = usage_of(memory, registers, max(1, len(steps)))
         block = Block("all", 0, usage, marked(registers, usage))
         chunk = Chunk(memory.name, memory.size, [block])
-        zones.append(Zone(f"{memory.device} {memory.name}", usage, [chunk]))
+        rank = (ranks or {}).get(memory.name, 0)
+        name = f"{memory.device} {memory.name}"
+        zones.append(Zone(name, usage, [chunk], rank=rank))
     streams = sorted({f"stream {actor.stream}" for actor in image.actors})
     return Report(image.name, (), (), streams, steps, zones, ())
 

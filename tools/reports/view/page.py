@@ -20,6 +20,7 @@ from penstock.tools.reports.memory_map.map import (
     VARIABLE,
     Picture,
     frame_lines,
+    rank_lines,
 )
 from penstock.tools.reports.page.assemble import Page, beside
 from penstock.tools.reports.view.data import Graph, trace_json
@@ -93,7 +94,7 @@ def page_of(
     """
     graph = Graph(program)
     image = graph.image
-    memory = memory_of(image, graph.kinds)
+    memory = memory_of(image, graph.kinds, graph.ranks)
     palette = palette_of(graph.kinds)
     tasks = {actor.name: index for index, actor in enumerate(image.actors)}
     data = {
@@ -114,7 +115,7 @@ def page_of(
         title=title,
         heading=f"{escape(title)} <small>{facts}</small>",
         header=[
-            *controls(has_trace=trace is not None),
+            *controls(memory, has_trace=trace is not None),
             *graph_options(),
             *legend(palette),
         ],
@@ -133,8 +134,8 @@ def page_of(
     ).text()
 
 
-def controls(*, has_trace: bool) -> list[str]:
-    """The buttons of the views, and the search."""
+def controls(memory: Report, *, has_trace: bool) -> list[str]:
+    """The buttons of the views and of ranks, if there are several, and the search."""
     disabled = "" if has_trace else ' disabled title="give --trace to see one"'
     return [
         '<div class="controls"><nav role="tablist">',
@@ -142,6 +143,7 @@ def controls(*, has_trace: bool) -> list[str]:
         '<button role="tab" data-view="memory">Memory</button>',
         f'<button role="tab" data-view="line"{disabled}>Time line</button>',
         "</nav>",
+        *rank_lines(memory.zones),
         '<input id="search" type="search" placeholder="Search tasks and ops"'
         ' aria-label="Search tasks and ops" autocomplete="off">',
         '<output id="found" for="search"></output>',
@@ -192,10 +194,12 @@ def memory_lines(report: Report, palette: Mapping[str, str]) -> list[str]:
     """The pictures of all chunks."""
     lines: list[str] = []
     for z, zone in enumerate(report.zones):
+        lines.append(f'<section data-rank="{zone.rank}">')
         lines.append(f"<h3>Memory {escape(zone.memory_case)}</h3>")
         for c, chunk in enumerate(zone.chunks):
             for b, block in enumerate(chunk.blocks):
                 lines += figure_lines(f"0.{z}.{c}.{b}", report, block, palette)
+        lines.append("</section>")
     lines.append(
         "<p>Steps are tasks in the order in which the program lists them. Grey is a "
         "variable, hatched is what lies on the bytes of something else, and the line "

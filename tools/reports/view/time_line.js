@@ -5,11 +5,101 @@ const TRACK = 40, HEAD = 26, NAMES = 150;
 class LineView extends View {
   constructor() {
     super("line");
-    this.tracks = trace ? trace.tracks : [];
-    const ends = this.tracks.flatMap(t => t.slices.slice(-400).map(s => s[1] + s[2]));
+    this.all = trace ? trace.tracks : [];
+    const ends = this.all.flatMap(t => t.slices.slice(-400).map(s => s[1] + s[2]));
     this.end = ends.reduce((a, b) => Math.max(a, b), 0) || 1;
+    this.range = null;  // the start and the end of the selected time
+    this.isSelecting = false;
+    this.showRank("");
+    this.addOptions();
+  }
+  /** Show the tracks of a rank, or with "" all. */
+  showRank(rank) {
+    const ranks = track => new Set(track.slices.filter(s => s[4] >= 0).map(
+      s => String(tasks[s[4]].rank)));
+    this.tracks = this.all.filter(track => {
+      const found = ranks(track);
+      return rank === "" || !found.size || found.has(rank);
+    });
     this.longest = this.tracks.map(
       t => t.slices.reduce((most, s) => Math.max(most, s[2]), 0));
+    this.draw();
+  }
+  addOptions() {
+    if (!trace) return;
+    const runs = this.all.flatMap(t => t.slices)
+      .filter(s => trace.categories[s[3]] === "run");
+    const label = element("label", "Run "), choice = document.createElement("select");
+    choice.id = "run";
+    choice.append(element("option", "all", { value: "" }), ...runs.map(
+      (run, i) => element("option", `${i} (${time(run[2])})`, { value: i })));
+    choice.onchange = () => this.zoomTo(runs[choice.value]);
+    label.append(choice);
+    const select = element("button", "Select", { id: "select", type: "button" });
+    select.title = "Drag to select a time; Shift and a drag do so at any time";
+    select.setAttribute("aria-pressed", "false");
+    select.onclick = () => {
+      this.isSelecting = !this.isSelecting;
+      select.setAttribute("aria-pressed", String(this.isSelecting));
+    };
+    const tools = document.createElement("nav");
+    tools.append(select);
+    find("#line-options").append(label, tools);
+  }
+  /** Zoom to a run, or to all of them, and show its sums. */
+  zoomTo(run) {
+    this.fit();
+    this.range = run ? [run[1], run[1] + run[2]] : null;
+    if (run) {
+      this.scale = (this.canvas.clientWidth - NAMES - 20) / Math.max(run[2], 1e-3);
+      this.x = NAMES + 4 - run[1] * this.scale;
+    }
+    this.showSums();
+    this.draw();
+  }
+  selects(event) { return event.shiftKey || this.isSelecting; }
+  select(from, to) {
+    const moment = x => Math.max(0, (Math.max(x, NAMES) - this.x) / this.scale);
+    this.range = [moment(from), moment(to)].sort((a, b) => a - b);
+    this.draw();
+  }
+  /** The acts and the time of each task between two moments, and the idle time. */
+  sums(from, to) {
+    const found = new Map(), idle = { acts: 0, total: 0 };
+    this.tracks.forEach((track, t) => {
+      for (let s = this.from(t, from); s < track.slices.length; s++) {
+        const [, start, duration, category, task] = track.slices[s];
+        if (start > to) break;
+        const part = Math.min(to, start + duration) - Math.max(from, start);
+        const kind = trace.categories[category];
+        if (part < 0 || (part === 0 && duration > 0)) continue;
+        if (kind === "op" || kind === "run") continue;
+        if (kind !== "idle" && !found.has(task)) found.set(task, { acts: 0, total: 0 });
+        const sum = kind === "idle" ? idle : found.get(task);
+        sum.acts++;
+        sum.total += part;
+      }
+    });
+    return { found, idle };
+  }
+  showSums() {
+    const [from, to] = this.range || [0, this.end];
+    const { found, idle } = this.sums(from, to);
+    const busy = [...found.values()].reduce((sum, each) => sum + each.total, 0);
+    const ranked = [...found].sort((a, b) => b[1].total - a[1].total);
+    const table = sortable(
+      ["task", ["acts", "number"], ["time", "number"], ["%", "number"]],
+      ranked.map(([task, { acts, total }]) => {
+        const link = element("button", task < 0 ? "other" : tasks[task].name);
+        link.onclick = () => { if (task >= 0) chooseTask(task, true); };
+        const share = busy ? 100 * total / busy : 0;
+        return [link, [acts, acts], [time(total), total], [share.toFixed(1), share]];
+      }));
+    showSide(element("h2", this.range ? `${time(to - from)} selected` : "All runs"),
+      list([["from", time(from)], ["to", time(to)], ["busy", time(busy)],
+        ["idle", time(idle.total)],
+        ["acts", [...found.values()].reduce((sum, each) => sum + each.acts, 0)]]),
+      table);
   }
   fit() {
     this.scale = (this.canvas.clientWidth - NAMES - 20) / this.end;
@@ -68,6 +158,13 @@ class LineView extends View {
           Math.max(x, NAMES), y, Math.max(0.6, wide - Math.max(0, NAMES - x)));
       }
     });
+    if (this.range) {
+      const [start, end] = this.range.map(moment => this.x + moment * this.scale);
+      context.globalAlpha = 0.14;
+      context.fillStyle = colours.mark;
+      context.fillRect(start, HEAD, end - start, height);
+      context.globalAlpha = 1;
+    }
     context.fillStyle = colours.plot;
     context.fillRect(0, 0, NAMES, height);
     context.fillStyle = colours.text;
@@ -124,7 +221,7 @@ class LineView extends View {
   }
   click(x, y) {
     const slice = this.sliceAt(x, y);
-    if (!slice) { unchoose(); return; }
+    if (!slice) { this.range = null; unchoose(); return; }
     if (slice[4] >= 0) chooseTask(slice[4], false);
     else side.replaceChildren(element("h2", trace.names[slice[0]]));
     side.append(element("h3", "this slice"), this.facts(slice));
