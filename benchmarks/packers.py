@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from penstock.lowering.algorithms.packing import Budget, Lifetime, Problem, pack
-from penstock.lowering.algorithms.packing.registry import complaint_about
+from penstock.lowering.algorithms.packing.registry import finding_about
 
 RULES = {
     "size": "size-first",
@@ -52,8 +52,8 @@ def timed(problem: Problem, run: Callable[[], Sequence[int]]) -> Result:
     start = time.perf_counter()
     offsets = run()
     seconds = time.perf_counter() - start
-    if complaint := complaint_about(problem, offsets):
-        raise ValueError(f"no layout: {complaint}")
+    if finding := finding_about(problem, offsets):
+        raise ValueError(f"no layout: {finding}")
     return Result(problem.peak(offsets), seconds)
 
 

@@ -109,16 +109,16 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         sections_of(self.attributes.get(SECTIONS))
         if self.body.block.args:
             raise VerifyException("the block of a job takes no arguments")
-        refuse_if_any(self._complaints())
+        refuse_if_any(self._findings())
 
-    def _complaints(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[Finding]:
         """The ops of the job that do not suit it, or others before them."""
         seen: set[tuple[str, str]] = set()
         for op in self.body.block.ops:
             placement = op.attributes.get("placement", self.placement)
             if not isinstance(placement, PlacementAttr):
                 yield op, f"the placement should be a #job.placement, got {placement}"
-            if (target := complaint_about_target(op)) is not None:
+            if (target := finding_about_target(op)) is not None:
                 yield op, target
             elif (key := name_in_job(op)) in seen:
                 kind, name = key
@@ -156,7 +156,7 @@ def name_in_job(op: Operation) -> tuple[str, str] | None:
             return None
 
 
-def complaint_about_target(op: Operation) -> str | None:
+def finding_about_target(op: Operation) -> str | None:
     """The diagnostic of an assignment to a value that is no variable."""
     if not isinstance(op, AssignOp) or isinstance(op.target.owner, VariableOp):
         return None

@@ -155,13 +155,13 @@ class LocatedPassFailure(PassFailedException):
     raises.
     """
 
-    complaints: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
-    def __init__(self, complaints: Iterable[Finding]) -> None:
-        self.complaints = tuple(complaints)
-        if not self.complaints:
-            raise ValueError("a located pass failure needs at least one complaint")
-        super().__init__("\n".join(message for _, message in self.complaints))
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        if not self.findings:
+            raise ValueError("a located pass failure needs at least one finding")
+        super().__init__("\n".join(message for _, message in self.findings))
 
 
 class LocatedVerifyException(VerifyException):
@@ -170,9 +170,9 @@ class LocatedVerifyException(VerifyException):
     and what is wrong with it.
     """
 
-    def __init__(self, complaints: Iterable[Finding]) -> None:
-        self.complaints = tuple(complaints)
-        super().__init__("\n".join(message for _, message in self.complaints))
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(message for _, message in self.findings))
 
 
 @contextmanager
@@ -186,15 +186,15 @@ def verifying(op: Operation) -> Generator[None]:
         raise LocatedVerifyException([(op, str(error))]) from error
 
 
-def refuse_if_any(complaints: Iterable[Finding]) -> None:
-    """Raise a `LocatedVerifyException` when there is at least one complaint."""
-    if found := tuple(complaints):
+def refuse_if_any(findings: Iterable[Finding]) -> None:
+    """Raise a `LocatedVerifyException` when there is at least one finding."""
+    if found := tuple(findings):
         raise LocatedVerifyException(found)
 
 
-def fail_if_any(complaints: Iterable[Finding]) -> None:
-    """Raise a `LocatedPassFailure` when there is at least one complaint."""
-    if found := tuple(complaints):
+def fail_if_any(findings: Iterable[Finding]) -> None:
+    """Raise a `LocatedPassFailure` when there is at least one finding."""
+    if found := tuple(findings):
         raise LocatedPassFailure(found)
 
 

@@ -52,9 +52,9 @@ class JobMaxima:
     job: JobOp
     shapes: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict)
 
-    def complaints(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         """Find the largest shapes; what keeps that from being done."""
-        found = list(declared_complaints(self.job))
+        found = list(declared_findings(self.job))
         yield from found
         ops = list(self.job.body.block.ops)
         if found or all(is_static(x.type) for op in ops for x in op.results):
@@ -105,7 +105,7 @@ def member_of(op: Operation, among: Collection[Operation]) -> Operation:
     return op
 
 
-def declared_complaints(job: JobOp) -> Iterator[Finding]:
+def declared_findings(job: JobOp) -> Iterator[Finding]:
     """
     The findings about the largest shapes that ops of a job declare, or fail to declare.
     """
@@ -121,7 +121,7 @@ def declared_complaints(job: JobOp) -> Iterator[Finding]:
         if any(len(devices_of(place)) > 1 for place in places):
             yield op, f"{op.name} has unknown extents, and runs on several devices"
         elif is_input:
-            yield from input_complaints(op)
+            yield from input_findings(op)
         elif begins(op):
             yield op, f"{name_in_job(op)} has unknown extents: {op.results[0].type}"
 
@@ -133,7 +133,7 @@ def begins(op: Operation) -> bool:
     )
 
 
-def input_complaints(op: InputOp | ForeignInputOp) -> Iterator[Finding]:
+def input_findings(op: InputOp | ForeignInputOp) -> Iterator[Finding]:
     """The findings about the largest shape of an input."""
     type = tensor_type(op.result)
     if (given := op.attributes.get(MAX_SHAPE)) is None:

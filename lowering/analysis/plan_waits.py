@@ -129,7 +129,7 @@ def orders_of(waits: Waits, without: Collection[int] = ()) -> list[Order]:
     )
 
 
-def complaints_about_waits(plan: PlanOp, found: PlanWaits) -> Iterator[Finding]:
+def findings_about_waits(plan: PlanOp, found: PlanWaits) -> Iterator[Finding]:
     """The tasks that would wait for each other forever."""
     deadlocks = list(deadlocks_in(plan, found))
     yield from deadlocks

@@ -32,7 +32,7 @@ MAX_SHAPE = "max_shape"
 """The attribute of a task that says the largest shapes of its dynamic results."""
 
 
-def complaints_about_registers(plan: PlanOp) -> Iterator[Finding]:
+def findings_about_registers(plan: PlanOp) -> Iterator[Finding]:
     """The tasks whose results cannot be given registers."""
     for task in plan.tasks:
         slots = task.attributes.get("slots")

@@ -395,7 +395,7 @@ def tokens_of(register: SSAValue) -> tuple[int, int]:
 ################################################################################
 
 
-def complaints_about(usage: Usage) -> Iterator[Finding]:
+def findings_about(usage: Usage) -> Iterator[Finding]:
     """All that keeps the memory of a plan from being planned."""
     plan = usage.plan
     if any(task.results_ for task in plan.tasks):
@@ -404,7 +404,7 @@ def complaints_about(usage: Usage) -> Iterator[Finding]:
     if (total := sum(register.size for register in plan.registers)) >= MAX_BYTES:
         yield plan, f"the registers must take less than 2^62 bytes, got {total}"
         return
-    yield from order_complaints(usage)
+    yield from order_findings(usage)
     for register in plan.registers:
         result = register.register
         if result not in usage.producer and result not in usage.variables:
@@ -421,7 +421,7 @@ def complaints_about(usage: Usage) -> Iterator[Finding]:
                 )
 
 
-def order_complaints(usage: Usage) -> Iterator[Finding]:
+def order_findings(usage: Usage) -> Iterator[Finding]:
     """The tasks without an order in streams where others have one."""
     for tasks in usage.streams.values():
         without = [task for task in tasks if task.order is None]
@@ -443,7 +443,7 @@ def is_read_too_early(
     return usage.position[reader] <= usage.position[writer]
 
 
-def cycle_complaint(usage: Usage, error: CycleError) -> Finding:
+def cycle_finding(usage: Usage, error: CycleError) -> Finding:
     """That tasks wait for each other."""
     cycle = [*error.tasks, error.tasks[0]]
     numbers = cycle if usage.acts is None else usage.acts.tasks_of(cycle)

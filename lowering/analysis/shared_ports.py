@@ -163,7 +163,7 @@ def shared_ports(owners: Iterable[PlanOp | JobOp]) -> SharedPorts:
     return {name: list(of.values()) for name, of in ports.items() if len(of) > 1}
 
 
-def complaints_about(shared: SharedPorts) -> Iterator[Finding]:
+def findings_about(shared: SharedPorts) -> Iterator[Finding]:
     """The names that jobs share and do not define alike."""
     for jobs in shared.values():
         found = list(mixed_kinds(jobs)) or list(doubled(jobs))

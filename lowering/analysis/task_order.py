@@ -90,7 +90,7 @@ class TaskOrder:
         """Whether each task is listed after all that come before it."""
         return self.tasks == [t for t in self.plan.tasks if t.kind != "variable"]
 
-    def complaints(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         """The tasks that come before each other."""
         for cycle in self.cycles:
             names = [task.task_name.data for task in (*cycle, cycle[0])]

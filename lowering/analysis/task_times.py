@@ -114,7 +114,7 @@ def parse_rate(text: str) -> tuple[str, float]:
     return name, value
 
 
-def complaints_about_times(plan: PlanOp, machine: Machine) -> Iterator[Finding]:
+def findings_about_times(plan: PlanOp, machine: Machine) -> Iterator[Finding]:
     """The tasks whose attribute `time_ns` is no time, and plans that take too long."""
     total, longest, slowest = 0, 0, ""
     for task in plan.tasks:

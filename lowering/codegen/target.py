@@ -60,7 +60,7 @@ class NumbaTarget(Target):
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         if not any(isinstance(op, KernelOp | ProgramOp) for op in module.walk()):
             raise PassFailedException("no launch program: run a pipeline first")
-        complaints: list[Finding] = []
+        findings: list[Finding] = []
         texts: list[str] = []
         for op in module.walk():
             if not isinstance(op, KernelOp):
@@ -69,6 +69,6 @@ class NumbaTarget(Target):
                 title = title_of(op.sym_name.data)
                 texts.append(f"{title}\n{kernel_source(op)}")
             except LocatedPassFailure as failure:
-                complaints += failure.complaints
-        fail_if_any(complaints)
+                findings += failure.findings
+        fail_if_any(findings)
         output.write("\n".join(texts))

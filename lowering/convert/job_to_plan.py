@@ -106,21 +106,21 @@ from penstock.lowering.convert.boxing_tasks import BoxingTasks
 ################################################################################
 
 
-def complaints_about(maxima: JobMaxima) -> list[Finding]:
+def findings_about(maxima: JobMaxima) -> list[Finding]:
     """
     All that keeps a job from becoming a plan, each with the op it is about. The largest
     shapes of its values are found for that.
     """
-    if found := list(maxima.complaints()):
+    if found := list(maxima.findings()):
         return found
     job = maxima.job
     check = LayoutCheck(JobDevices(job))
     ops = job.body.block.ops
-    found = [*op_complaints(job), *(c for op in ops for c in check.results_of(op))]
+    found = [*op_findings(job), *(c for op in ops for c in check.results_of(op))]
     return found or [c for op in ops for c in check.operands_of(op)]
 
 
-def op_complaints(job: JobOp) -> Iterator[Finding]:
+def op_findings(job: JobOp) -> Iterator[Finding]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
         known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
@@ -385,6 +385,6 @@ class ConvertJobToPlanPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         maxima = [JobMaxima(job) for job in outermost(op, JobOp)]
-        fail_if_any(found for each in maxima for found in complaints_about(each))
+        fail_if_any(found for each in maxima for found in findings_about(each))
         for each in maxima:
             convert_job(each)

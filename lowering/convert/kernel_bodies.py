@@ -46,7 +46,7 @@ class Kernels:
     names: UniqueNames
     built: dict[KernelKey, launch.KernelOp] = field(default_factory=dict)
     memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
-    complaints: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def name_for(self, op: TensorOp, target: str, over: Overwritten) -> str:
         """The name of the kernel that does an op on a kind of device."""
@@ -65,7 +65,7 @@ class Kernels:
         try:
             body = in_place(kernel_body(op), over, len(op.operands))
         except VerifyException as error:
-            self.complaints.append((op, f"{op.name} has no kernel: {error}"))
+            self.findings.append((op, f"{op.name} has no kernel: {error}"))
             body = Region(Block())
         name = self.names.make_numbered(op.name.split(".", 1)[-1])
         kernel = launch.KernelOp(name, target, body)

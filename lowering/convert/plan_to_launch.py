@@ -101,18 +101,18 @@ from penstock.lowering.convert.main_actors import kind_of, lists_of
 ################################################################################
 
 
-def complaints_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
+def findings_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
     """All that keeps a plan from becoming launch programs, or one for all ranks."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif any(needs_place(register) for register in plan.registers):
         yield plan, "registers have no place yet, run regst-plan-memory first"
     else:
-        yield from shape_complaints(plan)
+        yield from shape_findings(plan)
         for task in plan.tasks:
-            yield from task_complaints(task)
+            yield from task_findings(task)
         if not simulate_ranks:
-            yield from rank_complaints(plan)
+            yield from rank_findings(plan)
 
 
 def needs_place(register: RegisterOp) -> bool:
@@ -121,7 +121,7 @@ def needs_place(register: RegisterOp) -> bool:
     return is_data and register.block is None and register.target is None
 
 
-def shape_complaints(plan: PlanOp) -> Iterator[Finding]:
+def shape_findings(plan: PlanOp) -> Iterator[Finding]:
     """The registers whose shape is known at run time only."""
     for register in plan.registers:
         type = register.register.type
@@ -133,7 +133,7 @@ def shape_complaints(plan: PlanOp) -> Iterator[Finding]:
             )
 
 
-def task_complaints(task: TaskOp) -> Iterator[Finding]:
+def task_findings(task: TaskOp) -> Iterator[Finding]:
     """The findings that keep a task from becoming an actor, or a variable."""
     op = task.op
     if task.kind == "compute" and not isinstance(op, TensorOp):
@@ -145,7 +145,7 @@ def task_complaints(task: TaskOp) -> Iterator[Finding]:
         yield task, f"variable '{name}' waits or signals, but never acts"
 
 
-def rank_complaints(plan: PlanOp) -> Iterator[Finding]:
+def rank_findings(plan: PlanOp) -> Iterator[Finding]:
     """The registers that tasks of different ranks use, or that lie on another rank."""
     for register in plan.registers:
         ranks = {register.memory_case.rank.data}
@@ -211,9 +211,9 @@ class ProgramBuilder:
         self._streams: dict[tuple[DeviceAttr, StreamAttr], int] = {}
 
     @property
-    def complaints(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[Finding]:
         """The findings of building the program."""
-        return self._kernels.complaints
+        return self._kernels.findings
 
     def build(self, name: str) -> launch.ProgramOp:
         """The program, under this name."""
@@ -528,7 +528,7 @@ def convert_plans(plans: Sequence[PlanOp], simulate_ranks: bool) -> None:
         found
         for of_plan in builders
         for builder in of_plan.values()
-        for found in builder.complaints
+        for found in builder.findings
     )
     for plan, of_plan in zip(plans, programs, strict=True):
         Rewriter.replace_op(plan, of_plan, [])
@@ -548,5 +548,5 @@ class ConvertPlanToLaunchPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
         simulate = self.simulate_ranks
-        fail_if_any(x for plan in plans for x in complaints_about(plan, simulate))
+        fail_if_any(x for plan in plans for x in findings_about(plan, simulate))
         convert_plans(plans, simulate)

@@ -41,11 +41,11 @@ from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
-    complaints_about,
+    findings_about,
     jobs_in,
     shared_ports,
 )
-from penstock.lowering.job.system_jobs import CALLER, name_complaints
+from penstock.lowering.job.system_jobs import CALLER, name_findings
 
 INIT, LOAD, SAVE = "System-ModelInit", "System-ModelLoad", "System-ModelSave"
 """The names of the jobs."""
@@ -64,7 +64,7 @@ def variables_of(jobs: Sequence[JobOp]) -> Variables:
     return found
 
 
-def part_complaints(variables: Variables) -> Iterator[Finding]:
+def part_findings(variables: Variables) -> Iterator[Finding]:
     """The variables that are parts of others."""
     for name, (op, _) in variables.items():
         if op.whole is not None:
@@ -131,11 +131,11 @@ class JobAddModelJobsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         jobs = jobs_in(op)
         users = [job for job in jobs if SYSTEM not in job.attributes]
-        fail_if_any(complaints_about(shared_ports(users)))
+        fail_if_any(findings_about(shared_ports(users)))
         variables = variables_of(users)
-        fail_if_any(part_complaints(variables))
+        fail_if_any(part_findings(variables))
         wanted = wanted_jobs(variables)
-        fail_if_any(name_complaints(op, wanted))
+        fail_if_any(name_findings(op, wanted))
         known = {job.sym_name for job in jobs}
         new = [job for job in wanted if job.sym_name not in known]
         if new:

@@ -51,11 +51,11 @@ from penstock.lowering.analysis.register_types import MAX_SHAPE
 from penstock.lowering.analysis.shape_refinement import is_static
 from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
-    complaints_about,
+    findings_about,
     jobs_in,
     shared_ports,
 )
-from penstock.lowering.job.system_jobs import CALLER, name_complaints
+from penstock.lowering.job.system_jobs import CALLER, name_findings
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def maxima_of(job: JobOp) -> Mapping[SSAValue, Sequence[int]]:
     if all(is_static(op.value.type) for op in ops if isinstance(op, OutputOp)):
         return {}
     maxima = JobMaxima(job)
-    return {} if any(maxima.complaints()) else maxima.shapes
+    return {} if any(maxima.findings()) else maxima.shapes
 
 
 def push_job(port: Port) -> JobOp:
@@ -171,9 +171,9 @@ class JobAddPushPullPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         jobs = jobs_in(op)
         wanted = list(wanted_jobs(jobs, self.shared))
-        fail_if_any(name_complaints(op, wanted))
+        fail_if_any(name_findings(op, wanted))
         known = {job.sym_name for job in jobs}
         new = [job for job in wanted if job.sym_name not in known]
-        fail_if_any(complaints_about(shared_ports([*jobs, *new])))
+        fail_if_any(findings_about(shared_ports([*jobs, *new])))
         if new:
             op.body.block.insert_ops_after(new, jobs[-1])

@@ -147,12 +147,12 @@ class Choice:
                 else:
                     fallen.append(f"{candidate} because {reason}")
             if not left:
-                raise VerifyException(self._complaint(dim, fallen))
+                raise VerifyException(self._finding(dim, fallen))
             best = min(left, key=lambda candidate: self._score(candidate, dim))
             for index, entry in enumerate((*best.operands, *best.results)):
                 self.entries[index] += (entry,)
 
-    def _complaint(self, dim: int, fallen: Sequence[str]) -> str:
+    def _finding(self, dim: int, fallen: Sequence[str]) -> str:
         where = f" on dimension {dim}" if len(self.placement.shape) > 1 else ""
         return (
             f"no SBP of {self.op.name} fits {self.placement}{where}: not "

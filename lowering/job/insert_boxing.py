@@ -63,7 +63,7 @@ class BoxingInserter:
         self._constants: dict[ConstantOp, dict[Layout, list[tuple[Operation, int]]]]
         self._constants = {}
 
-    def complaints(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         """
         The findings that keep the ops of the job from being supplied, each with its op.
         """
@@ -76,7 +76,7 @@ class BoxingInserter:
                 yield op, str(error)
 
     def run(self) -> None:
-        """Insert the boxings of a job without complaints."""
+        """Insert the boxings of a job without findings."""
         if not self._devices.has_several:
             return
         for op in list(self._job.body.block.ops):
@@ -198,6 +198,6 @@ class JobInsertBoxingPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         inserters = [BoxingInserter(job) for job in outermost(op, JobOp)]
-        fail_if_any(found for inserter in inserters for found in inserter.complaints())
+        fail_if_any(found for inserter in inserters for found in inserter.findings())
         for inserter in inserters:
             inserter.run()

@@ -14,7 +14,7 @@ CALLER = PlacementAttr("cpu", [(0, 0)])
 """Where the caller's arrays are."""
 
 
-def name_complaints(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
+def name_findings(module: ModuleOp, wanted: Sequence[JobOp]) -> Iterator[Finding]:
     """The findings about ops that have the name of a system job, but are none."""
     names = {job.sym_name for job in wanted}
     for op in module.body.block.ops:

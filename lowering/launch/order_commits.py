@@ -96,7 +96,7 @@ class JobCommits:
         targets = (step.target.root_reference.data for step in copies)
         return any(isinstance(self._table[name], VariableOp) for name in targets)
 
-    def complaints(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         """The copies that would have to wait for another rank."""
         for update in (self.actors[x] for x in self.gate.updates):
             for other in (self.actors[x] for x in self.gate.uncertain):
@@ -165,6 +165,6 @@ class LaunchOrderCommitsPass(ModulePass):
             for program in outermost(op, ProgramOp)
             for job in program.jobs or (None,)
         ]
-        fail_if_any(found for commits in jobs for found in commits.complaints())
+        fail_if_any(found for commits in jobs for found in commits.findings())
         for commits in jobs:
             commits.write()

@@ -86,7 +86,7 @@ class LaunchSelectKernelsPass(ModulePass):
                         selector.try_to_select(kernel, constants if can else {})
         except DatabaseError as error:
             raise PassFailedException(str(error)) from error
-        fail_if_any(selector.complaints)
+        fail_if_any(selector.findings)
         for program in outermost(op, ProgramOp):
             note_failing(program)
 

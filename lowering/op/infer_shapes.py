@@ -29,7 +29,7 @@ from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.shape_refinement import refine_block
 
 
-def complaints_of(module: ModuleOp) -> Iterator[Finding]:
+def findings_of(module: ModuleOp) -> Iterator[Finding]:
     """Refine all jobs of a module, and yield each op that does not fit."""
     for op in outermost(module, JobOp):
         yield from refine_block(op.body.block)
@@ -44,4 +44,4 @@ class OpInferShapesPass(ModulePass):
     name = "op-infer-shapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        fail_if_any(complaints_of(op))
+        fail_if_any(findings_of(op))

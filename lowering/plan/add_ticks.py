@@ -55,7 +55,7 @@ from penstock.lowering.analysis.control_edges import ControlEdge, write_control_
 from penstock.lowering.plan.variable_uses import readers_of
 
 
-def complaints_about(plan: PlanOp) -> Iterator[Finding]:
+def findings_about(plan: PlanOp) -> Iterator[Finding]:
     """The findings that keep a plan from having ticks."""
     try:
         sections = sections_of(plan.attributes.get(SECTIONS))
@@ -241,7 +241,7 @@ class PlanAddTicksPass(ModulePass):
             for plan in outermost(op, PlanOp)
             if SECTIONS in plan.attributes and not (has_ticks(plan) or plan.has_places)
         ]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        fail_if_any(found for plan in plans for found in findings_about(plan))
         for plan in plans:
             sections = sections_of(plan.attributes.get(SECTIONS))
             if sections:

@@ -66,7 +66,7 @@ from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
 from penstock.lowering.analysis.task_times import (
     Machine,
-    complaints_about_times,
+    findings_about_times,
     jobs_of,
 )
 
@@ -235,10 +235,10 @@ class PlanAssignStreamsPass(ModulePass):
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]
             fail_if_any(
-                found for x in plans for found in complaints_about_times(x, machine)
+                found for x in plans for found in findings_about_times(x, machine)
             )
         orders = [TaskOrder(plan) for plan in plans]
-        fail_if_any(found for order in orders for found in order.complaints())
+        fail_if_any(found for order in orders for found in order.findings())
         for order in orders:
             order.write()
             # Streams without a task change nothing, but each takes memory.

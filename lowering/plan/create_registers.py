@@ -48,8 +48,8 @@ from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.register_types import (
     Homes,
-    complaints_about_registers,
     data_types_of,
+    findings_about_registers,
     slots_of,
     with_headers,
 )
@@ -114,8 +114,6 @@ class PlanCreateRegistersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
-        fail_if_any(
-            found for plan in plans for found in complaints_about_registers(plan)
-        )
+        fail_if_any(found for plan in plans for found in findings_about_registers(plan))
         for plan in plans:
             create_registers(plan)

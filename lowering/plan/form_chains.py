@@ -123,6 +123,6 @@ class PlanFormChainsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [x for x in outermost(op, PlanOp) if is_open(x)]
         orders = [TaskOrder(plan) for plan in plans]
-        fail_if_any(found for order in orders for found in order.complaints())
+        fail_if_any(found for order in orders for found in order.findings())
         for order in orders:
             form_chains(order)

@@ -328,6 +328,6 @@ class PlanFormWavesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         orders = [TaskOrder(plan) for plan in outermost(op, PlanOp) if is_open(plan)]
-        fail_if_any(found for order in orders for found in order.complaints())
+        fail_if_any(found for order in orders for found in order.findings())
         for order in orders:
             form_waves(Waves(order, self.most_ns))

@@ -143,14 +143,14 @@ def needs_main(plan: PlanOp) -> bool:
     return bool(plan.jobs) and "tick" in kinds and "main" not in kinds
 
 
-def complaints_about(plan: PlanOp) -> Iterator[Finding]:
+def findings_about(plan: PlanOp) -> Iterator[Finding]:
     """The findings that keep a plan from being linked."""
     try:
         listed = {section.name for section in sections_in(plan)}
     except VerifyException as error:
         yield plan, str(error)
         return
-    yield from tick_complaints(plan, listed)
+    yield from tick_findings(plan, listed)
     ranks = sorted({task.device.rank.data for task in plan.tasks})
     if len(ranks) > 1:
         names = ", ".join(map(str, ranks))
@@ -161,10 +161,10 @@ def complaints_about(plan: PlanOp) -> Iterator[Finding]:
         )
     if MAIN_JOB in plan.jobs:
         yield plan, f"'{MAIN_JOB}' is taken, which is the name of the main job"
-    yield from port_complaints(plan)
+    yield from port_findings(plan)
 
 
-def tick_complaints(plan: PlanOp, listed: set[str]) -> Iterator[Finding]:
+def tick_findings(plan: PlanOp, listed: set[str]) -> Iterator[Finding]:
     """Ticks of no section, sections with a tick missing, and jobs without ticks."""
     ends: dict[str, list[str]] = {}
     ticked: set[str] = set()
@@ -186,7 +186,7 @@ def tick_complaints(plan: PlanOp, listed: set[str]) -> Iterator[Finding]:
             )
 
 
-def port_complaints(plan: PlanOp) -> Iterator[Finding]:
+def port_findings(plan: PlanOp) -> Iterator[Finding]:
     """Ports of one name that the caller of several jobs, or of this one, serves."""
     interfaces = Interfaces(plan)
     seen: dict[str, str] = {}
@@ -339,7 +339,7 @@ class PlanLinkMainPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = outermost(op, PlanOp)
         plans = [plan for plan in plans if needs_main(plan)]
-        fail_if_any(found for plan in plans for found in complaints_about(plan))
+        fail_if_any(found for plan in plans for found in findings_about(plan))
         for plan in plans:
             keep_apart(plan)
             MainJob(plan).add()

@@ -77,7 +77,7 @@ from penstock.lowering.analysis.shared_ports import (
     SYSTEM,
     Port,
     SharedPorts,
-    complaints_about,
+    findings_about,
     plans_in,
     ports_of,
     shared_ports,
@@ -94,18 +94,18 @@ def findings_in(
     module: ModuleOp, plans: Sequence[PlanOp], shared: SharedPorts, name: str
 ) -> Iterator[Finding]:
     """All that keeps plans from being merged into one of this name."""
-    yield from name_complaints(module, plans, name)
-    early = [found for plan in plans for found in stage_complaints(plan)]
+    yield from name_findings(module, plans, name)
+    early = [found for plan in plans for found in stage_findings(plan)]
     yield from early
     if not early:
-        found = list(complaints_about(shared))
+        found = list(findings_about(shared))
         yield from found
         if not found:
-            yield from interface_complaints(shared)
-            yield from memory_complaints(shared)
+            yield from interface_findings(shared)
+            yield from memory_findings(shared)
 
 
-def name_complaints(
+def name_findings(
     module: ModuleOp, plans: Sequence[PlanOp], name: str
 ) -> Iterator[Finding]:
     """The findings about ops that stay and have the name of the merged plan."""
@@ -114,7 +114,7 @@ def name_complaints(
             yield op, f"@{name} is taken, so the plan needs another name"
 
 
-def stage_complaints(plan: PlanOp) -> Iterator[Finding]:
+def stage_findings(plan: PlanOp) -> Iterator[Finding]:
     """Why it is too early, or too late, to merge a plan with others."""
     if plan.jobs:
         yield plan, f"the tasks of @{plan.sym_name.data} belong to several jobs already"
@@ -130,7 +130,7 @@ def needs_place(register: RegisterOp) -> bool:
     return is_data and register.block is None and register.target is None
 
 
-def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
+def interface_findings(shared: SharedPorts) -> Iterator[Finding]:
     """The inputs and outputs of several jobs that are no interfaces."""
     for name, jobs in shared.items():
         for port in (port for ports in jobs for port in ports if not port.is_variable):
@@ -143,7 +143,7 @@ def interface_complaints(shared: SharedPorts) -> Iterator[Finding]:
                 )
 
 
-def memory_complaints(shared: SharedPorts) -> Iterator[Finding]:
+def memory_findings(shared: SharedPorts) -> Iterator[Finding]:
     """
     The findings about ports that several jobs share, and that cannot lie in one place.
     """

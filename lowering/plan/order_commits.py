@@ -105,7 +105,7 @@ class Commits:
         )
         return gate_of(graph, uncertain, updates, is_remote=is_remote)
 
-    def complaints(self, gates: Sequence[Gate]) -> Iterator[Finding]:
+    def findings(self, gates: Sequence[Gate]) -> Iterator[Finding]:
         """
         The findings about tasks that wait for tasks of another rank where there can be
         no tokens.
@@ -173,7 +173,7 @@ class PlanOrderCommitsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in outermost(op, PlanOp) if not plan.has_places]
         found = [(x, list(x.gates())) for x in map(Commits, plans)]
-        fail_if_any(c for commits, gates in found for c in commits.complaints(gates))
+        fail_if_any(c for commits, gates in found for c in commits.findings(gates))
         for commits, gates in found:
             edges = [edge for gate in gates for edge in commits.add(gate)]
             if edges:

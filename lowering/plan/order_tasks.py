@@ -70,7 +70,7 @@ from penstock.lowering.algorithms.ordering.strategies import (
 )
 from penstock.lowering.analysis.register_types import data_types_of
 from penstock.lowering.analysis.task_order import TaskOrder
-from penstock.lowering.analysis.task_times import Machine, complaints_about_times
+from penstock.lowering.analysis.task_times import Machine, findings_about_times
 from penstock.lowering.plan.ordering_problem import PlanProblem
 
 POLICIES = ("early-updates", "memory", "overlap", "source")
@@ -99,10 +99,10 @@ def has_sizes(task: TaskOp) -> bool:
     return True
 
 
-def complaints_about(order: TaskOrder, machine: Machine) -> Iterator[Finding]:
+def findings_about(order: TaskOrder, machine: Machine) -> Iterator[Finding]:
     """All that keeps a plan from being ordered."""
-    yield from complaints_about_times(order.plan, machine)
-    yield from order.complaints()
+    yield from findings_about_times(order.plan, machine)
+    yield from order.findings()
 
 
 def summed_limit(problem: Problem) -> int:
@@ -187,7 +187,7 @@ class PlanOrderTasksPass(ModulePass):
         plans = [plan for plan in found if is_to_order(plan)]
         orders = [TaskOrder(plan) for plan in plans]
         fail_if_any(
-            found for order in orders for found in complaints_about(order, machine)
+            found for order in orders for found in findings_about(order, machine)
         )
         for order in orders:
             order_tasks(order, self, machine)

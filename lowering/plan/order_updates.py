@@ -148,7 +148,7 @@ def controls_of(plan: PlanOp) -> set[tuple[TaskOp, TaskOp]]:
     }
 
 
-def complaints_about(edges: list[ControlEdge]) -> Iterator[Finding]:
+def findings_about(edges: list[ControlEdge]) -> Iterator[Finding]:
     """The readers that come after the assignment in its stream."""
     for reader, update, _ in edges:
         if (reader.device, reader.stream) != (update.device, update.stream):
@@ -182,7 +182,7 @@ class PlanOrderUpdatesPass(ModulePass):
             and not plan.has_places
         ]
         edges = [break_cycles(plan) for plan in plans]
-        fail_if_any(found for of_plan in edges for found in complaints_about(of_plan))
+        fail_if_any(found for of_plan in edges for found in findings_about(of_plan))
         for plan, of_plan in zip(plans, edges, strict=True):
             if of_plan:
                 write_control_edges(plan, of_plan)

@@ -66,7 +66,7 @@ from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.analysis.plan_waits import (
     WAITS_FOR,
     PlanWaits,
-    complaints_about_waits,
+    findings_about_waits,
     orders_of,
 )
 from penstock.lowering.analysis.repetitions import PlanRates, rates_of
@@ -176,7 +176,7 @@ class PlanReduceEventsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [x for x in outermost(op, PlanOp) if is_of_one_job_on_registers(x)]
         given = [(plan, PlanWaits.of(plan)) for plan in plans]
-        fail_if_any(found for each in given for found in complaints_about_waits(*each))
+        fail_if_any(found for each in given for found in findings_about_waits(*each))
         for plan, found in given:
             rates = rates_of(plan)
             removed = remove_implied_controls(found, rates)

@@ -81,7 +81,7 @@ from xdsl.passes import ModulePass
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.analysis.plan_waits import PlanWaits, complaints_about_waits
+from penstock.lowering.analysis.plan_waits import PlanWaits, findings_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import bad_hints
 from penstock.lowering.regst.alias_forest import Timeline
@@ -93,12 +93,12 @@ from penstock.lowering.regst.alias_writing import decided, write_decided
 ################################################################################
 
 
-def complaints_about(plan: PlanOp, timeline: Timeline) -> Iterator[Finding]:
+def findings_about(plan: PlanOp, timeline: Timeline) -> Iterator[Finding]:
     """All that keeps a plan from being looked at."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
     elif timeline.stuck:
-        yield from complaints_about_waits(plan, PlanWaits.of(plan))
+        yield from findings_about_waits(plan, PlanWaits.of(plan))
     else:
         yield from bad_hints(plan)
 
@@ -120,7 +120,7 @@ class RegstAliasRegistersPass(ModulePass):
         # The last user of a piece is not the same task in each act.
         plans = [plan for plan in plans if plan not in rated]
         timelines = {plan: Timeline(plan) for plan in plans}
-        fail_if_any(x for pair in timelines.items() for x in complaints_about(*pair))
+        fail_if_any(x for pair in timelines.items() for x in findings_about(*pair))
         found = {plan: decided(plan, line) for plan, line in timelines.items()}
         fail_if_any(x for aliasing in found.values() for x in aliasing.failures)
         for plan, aliasing in found.items():

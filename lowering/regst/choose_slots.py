@@ -66,18 +66,18 @@ from penstock.lowering.algorithms.unique_names import parse_size
 from penstock.lowering.analysis.acting_order import streams_of
 from penstock.lowering.analysis.plan_waits import (
     PlanWaits,
-    complaints_about_waits,
+    findings_about_waits,
     orders_of,
 )
 from penstock.lowering.analysis.register_types import (
-    complaints_about_registers,
+    findings_about_registers,
     requested_slots,
 )
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.analysis.task_times import (
     MAX_NS,
     Machine,
-    complaints_about_times,
+    findings_about_times,
     time_of,
 )
 
@@ -249,16 +249,16 @@ class PlanQueues:
         )
 
 
-def complaints_about(
+def findings_about(
     plan: PlanOp, found: PlanWaits, machine: Machine
 ) -> Iterator[Finding]:
     """All that keeps one act of a plan from being laid out in time."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
         return
-    yield from complaints_about_registers(plan)
-    yield from complaints_about_times(plan, machine)
-    yield from complaints_about_waits(plan, found)
+    yield from findings_about_registers(plan)
+    yield from findings_about_times(plan, machine)
+    yield from findings_about_waits(plan, found)
 
 
 def choose_slots(
@@ -320,9 +320,7 @@ class RegstChooseSlotsPass(ModulePass):
             plan.attributes[NO_INTERVAL] = StringAttr(AT_RATES)
         plans = [plan for plan in plans if plan not in rated]
         waits = [(plan, PlanWaits.of(plan)) for plan in plans]
-        fail_if_any(
-            found for each in waits for found in complaints_about(*each, machine)
-        )
+        fail_if_any(found for each in waits for found in findings_about(*each, machine))
         given = [PlanQueues(plan, found, machine) for plan, found in waits]
         fail_if_any(
             found

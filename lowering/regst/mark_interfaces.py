@@ -47,7 +47,7 @@ from penstock.lowering.analysis.register_types import requested_slots, with_head
 from penstock.lowering.analysis.shared_ports import (
     Port,
     SharedPorts,
-    complaints_about,
+    findings_about,
     plans_in,
     shared_ports,
 )
@@ -79,17 +79,17 @@ def findings_in(plans: Sequence[PlanOp], shared: SharedPorts) -> Iterator[Findin
         yield plan, "tasks hand on values, run plan-create-registers first"
     if values:
         return
-    found = list(complaints_about(shared))
+    found = list(findings_about(shared))
     yield from found
     writers = {
         value: task for plan in plans for task in plan.tasks for value in task.outs
     }
     placed = {plan.sym_name.data for plan in plans if plan.has_places}
     for name, ports in interfaces_of(shared).items() if not found else ():
-        yield from slot_complaints(name, ports, writers)
-        yield from memory_complaints(name, ports)
+        yield from slot_findings(name, ports, writers)
+        yield from memory_findings(name, ports)
         unplaced = [port for port in ports if port.job not in placed]
-        yield from alias_complaints(name, unplaced, writers)
+        yield from alias_findings(name, unplaced, writers)
 
 
 def written_under(
@@ -102,7 +102,7 @@ def written_under(
             yield alias, writer
 
 
-def alias_complaints(
+def alias_findings(
     name: str, ports: Sequence[Port], writers: Writers
 ) -> Iterator[Finding]:
     """The inputs that have no bytes of their own because of aliases."""
@@ -125,7 +125,7 @@ def alias_complaints(
             )
 
 
-def slot_complaints(
+def slot_findings(
     name: str, ports: Sequence[Port], writers: Writers
 ) -> Iterator[Finding]:
     """The tasks that ask for several slots of an interface."""
@@ -140,7 +140,7 @@ def slot_complaints(
             )
 
 
-def memory_complaints(name: str, ports: Sequence[Port]) -> Iterator[Finding]:
+def memory_findings(name: str, ports: Sequence[Port]) -> Iterator[Finding]:
     """An interface for which no memory fits all jobs."""
     first = ports[0]
     cases = [register_of(port.value).memory_case for port in ports]

@@ -132,8 +132,8 @@ from penstock.lowering.analysis.plan_reports import GIVEN_UP
 from penstock.lowering.analysis.register_usage import (
     Guard,
     Usage,
-    complaints_about,
-    cycle_complaint,
+    cycle_finding,
+    findings_about,
 )
 from penstock.lowering.analysis.repetitions import PIECES
 from penstock.lowering.regst.one_stream import one_thread_plan
@@ -544,7 +544,7 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     try:
         guards, chunks = MemoryPlanner(usage, algorithm, budget).plan(guard)
     except CycleError as error:
-        fail_if_any([cycle_complaint(usage, error)])
+        fail_if_any([cycle_finding(usage, error)])
         return
     places = dict(place for chunk in chunks for place in chunk.places())
     controls = list(usage.missing_controls(least_guard(usage, guards, places)))
@@ -602,7 +602,7 @@ class RegstPlanMemoryPass(ModulePass):
                 f"budget-ms must not be negative, got {self.budget_ms}"
             )
         fail_if_any(found for plan in placed for found in left_out(plan))
-        fail_if_any(found for usage in usages for found in complaints_about(usage))
+        fail_if_any(found for usage in usages for found in findings_about(usage))
         packer_of(self.algorithm)
         budget = self.budget()
         for usage in usages:

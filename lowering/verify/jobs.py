@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.shared_ports import (
-    complaints_about,
+    findings_about,
     jobs_in,
     shared_ports,
 )
@@ -36,4 +36,4 @@ class VerifyJobsPass(ModulePass):
     name = "verify-jobs"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        fail_if_any(complaints_about(shared_ports(jobs_in(op))))
+        fail_if_any(findings_about(shared_ports(jobs_in(op))))

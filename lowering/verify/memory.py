@@ -222,7 +222,7 @@ def chunks_of(plan: PlanOp) -> list[ChunkOp]:
 ################################################################################
 
 
-def complaints_about(plan: PlanOp, limits: Mapping[str, int]) -> Iterator[Finding]:
+def findings_about(plan: PlanOp, limits: Mapping[str, int]) -> Iterator[Finding]:
     """The memories of a plan that are too small, or why that is not known yet."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
@@ -269,5 +269,5 @@ class VerifyMemoryPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limits = parse_limits(self.limits)
         plans = outermost(op, PlanOp)
-        fail_if_any(x for plan in plans for x in complaints_about(plan, limits))
+        fail_if_any(x for plan in plans for x in findings_about(plan, limits))
         check_names(limits, plans)

@@ -71,7 +71,7 @@ def problems(log: Sequence[Entry], program: LoadedProgram) -> list[str]:
     reader = Reader(program.tables, plan)
     for entry in log:
         reader.take(entry)
-    found = [*reader.complaints, *uncovered_edges(plan, reader.work)]
+    found = [*reader.findings, *uncovered_edges(plan, reader.work)]
     found += [*conflicts(reader.nodes), *lost_versions(plan, reader)]
     return list(dict.fromkeys(found))
 
@@ -246,7 +246,7 @@ class Reader:
         self.nodes: list[Node] = []
         self.work: dict[Act, list[Node]] = {}
         """The work of acts; those that are not there have none."""
-        self.complaints: list[str] = []
+        self.findings: list[str] = []
         self._counts: dict[Lane, int] = {}
         self._streams: dict[int, Clock] = {}
         self._events: dict[int, Clock] = {}
@@ -354,7 +354,7 @@ class Reader:
         actor = self._tables.actors[act[0]]
         clock = self._ended[act] = dict(self._before_run)
         if actor.calls:
-            self.complaints.append(f"act {act[1]} of '{actor.name}' should have ended")
+            self.findings.append(f"act {act[1]} of '{actor.name}' should have ended")
             return clock
         for other in acts_before(self._tables, act):
             merge(clock, self._end_of(other))
@@ -383,7 +383,7 @@ class Reader:
             node = self._node(what, lane, clock, entry.spans)
             clock[lane] = node.number
             if any(overlap(x, y) for x in entry.spans for y in self._freed):
-                self.complaints.append(f"{what} uses memory that was given back")
+                self.findings.append(f"{what} uses memory that was given back")
             self._attribute(entry, node)
 
     def _is_captured(self, entry: Entry) -> bool:
@@ -442,7 +442,7 @@ class Reader:
                 return
         # The codes of assertions are copied to the host besides.
         if entry.call != "copy" or any(map(self._plan.is_used, entry.spans)):
-            self.complaints.append(f"{node.what} is wanted by nobody")
+            self.findings.append(f"{node.what} is wanted by nobody")
 
     def _give(self, node: Node, act: Act) -> None:
         node.act, node.what = act, self._plan.name_of(act)
@@ -462,7 +462,7 @@ class Reader:
         wanted, (done, _) = len(self._steps(act)), self._done.get(act, (0, 0))
         if done < wanted:
             name = self._plan.name_of(act)
-            self.complaints.append(f"{name} did {done} of its {wanted} steps")
+            self.findings.append(f"{name} did {done} of its {wanted} steps")
 
     def _steps(self, act: Act) -> list[Wanted]:
         """The steps of an act that are work."""
@@ -559,7 +559,7 @@ def conflicts(nodes: Sequence[Node]) -> Iterator[str]:
 
 def lost_versions(plan: Plan, reader: Reader) -> Iterator[str]:
     """
-    The complaints about pieces that were overwritten between their writer and a reader.
+    The findings about pieces that were overwritten between their writer and a reader.
     """
     writes = [(x, node) for node in reader.nodes for x in written_by(node)]
     for act, nodes in reader.work.items():

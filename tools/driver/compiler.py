@@ -210,7 +210,7 @@ class Compiler:
             with self.culprits.recording(), self._hearing(prefix):
                 yield
         except LocatedPassFailure as error:
-            reject_if_any(error.complaints, prefix)
+            reject_if_any(error.findings, prefix)
         except PluginError as error:
             reject(f"{prefix}{error}")
         except DiagnosticException as error:

@@ -19,11 +19,11 @@ _LONGEST_QUOTED_LINE = 200
 """In characters; binary garbage has lines of megabytes."""
 
 
-def reject_if_any(complaints: Iterable[Finding], prefix: str) -> None:
+def reject_if_any(findings: Iterable[Finding], prefix: str) -> None:
     """
     Raise `Rejected` with all diagnostics in the order of the source, if there are any.
     """
-    found = [Diagnosis(place_of(op), prefix + text) for op, text in complaints]
+    found = [Diagnosis(place_of(op), prefix + text) for op, text in findings]
     if found:
         raise Rejected(sorted(found, key=_source_order))
 

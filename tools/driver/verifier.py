@@ -43,7 +43,7 @@ def module_errors(module: Operation) -> list[Finding]:
             _verify_alone(op)
         except LocatedVerifyException as error:
             found = {op for op, _ in errors}
-            errors += [(x, _of(x, t)) for x, t in error.complaints if x not in found]
+            errors += [(x, _of(x, t)) for x, t in error.findings if x not in found]
         except DiagnosticException as error:
             errors.append((op, f"{op.name}: {error}"))
         except Exception as error:

@@ -27,15 +27,15 @@ def kernel_sources(
     from penstock.tools.driver.diagnostics import reject_if_any
 
     sources: dict[str, str] = {}
-    complaints: list[Finding] = []
+    findings: list[Finding] = []
     for op in program.body.block.ops:
         if not isinstance(op, KernelOp) or op.target.data not in targets:
             continue
         try:
             sources[op.sym_name.data] = kernel_source(op)
         except LocatedPassFailure as failure:
-            complaints += failure.complaints
-    reject_if_any(complaints, "")
+            findings += failure.findings
+    reject_if_any(findings, "")
     return sources
 
 

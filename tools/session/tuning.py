@@ -290,7 +290,7 @@ def make_source(subject: Subject, candidate: Candidate) -> None:
     try:
         source = kernel_source(kernel)
     except LocatedPassFailure as failure:
-        texts = (text for _, text in failure.complaints)
+        texts = (text for _, text in failure.findings)
         subject.problems[candidate.name] = "; ".join(texts)
         return
     for other, text in subject.sources.items():

@@ -158,8 +158,8 @@ def packer_of(name: str) -> Packer:
 
     def packer(problem: Problem, budget: Budget) -> list[int]:
         offsets = plugin.integers(plugin.call(problem, budget))
-        if complaint := complaint_about(problem, offsets):
-            plugin.refuse(complaint)
+        if finding := finding_about(problem, offsets):
+            plugin.refuse(finding)
         return offsets
 
     return packer
@@ -183,7 +183,7 @@ def pack(
     return list(packer(problem, budget or Budget(steps=DEFAULT_STEPS)))
 
 
-def complaint_about(problem: Problem, offsets: Sequence[int]) -> str | None:
+def finding_about(problem: Problem, offsets: Sequence[int]) -> str | None:
     """The defect of a layout; None if it is valid."""
     if len(offsets) != len(problem.sizes):
         return f"returns {len(offsets)} offsets for {len(problem.sizes)} buffers"

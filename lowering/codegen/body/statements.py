@@ -83,7 +83,7 @@ class BodyPrinter(ABC):
         self.kernel = kernel
         self.scalars = Scalars()
         self.lines: list[str] = []
-        self.complaints: list[Finding] = []
+        self.findings: list[Finding] = []
         self._depth = 0
         self._names: dict[SSAValue, str] = {}
         self._values = count()
@@ -176,12 +176,12 @@ class BodyPrinter(ABC):
             self._names[arg] = hint
         return names
 
-    # Complaints
+    # Findings
 
     def complain(self, op: Operation, what: str) -> None:
         """Note that an op has no source."""
         name = self.kernel.sym_name.data
-        self.complaints.append((op, f"kernel @{name}: {what}"))
+        self.findings.append((op, f"kernel @{name}: {what}"))
 
     def finish(self) -> None:
         """Raise `LocatedPassFailure` if anything has no source."""
@@ -190,7 +190,7 @@ class BodyPrinter(ABC):
             element = arg.type.element_type
             if type_name(element) in (None, "index"):
                 self.complain(self.kernel, f"elements of {element} have no source")
-        fail_if_any(self.complaints)
+        fail_if_any(self.findings)
 
     # Phases
 
@@ -222,7 +222,7 @@ class BodyPrinter(ABC):
                 self.complain(op, f"{op.name} is no phase")
 
     def _computation(self, op: LinalgStructuredOperation) -> Computation | None:
-        """The nest of a `linalg` op, or None after a complaint."""
+        """The nest of a `linalg` op, or None after a finding."""
         if len(op.outputs) != 1 or op.res:
             self.complain(op, f"{op.name} should write one memref")
             return None

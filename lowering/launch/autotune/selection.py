@@ -47,7 +47,7 @@ class Selector:
     """The name of the GPU in the kernel database."""
     matrices: bool = False
     """Whether the CPU has AMX tile registers for 8-bit integers."""
-    complaints: list[Finding] = field(default_factory=list[Finding])
+    findings: list[Finding] = field(default_factory=list[Finding])
     refused: set[str] = field(default_factory=set[str])
     """The kinds of devices that were complained about."""
 
@@ -94,19 +94,19 @@ class Selector:
         if request.target not in self.refused:
             known = ", ".join(sorted(self.targets))
             text = f"there are no kernels for '{request.target}', only for {known}"
-            self.complaints.append((request.kernel, text))
+            self.findings.append((request.kernel, text))
             self.refused.add(request.target)
 
     def try_to_select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
         """
-        Select as `select` does, or note a complaint about the alternative that fails.
+        Select as `select` does, or note a finding about the alternative that fails.
         """
         try:
             self.select(kernel, constants)
         except PluginError as error:
-            self.complaints.append((kernel, str(error)))
+            self.findings.append((kernel, str(error)))
 
     def select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
@@ -119,7 +119,7 @@ class Selector:
         choice, refusals = self.choice(request)
         if choice is None:
             why = "; ".join(f"{name} {text}" for name, text in refusals.items())
-            self.complaints.append((kernel, f"{request}: nothing computes it: {why}"))
+            self.findings.append((kernel, f"{request}: nothing computes it: {why}"))
             return
         if not choice.candidate.alternative.is_applied_later:
             apply(choice.candidate, kernel)

@@ -39,7 +39,7 @@ def unsound(wave: KernelOp) -> Sequence[Finding]:
     try:
         members_of(wave)
     except LocatedPassFailure as failure:
-        return failure.complaints
+        return failure.findings
     return ()
 
 

@@ -37,7 +37,7 @@ class Misuse(NamedTuple):
     """Whether the writer has acted before, in an earlier iteration."""
 
     def text(self, actors: Sequence[str], registers: Mapping[str, str]) -> str:
-        """The complaint about it, in the names of acts and registers."""
+        """The finding about it, in the names of acts and registers."""
         again = " again" if self.is_again else ""
         return (
             f"{actors[self.user]} may use {registers[self.used]} after "

@@ -47,7 +47,7 @@ class Unsupported(Exception):
     """A node asks for something that the op dialect lacks."""
 
 
-class AlreadyComplained(Exception):
+class AlreadyReported(Exception):
     """A node lacks what could not be read before."""
 
 

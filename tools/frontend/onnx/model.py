@@ -41,7 +41,7 @@ from penstock.tools.frontend.onnx.random_weights import (
     with_random_weights,
 )
 from penstock.tools.frontend.onnx.reader import (
-    Complaints,
+    Findings,
     NeedsInputs,
     Reader,
     first_line,
@@ -267,16 +267,16 @@ def import_model(
     more inputs known), and UsageError if it cannot be brought to a newer version:
     `name` is what messages call it.
     """
-    builder, complaints = JobBuilder(weights_file), Complaints()
+    builder, findings = JobBuilder(weights_file), Findings()
     check_dims(model, dims or {})
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     with reading(name):
-        check_defined(model, complaints)
+        check_defined(model, findings)
         modern = modernized(model, name)
-        reader = Reader(modern, builder, complaints, known or {}, dims or {})
+        reader = Reader(modern, builder, findings, known or {}, dims or {})
         reader.read(outputs, names_of(model.graph))
-        reader.complaints.raise_if_any()
+        reader.findings.raise_if_any()
     fold_channels(builder)
     symbol = hint(model.graph.name or Path(name).stem) or "main"
     region = Region(reader.builder.block)
@@ -294,15 +294,15 @@ def placed(location: Attribute, place: FileLineColLoc) -> NameLoc | FileLineColL
     return NameLoc(location.desc, place) if isinstance(location, NameLoc) else place
 
 
-def check_defined(model: ModelProto, complaints: Complaints) -> None:
+def check_defined(model: ModelProto, findings: Findings) -> None:
     """
     Note the ops of a model that nobody defines. Raises `Rejected` if there are some and
     the model is to be brought to a newer opset: that goes no further than the first.
     """
     for index, proto in enumerate(undefined_nodes(model)):
-        complaints.add_unknown(proto, name_of(proto, index))
+        findings.add_unknown(proto, name_of(proto, index))
     if opset_of(model) < OLDEST_OPSET:
-        complaints.raise_if_any()
+        findings.raise_if_any()
 
 
 def opset_of(model: ModelProto) -> int:

@@ -21,7 +21,7 @@ from penstock.tools.frontend.onnx.converters import CONVERTERS
 from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined
 from penstock.tools.frontend.onnx.expansion import function_of, renamed, schema_of
 from penstock.tools.frontend.onnx.graph import (
-    AlreadyComplained,
+    AlreadyReported,
     Declined,
     JobBuilder,
     Node,
@@ -69,7 +69,7 @@ class NeedsInputs(Rejected):
         self.inputs = inputs
 
 
-class Complaints:
+class Findings:
     """The diagnostics of a model, with the nodes concerned."""
 
     def __init__(self):
@@ -118,7 +118,7 @@ class Reader:
 
     model: ModelProto
     builder: JobBuilder
-    complaints: Complaints
+    findings: Findings
     known: Mapping[str, Array]
     dims: Mapping[str, int]
 
@@ -140,7 +140,7 @@ class Reader:
             self._read_output(name, [each for each in known if each in present])
 
     def _read_inputs(self, graph: GraphProto) -> None:
-        values, complain = self.builder.values, self.complaints.add
+        values, complain = self.builder.values, self.findings.add
         for tensor in graph.initializer:
             values[tensor.name] = numpy_helper.to_array(tensor)
         for sparse in graph.sparse_initializer:
@@ -177,13 +177,13 @@ class Reader:
                     message = "its operands are only known at run time"
                     raise NotKnown(message, proto.output[0])
             elif not self._expand(proto, name, present, opsets):
-                self.complaints.add_unknown(proto, name)
-        except AlreadyComplained:
+                self.findings.add_unknown(proto, name)
+        except AlreadyReported:
             pass
         except (Unsupported, VerifyException) as error:
-            self.complaints.add(f"{proto.op_type} '{name}': {error}")
+            self.findings.add(f"{proto.op_type} '{name}': {error}")
             if isinstance(error, NotKnown):
-                self.complaints.inputs |= self._inputs_of(error.value)
+                self.findings.inputs |= self._inputs_of(error.value)
 
     def _inputs_of(self, name: str) -> set[str]:
         """The inputs that a value depends on."""
@@ -297,19 +297,19 @@ class Reader:
         self._read_body(proto, graph.node, name, names, opsets, prefix)
         outer = [names.get(value.name, value.name) for value in graph.output]
         if any(name not in self.builder.values for name in outer):
-            raise AlreadyComplained
+            raise AlreadyReported
         return [self.builder.values[name] for name in outer]
 
     def _read_output(self, name: str, known: Iterable[str]) -> None:
         if name not in known:
             like = suggest(name, known)
-            self.complaints.add(f"output '{name}': there is no such value{like}")
+            self.findings.add(f"output '{name}': there is no such value{like}")
         if name not in self.builder.values:
             return  # The missing input has been reported.
         try:
             self.builder.add_output(name)
         except VerifyException as error:
-            self.complaints.add(f"output '{name}': {error}")
+            self.findings.add(f"output '{name}': {error}")
 
 
 def inner_names(node: NodeProto) -> set[str]:

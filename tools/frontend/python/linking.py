@@ -35,7 +35,7 @@ class Linker:
         definitions = [variables_of(traced) for traced in jobs]
         self._verify(definitions)
         known = dict(self._known)
-        complaints: list[Finding] = []
+        findings: list[Finding] = []
         for traced, job in zip(jobs, definitions, strict=True):
             for op in tuple(job.body.block.ops):
                 assert isinstance(op, VariableOp), "nothing else was put there"
@@ -46,8 +46,8 @@ class Linker:
                     continue
                 if not same_values(known[name], array):
                     text = f"variable '{name}' starts from another array in another job"
-                    complaints.append((op, text))
-        reject_if_any(complaints, "")
+                    findings.append((op, text))
+        reject_if_any(findings, "")
         self._take(definitions)
         self._known = known
 

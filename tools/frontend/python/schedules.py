@@ -81,23 +81,23 @@ class Execution:
 @dataclass
 class Check:
     """
-    The knowledge at one place of a schedule: the names that are there, the complaints
+    The knowledge at one place of a schedule: the names that are there, the findings
     so far, and whether the step is the one that a loop repeats, or a part of it.
     """
 
     names: set[str]
-    complaints: list[str]
+    findings: list[str]
     in_loop: bool = False
 
     def inside(self, names: set[str], *, in_loop: bool | None = None) -> Check:
         """The knowledge inside a part, where these names are there."""
         looped = self.in_loop if in_loop is None else in_loop
-        return Check(names, self.complaints, looped)
+        return Check(names, self.findings, looped)
 
     def want_loop(self, what: str) -> None:
         """Complain about a step that runs so, unless a loop repeats it."""
         if not self.in_loop:
-            self.complaints.append(
+            self.findings.append(
                 f"a step runs {what} of a loop, but the loop has another condition, or "
                 "there is none"
             )
@@ -109,7 +109,7 @@ class Step(ABC):
     @abstractmethod
     def check(self, known: Check) -> None:
         """
-        Add complaints about the step, and the names that are there after it, to
+        Add findings about the step, and the names that are there after it, to
         `known`.
         """
 
@@ -154,8 +154,8 @@ class Step(ABC):
         """
         known = Check(set(names), [])
         self.check(known)
-        if known.complaints:
-            raise ScheduleError("\n".join(dict.fromkeys(known.complaints)))
+        if known.findings:
+            raise ScheduleError("\n".join(dict.fromkeys(known.findings)))
 
 
 class Run(Step):
@@ -218,14 +218,14 @@ class Run(Step):
     def check(self, known: Check) -> None:
         for name in self._reads:
             if name not in known.names:
-                known.complaints.append(
+                known.findings.append(
                     f"{self.name} reads '{name}', which is not written before"
                 )
         known.names |= self.writes
-        known.complaints += self._miscounts()
+        known.findings += self._miscounts()
 
     def _miscounts(self) -> Iterator[str]:
-        """The complaint about the number of arrays that a job of one shape returns."""
+        """The finding about the number of arrays that a job of one shape returns."""
         if isinstance(self.action, Job) and self.action.signature.is_static:
             module = self.action.trace().module
             count = sum(isinstance(op, OutputOp) for op in module.walk())
@@ -331,7 +331,7 @@ class Parallel(Group):
             part = known.inside(set(before))
             step.check(part)
             known.names |= part.names
-        known.complaints += self._conflicts()
+        known.findings += self._conflicts()
 
     def _conflicts(self) -> Iterator[str]:
         writers: dict[str, Step] = {}
@@ -398,7 +398,7 @@ class Loop(Single):
         part = known.inside(known.names, in_loop=True)
         self.step.check(part)
         if self.until is not None and self.until not in known.names:
-            known.complaints.append(f"no step writes the flag '{self.until}' of a loop")
+            known.findings.append(f"no step writes the flag '{self.until}' of a loop")
 
     def execute(self, execution: Execution) -> None:
         iteration = 0

@@ -369,11 +369,11 @@ def test_work_is_cut_into_blocks_of_queries() -> None:
     assert "\nPARTS = 1\n" in small
 
 
-def complaint_of(kernel: KernelOp) -> str:
+def finding_of(kernel: KernelOp) -> str:
     """Why there is no source of a kernel."""
     with pytest.raises(LocatedPassFailure) as failure:
         kernel_source(kernel)
-    ((_, message),) = failure.value.complaints
+    ((_, message),) = failure.value.findings
     return message
 
 
@@ -398,7 +398,7 @@ MISFITS = {
 @pytest.mark.parametrize("why", MISFITS)
 def test_schedules_that_do_not_fit_are_refused(why: str) -> None:
     case, schedule = MISFITS[why]
-    message = complaint_of(kernel_of(replace(case, schedule=schedule)))
+    message = finding_of(kernel_of(replace(case, schedule=schedule)))
     assert message == f"kernel @k: {schedule} does not fit scf.parallel: {why}"
 
 
@@ -407,7 +407,7 @@ def test_schedules_are_for_attention() -> None:
     kernel = KernelOp("k", "cpu", kernel_body(SoftmaxOp.inferred(args)))
     (phase,) = (op for op in kernel.body.block.ops if op.regions)
     phase.attributes[SCHEDULE] = ROWS
-    message = complaint_of(kernel)
+    message = finding_of(kernel)
     assert message == f"kernel @k: scf.parallel is no attention, which {ROWS} is for"
 
 

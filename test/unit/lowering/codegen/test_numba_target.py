@@ -517,12 +517,12 @@ def test_all_that_has_no_source_is_reported_at_once(parse_kernel: ParseKernel) -
     )
     with pytest.raises(LocatedPassFailure) as caught:
         kernel_source(kernel)
-    assert [message for _, message in caught.value.complaints] == [
+    assert [message for _, message in caught.value.findings] == [
         "kernel @k: math.ctpop (i32) -> (i32) has no source",
         "kernel @k: arith.extsi (i32) -> (i33) has no source",
         "kernel @k: elements of tf32 have no source",
     ]
-    assert [op.name for op, _ in caught.value.complaints] == [
+    assert [op.name for op, _ in caught.value.findings] == [
         "math.ctpop",
         "arith.extsi",
         "launch.kernel",

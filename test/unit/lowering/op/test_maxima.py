@@ -125,7 +125,7 @@ def test_maxima_are_those_of_all_inputs(seed: int):
     """And an op that is refused makes more of fewer rows than of the most."""
     made = OpenJob(seed, 6)
     maxima = JobMaxima(made.job)
-    found = list(maxima.complaints())
+    found = list(maxima.findings())
     at_most, largest = shapes_made(made.ops, MOST), largest_made(made.ops)
     for op, _ in found:
         assert largest[op.results[0]] != at_most[op.results[0]]
@@ -138,7 +138,7 @@ def test_maxima_are_those_of_all_inputs(seed: int):
 
 @pytest.mark.slow
 def test_some_jobs_are_refused_and_others_are_not():
-    refused = [any(JobMaxima(OpenJob(seed, 6).job).complaints()) for seed in range(200)]
+    refused = [any(JobMaxima(OpenJob(seed, 6).job).findings()) for seed in range(200)]
     assert 10 < sum(refused) < 190
 
 

@@ -345,7 +345,7 @@ def test_jobs_that_may_run_together_after_all_are_found(seed: int):
         return
     with pytest.raises(LocatedPassFailure, match="may run at the same time") as error:
         VerifyPlanPass().apply(context(), module)
-    found = {op for op, _ in error.value.complaints}
+    found = {op for op, _ in error.value.findings}
     assert found <= {register for pair in pairs for register in pair}
 
 

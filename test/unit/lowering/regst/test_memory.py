@@ -489,6 +489,6 @@ def test_ops_that_refuse_a_kernel_are_listed():
     # The kernel is the same for both, so that it is built and refused once.
     with pytest.raises(LocatedPassFailure) as failure:
         ConvertPlanToLaunchPass().apply(Context(), module)
-    messages = [message for _, message in failure.value.complaints]
+    messages = [message for _, message in failure.value.findings]
     assert messages == ["picky.op has no kernel: f32 is too wide"]
     assert plan.parent is module.body.block

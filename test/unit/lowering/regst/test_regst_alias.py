@@ -226,7 +226,7 @@ def messages_about(module: ModuleOp, check: ModulePass | None = None) -> list[st
     try:
         (check or VerifyPlanPass()).apply(Context(), module)
     except LocatedPassFailure as failure:
-        return [message for _, message in failure.complaints]
+        return [message for _, message in failure.findings]
     return []
 
 

@@ -200,7 +200,7 @@ def messages_about(plan: PlanOp) -> list[str]:
     try:
         VerifyPlanPass().apply(Context(), module)
     except LocatedPassFailure as failure:
-        return [message for _, message in failure.complaints]
+        return [message for _, message in failure.findings]
     return []
 
 

@@ -311,7 +311,7 @@ def messages_about(module: ModuleOp) -> list[str]:
     try:
         VerifyProgramPass().apply(Context(), module)
     except LocatedPassFailure as failure:
-        return [message for _, message in failure.complaints]
+        return [message for _, message in failure.findings]
     return []
 
 

@@ -557,7 +557,7 @@ def test_what_no_library_computes_is_refused(
 ):
     with pytest.raises(LocatedPassFailure) as caught:
         kernel_source(parse_kernel(NO_LIBRARY[reason]))
-    assert any(reason in text for _, text in caught.value.complaints), caught.value
+    assert any(reason in text for _, text in caught.value.findings), caught.value
 
 
 # Which is taken

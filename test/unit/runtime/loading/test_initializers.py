@@ -38,7 +38,7 @@ def numbers(init: InitAttr, shape: Sequence[int]) -> npt.NDArray[np.float64]:
     return value_of(init, shape).astype(np.float64)
 
 
-def complaint_of(
+def finding_of(
     init: InitAttr,
     shape: Sequence[int],
     dtype: npt.DTypeLike = F32,
@@ -174,8 +174,8 @@ def test_constants_fill_the_shape(init: InitAttr, dtype: str, expected: float):
     ],
 )
 def test_constant_must_be_a_value_of_the_dtype(value: float, dtype: str):
-    complaint = complaint_of(InitAttr("constant", {"value": value}), (2,), dtype)
-    assert complaint == f"variable 'w' of {dtype} cannot hold {value}"
+    finding = finding_of(InitAttr("constant", {"value": value}), (2,), dtype)
+    assert finding == f"variable 'w' of {dtype} cannot hold {value}"
 
 
 # Files -------------------------------------------------------------------------------
@@ -228,17 +228,17 @@ def test_files_are_opened_once_and_closed(
 
 
 def test_missing_file(folder: Path):
-    complaint = complaint_of(npz("none.npz"), (2, 3), folder=folder)
+    finding = finding_of(npz("none.npz"), (2, 3), folder=folder)
     path = folder / "none.npz"
-    assert complaint == f"cannot read weights from {path}: no such file or directory"
+    assert finding == f"cannot read weights from {path}: no such file or directory"
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"PK\x05\x06 but no more"])
 def test_file_of_another_kind(folder: Path, data: bytes):
     path = folder / "other.npz"
     path.write_bytes(data)
-    complaint = complaint_of(npz("other.npz"), (2, 3), folder=folder)
-    assert complaint == f"cannot read weights from {path}: it is no .npz file"
+    finding = finding_of(npz("other.npz"), (2, 3), folder=folder)
+    assert finding == f"cannot read weights from {path}: it is no .npz file"
 
 
 def test_file_that_is_damaged(folder: Path):
@@ -246,42 +246,40 @@ def test_file_that_is_damaged(folder: Path):
     data = bytearray(path.read_bytes())
     data[150] ^= 0xFF
     path.write_bytes(data)
-    complaint = complaint_of(npz("weights.npz"), (2, 3), folder=folder)
-    assert complaint == (
-        f"cannot read weights from {path}: Bad CRC-32 for file 'w.npy'"
-    )
+    finding = finding_of(npz("weights.npz"), (2, 3), folder=folder)
+    assert finding == (f"cannot read weights from {path}: Bad CRC-32 for file 'w.npy'")
 
 
 def test_member_that_is_no_array(folder: Path):
     path = folder / "text.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("w.npy", b"\x93NUMPY what?")
-    complaint = complaint_of(npz("text.npz"), (2, 3), folder=folder)
-    assert complaint.startswith(f"cannot read weights from {path}: ")
+    finding = finding_of(npz("text.npz"), (2, 3), folder=folder)
+    assert finding.startswith(f"cannot read weights from {path}: ")
 
 
 def test_array_of_objects_is_never_unpickled(folder: Path):
     np.savez(folder / "objects.npz", w=np.array([[1, None, 3]] * 2, object))
-    complaint = complaint_of(npz("objects.npz"), (2, 3), folder=folder)
-    assert complaint == (
+    finding = finding_of(npz("objects.npz"), (2, 3), folder=folder)
+    assert finding == (
         f"cannot read weights from {folder / 'objects.npz'}: 'w' holds Python objects"
     )
 
 
 def test_missing_array(folder: Path):
-    complaint = complaint_of(npz("weights.npz", "v"), (2, 3), folder=folder)
+    finding = finding_of(npz("weights.npz", "v"), (2, 3), folder=folder)
     path = folder / "weights.npz"
-    assert complaint == f"{path} has no array 'v', which 'w' starts from"
+    assert finding == f"{path} has no array 'v', which 'w' starts from"
 
 
 def test_array_of_another_shape(folder: Path):
-    complaint = complaint_of(npz("weights.npz", "other"), (3, 2), folder=folder)
+    finding = finding_of(npz("weights.npz", "other"), (3, 2), folder=folder)
     path = folder / "weights.npz"
-    assert complaint == f"array 'other' of {path} has shape (2, 3), but 'w' has (3, 2)"
+    assert finding == f"array 'other' of {path} has shape (2, 3), but 'w' has (3, 2)"
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool"])
 def test_floats_are_no_integers(folder: Path, dtype: str):
-    complaint = complaint_of(npz("weights.npz"), (2, 3), dtype, folder=folder)
+    finding = finding_of(npz("weights.npz"), (2, 3), dtype, folder=folder)
     path = folder / "weights.npz"
-    assert complaint == f"array 'w' of {path} has dtype float64, but 'w' has {dtype}"
+    assert finding == f"array 'w' of {path} has dtype float64, but 'w' has {dtype}"

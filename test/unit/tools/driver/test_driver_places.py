@@ -53,22 +53,22 @@ def test_operation_without_a_place_takes_that_of_its_parent():
     assert str(place_of(inner)) == "y.mlir:2:2"
 
 
-def complaints() -> list[tuple[Operation, str]]:
+def findings() -> list[tuple[Operation, str]]:
     """Complain twice about a module."""
     module = ModuleOp([])
     return [(module, "too big"), (module, "too slow")]
 
 
-def test_failure_holds_all_complaints():
+def test_failure_holds_all_findings():
     with pytest.raises(LocatedPassFailure, match="too big\ntoo slow") as caught:
-        fail_if_any(iter(complaints()))
-    assert [message for _, message in caught.value.complaints] == [
+        fail_if_any(iter(findings()))
+    assert [message for _, message in caught.value.findings] == [
         "too big",
         "too slow",
     ]
 
 
-def test_no_complaint_is_no_failure():
+def test_no_finding_is_no_failure():
     fail_if_any([])
-    with pytest.raises(ValueError, match="needs at least one complaint"):
+    with pytest.raises(ValueError, match="needs at least one finding"):
         LocatedPassFailure([])

@@ -44,7 +44,7 @@ from penstock.tools.session.session import Session
 ROOT = Path(__file__).parents[4]
 
 CAUGHT_INSIDE = {
-    *("AlreadyComplained", "Declined", "ExampleError", "FiguresError"),
+    *("AlreadyReported", "Declined", "ExampleError", "FiguresError"),
     *("UndefinedNames", "Unsupported", "VerifierCrash"),
 }
 """Those of `runtime` and `tools` that no caller ever sees."""

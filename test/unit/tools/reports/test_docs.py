@@ -455,7 +455,7 @@ FIELD = {
     r"\b(hands?|handed) on\b": "produces",
     r"\bphases? of\b": "stage",
     r"keeps? (its|their) hands|\bby hand\b|\b[Ww]hoever\b": "a name",
-    r"\bcomplaints?\b": "diagnostic",
+    r"\bfindings?\b": "diagnostic",
     r"\b(plain|general) loop\b(?!s)": "static, dynamic scheduler",
 }
 """Words that were ours alone, and the field's."""

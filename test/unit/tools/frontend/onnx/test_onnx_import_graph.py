@@ -63,7 +63,7 @@ def check(evaluate: Evaluate, assert_close: AssertClose) -> Check:
     return run
 
 
-def complaints(model: ModelProto, *extra: str) -> list[str]:
+def findings(model: ModelProto, *extra: str) -> list[str]:
     """The messages about a model that cannot be imported, line by line."""
     with pytest.raises(Rejected) as raised:
         import_model(model, "model", extra_outputs=extra)
@@ -317,7 +317,7 @@ def test_unknown_ops_are_all_listed(make_model: MakeModel):
         helper.make_node("Gather", ["a", "d"], ["e"], axis=0),
     ]
     nodes[4], nodes[5] = nodes[5], nodes[4]
-    assert complaints(make_model(nodes, {"x": X})) == [
+    assert findings(make_model(nodes, {"x": X})) == [
         "op Bernoulli is not known: 2 nodes (first, b)",
         "op com.mine.Gone is not known: 1 node (c)",
     ]
@@ -332,7 +332,7 @@ def test_inputs_without_a_shape_are_all_listed(make_model: MakeModel):
     sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])
     unsigned = helper.make_tensor_value_info("u", TensorProto.FLOAT8E5M2, [2])
     model.graph.input.extend([sequence, unsigned])
-    assert complaints(model) == [
+    assert findings(model) == [
         "input 'x': extents 'batch', ? of its shape are not known (give --dim batch=N)",
         "input 'z': its shape is not known",
         "input 's': it is no tensor",
@@ -343,7 +343,7 @@ def test_inputs_without_a_shape_are_all_listed(make_model: MakeModel):
 def test_bad_inputs_and_unknown_ops_are_listed_together(make_model: MakeModel):
     model = make_model([node("Bernoulli", "x", outputs=("y",))], {"x": X})
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-    assert complaints(model) == [
+    assert findings(model) == [
         "op Bernoulli is not known: 1 node (y)",
         "input 'x': extents 'n' of its shape are not known (give --dim n=N)",
     ]
@@ -549,7 +549,7 @@ def test_a_node_that_cannot_be_said_is_named(name: str, make_model: MakeModel):
     proto, inputs, known, message = REFUSED[name]
     proto.name = "the node"
     model = make_model([proto], inputs, [proto.output[-1] or "y"], known)
-    assert complaints(model) == [f"{proto.op_type} 'the node': {message}"]
+    assert findings(model) == [f"{proto.op_type} 'the node': {message}"]
 
 
 def test_random_ops_are_not_evaluated(make_model: MakeModel):
@@ -557,7 +557,7 @@ def test_random_ops_are_not_evaluated(make_model: MakeModel):
         node("RandomNormal", outputs=("r",), shape=[2, 3]),
         node("Add", "x", "r"),
     ]
-    assert complaints(make_model(nodes, {"x": X})) == [
+    assert findings(make_model(nodes, {"x": X})) == [
         "op RandomNormal is not known: 1 node (r)"
     ]
 
@@ -567,7 +567,7 @@ def test_branches_are_not_evaluated(make_model: MakeModel):
     value = helper.make_tensor_value_info("c", TensorProto.FLOAT, [])
     branch = helper.make_graph([constant], "branch", [], [value])
     nodes = [node("If", "x", then_branch=branch, else_branch=branch)]
-    assert complaints(make_model(nodes, {"x": X[:1, :1] > 0})) == [
+    assert findings(make_model(nodes, {"x": X[:1, :1] > 0})) == [
         "If 'y': the condition is only known at run time"
     ]
 
@@ -580,13 +580,13 @@ def test_sparse_initializers_are_named(make_model: MakeModel):
         [2, 3],
     )
     model.graph.sparse_initializer.append(sparse)
-    assert complaints(model) == ["initializer 's': it is sparse"]
+    assert findings(model) == ["initializer 's': it is sparse"]
 
 
 def test_an_output_of_a_type_that_is_not_there_is_named(make_model: MakeModel):
     known = {"c": np.ones(3, np.complex64)}
     model = make_model([node("Relu", "x")], {"x": X}, ["y", "c"], known)
-    assert complaints(model) == ["output 'c': there are no tensors of complex64"]
+    assert findings(model) == ["output 'c': there are no tensors of complex64"]
 
 
 def test_weights_do_not_go_through_the_converter(
@@ -614,7 +614,7 @@ def test_weights_do_not_go_through_the_converter(
 def test_further_outputs_that_are_not_there_are_named(make_model: MakeModel):
     nodes = [node("Relu", "x", outputs=("hidden",)), node("Softmax", "hidden")]
     model = make_model(nodes, {"x": X})
-    assert complaints(model, "hiden", "Q") == [
+    assert findings(model, "hiden", "Q") == [
         "output 'hiden': there is no such value, did you mean 'hidden'?",
         "output 'Q': there is no such value",
     ]
