@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
+from penstock.runtime.core.state_layout import CUT_SHORT, RUNNING, STOP
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.recorded import RecordedRun
+from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.executors.simulator import simulate
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.observe.event_log import Log
@@ -38,6 +40,7 @@ from penstock.runtime.program.tables import Actor, Call, Register, Tables
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session
 
+Until: TypeAlias = Callable[[Callable[[], bool]], None]
 Start: TypeAlias = Callable[..., "Future[Any]"]
 
 pytestmark = pytest.mark.usefixtures("both_loops")
@@ -298,6 +301,64 @@ def test_an_interrupted_run_is_told_in_pairs(start: Start):
     assert diary.lines[-1][0] == "fail KeyboardInterrupt"
     acts = Counter(diary.about("task"))
     assert sum(acts.values()) < 1000
+
+
+def test_a_call_whose_parts_are_left_when_the_run_stops_is_cut_short(until: Until):
+    begun, cores, called = threading.Event(), list[Core](), list[int]()
+
+    def share(args: int, part: int, parts: int) -> None:
+        called.append(part)
+        begun.set()
+        until(lambda: cores[0].memory.state.control[STOP] != RUNNING)
+
+    def fail(args: int, part: int, parts: int) -> int:
+        return 7 if begun.wait(300) else 1
+
+    def run(tables: Tables, acts: int, log: Log) -> None:
+        with Core(tables, 3) as core:
+            cores.append(core)
+            try:
+                core.run(acts, log)
+            finally:
+                codes.update((row.actor, row.code) for row in log.rows())
+
+    codes, diary = dict[int, int](), Diary()
+    kernels = Callback(share), Callback(fail)
+    actors = [
+        Actor("shared", 0, calls=(Call(kernels[0].address, parts=4),)),
+        Actor("fails", 1, calls=(Call(kernels[1].address),)),
+    ]
+    with pytest.raises(TaskError) as caught:
+        # The first kernel is registered as no callback, as two threads share it.
+        watched(Tables([], actors, kernels[1:]), 1, run, diary)
+    assert (caught.value.task, caught.value.code) == ("fails", 7)
+    # Parts that no thread had begun are left, and no code of a kernel says so.
+    assert {1, 2}.isdisjoint(called)
+    assert codes == {0: CUT_SHORT, 1: 7}
+    told = set(diary.about("task"))
+    ends = {("fail TaskError", name) for name in ("shared", "fails")}
+    assert told == ends | {("start", name) for name in ("shared", "fails")}
+
+
+@pytest.mark.parametrize("run", [run_sequential, run_simulated])
+def test_a_call_that_is_interrupted_is_cut_short(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def noting(tables: Tables, acts: int, log: Log) -> None:
+        try:
+            run(tables, acts, log)
+        finally:
+            codes.extend(row.code for row in log.rows())
+
+    codes, diary = list[int](), Diary()
+    monkeypatch.setattr(SequentialRun, "call", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        watched(program(idle()), 1, noting, diary)
+    assert codes == [CUT_SHORT]
+    assert diary.about("task") == [("start", "t0"), ("fail KeyboardInterrupt", "t0")]
 
 
 def test_observers_are_told_in_the_order_they_were_attached():
