@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
+from xdsl.ir import Operation
 
+from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.runtime.jit import package_digest
 from penstock.runtime.jit.cache_files import keep
@@ -27,10 +29,12 @@ from penstock.tools.driver.plugins import unload
 from penstock.tools.frontend.onnx import session as onnx_session
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.frontend.onnx.session import OnnxSession
+from penstock.tools.session import program_export
 from penstock.tools.session.saved_plan import derived, known
 from penstock.tools.session.saved_plan import plan as plan_module
 from penstock.tools.session.saved_plan.archive import PlanError
 from penstock.tools.session.saved_plan.plan import read_own_plan
+from penstock.tools.session.session import Session
 
 DROP_RELU = Path(__file__).parents[4] / "plugin" / "Inputs" / "drop_relu.py"
 Floats = NDArray[np.float32]
@@ -107,6 +111,35 @@ def test_a_model_that_is_known_is_neither_read_nor_compiled(
     assert len(compiled) == 1
     monkeypatch.setattr(onnx_session, "_Given", None)
     check(path, weights)
+    assert len(compiled) == 1
+
+
+def test_kernels_that_are_not_proven_run_from_plans_of_ones_own_alone(
+    path: Path,
+    tmp_path: Path,
+    compiled: list[object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As if a plug-in had made them.
+    def object_to(program: ProgramOp) -> list[tuple[Operation, str]]:
+        kernels = [op for op in program.body.block.ops if isinstance(op, KernelOp)]
+        return [(kernel, "who knows where it writes") for kernel in kernels]
+
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(known, "cache_dir", lambda: folder)
+    monkeypatch.setattr(program_export, "kernel_objections", object_to)
+    weights = floats(4, 5)
+    write(path, weights)
+    for _ in range(2):
+        check(path, weights)
+    assert len(compiled) == 1
+    (plan,) = folder.glob(PLAN)
+    copy = shutil.copy(plan, tmp_path)
+    with pytest.raises(PlanError, match="who knows where it writes"):
+        Session.open(copy)
+    arrays = path.with_name("x.npz")
+    np.savez(arrays, x=floats(3, 4))
+    assert run.run_tool([str(path), "--inputs", str(arrays)]) == 0
     assert len(compiled) == 1
 
 
