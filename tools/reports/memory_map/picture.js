@@ -29,6 +29,12 @@ class MemoryPicture {
     const { x, y, width, height } = this.svg.viewBox.baseVal;
     this.whole = { x, y, width, height };
     this.view = { ...this.whole };
+    // Attributes of thousands of rectangles are too slow to be read for each frame.
+    this.boxes = new Map([...this.rects].map(([index, rect]) => [index, {
+      x: rect.x.baseVal.value, y: rect.y.baseVal.value,
+      width: rect.width.baseVal.value, height: rect.height.baseVal.value,
+      colour: rect.classList[0], thin: false,
+    }]));
     this.high = y + height;               // units of all bytes of the block
     this.steps = Math.max(1, plan.steps.length);
     this.size = Math.max(1, block.size);
@@ -46,12 +52,7 @@ class MemoryPicture {
     return [this.svg.clientWidth / this.view.width,
       this.svg.clientHeight / this.view.height];
   }
-  boxOf(index) {
-    const rect = this.rects.get(index);
-    const [x, y, width, height] = ["x", "y", "width", "height"].map(
-      name => rect[name].baseVal.value);
-    return { x, y, width, height };
-  }
+  boxOf(index) { return this.boxes.get(index); }
 
   // Zoom.
 
@@ -137,9 +138,13 @@ class MemoryPicture {
   names(wide, high) {
     const labels = [], taken = new Set(), { x: left, y: top } = this.view;
     const right = left + this.view.width, bottom = top + this.view.height;
-    for (const [index, rect] of this.rects) {
-      const { x, y, width, height } = this.boxOf(index);
-      rect.classList.toggle("thin", width * wide < THIN || height * high < THIN);
+    for (const [index, box] of this.boxes) {
+      const { x, y, width, height, colour } = box;
+      const thin = width * wide < THIN || height * high < THIN;
+      if (thin !== box.thin) {
+        box.thin = thin;
+        this.rects.get(index).classList.toggle("thin", thin);
+      }
       const from = Math.max(x, left), below = Math.max(y, top);
       const room = (Math.min(x + width, right) - from) * wide;
       const tall = (Math.min(y + height, bottom) - below) * high;
@@ -149,7 +154,7 @@ class MemoryPicture {
       if (taken.has(key)) continue;
       taken.add(key);
       labels.push(element("div", register.name, {
-        className: `label of-${rect.classList[0]}`,
+        className: `label of-${colour}`,
         style: `left:${(from - left) * wide + 1}px;top:${(below - top) * high}px;` +
           `width:${room}px`,
       }));
@@ -194,7 +199,9 @@ class MemoryPicture {
     for (const [index, rect] of this.rects) {
       const { bytes: size, offset } = this.block.registers[index];
       const at = found ? found.offsets[index] : offset;
-      rect.setAttribute("y", this.unitOf(at + size));
+      const y = this.unitOf(at + size);
+      this.boxOf(index).y = y;
+      rect.setAttribute("y", y);
     }
     this.draw();
   }
