@@ -197,6 +197,8 @@ class PenstockOptMain(xDSLOptMain):
             verify = arg_parser.flags()["--disable-verify"]
             verify.help = "verify neither the input nor what passes leave"
             arg_parser.complete("--passes", self.available_passes)
+            arg_parser.complete("--pipeline", plugins.known_pipelines())
+            arg_parser.complete("--skip", self.available_passes)
             arg_parser.complete("--target", self.available_targets)
 
     def setup_pipeline(self) -> None:

@@ -47,10 +47,13 @@ class _AddEdit(argparse.Action):
         namespace.edits = [*namespace.edits, (verb, values)]
 
 
-def add_pipeline_options(parser: argparse.ArgumentParser, *, default: str) -> None:
+def add_pipeline_options(
+    parser: argparse.ArgumentParser, *, default: str, levels: bool = True
+) -> None:
     """
-    Add the options to a parser; `default` is the end of a sentence about the pipeline
-    that is run where none is named.
+    Add the options to a parser, with `levels` also those that print IR or passes;
+    `default` is the end of a sentence about the pipeline that is run where none is
+    named.
     """
     group = parser.add_argument_group(
         "pipelines",
@@ -64,6 +67,8 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, default: str) -> No
         f"of pipelines and passes ({default})",
     )
     add_edit_flags(group)
+    if not levels:
+        return
     group.add_argument(
         "--compile-to",
         choices=LEVELS,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
+from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.driver.errors import UsageError
 
@@ -85,6 +86,14 @@ def arguments() -> CommandParser:
         action="store_true",
         help="show what is placed on several ranks (processes) as one program",
     )
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="load plug-ins from a Python file; may be repeated",
+    )
+    add_pipeline_options(parser, default="by default the standard one", levels=False)
     add_debug_option(parser)
     add_common_options(parser)
     return parser
@@ -113,7 +122,14 @@ def _program(args: argparse.Namespace) -> ProgramOp:
     from penstock.tools.session.program_file import program_in
 
     ranks = args.simulate_ranks
-    options = CompileOptions(args.device, args.threads, simulate_ranks=ranks)
+    options = CompileOptions(
+        args.device,
+        args.threads,
+        simulate_ranks=ranks,
+        pipeline=args.pipeline,
+        edits=edits_in(args),
+        load=tuple(args.load),
+    )
     return program_in(args.file, options)
 
 

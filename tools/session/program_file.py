@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.dialects.launch import ProgramOp
 from penstock.tools.driver.errors import UsageError
-from penstock.tools.session.options import DEFAULTS, CompileOptions
+from penstock.tools.session.options import DEFAULTS, FLAGS, CompileOptions
 
 
 def program_in(path: Path, options: CompileOptions = DEFAULTS) -> ProgramOp:
@@ -22,9 +22,18 @@ def program_in(path: Path, options: CompileOptions = DEFAULTS) -> ProgramOp:
     from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
     if is_plan(path):
+        _refuse_pipeline(options)
         return read_plan(path, options.device).program
     if path.suffix.lower() == ".onnx":
         raise UsageError(f"{path} is no program: penstock-import makes one of it")
-    front = installed_compiler()
+    front = installed_compiler(options.load)
     model = read_model(front[0], path)
     return compile_model(model, options, front, allow_source=True).program
+
+
+def _refuse_pipeline(options: CompileOptions) -> None:
+    """Raise UsageError for options about the passes of what is not compiled."""
+    for edit in options.edits:
+        raise UsageError(f"--{edit.verb} is for what is compiled")
+    for name in {"pipeline", "load"} & {*options.changed}:
+        raise UsageError(f"{FLAGS[name]} is for what is compiled")

@@ -83,6 +83,10 @@ class Session(Closing, Displayed):
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
     `guard` says what the streams of several threads may take, see `regst-plan-memory`.
+    `pipeline` is the text of the pipeline that compiles, `edits` has edits of it, such
+    as `skip op-fuse-rows`, and `load` the Python files of plug-ins, unless a `compiler`
+    is given that knows them: see [pipelines](pipelines.md). What the pipeline says of
+    options and what is asked for has to agree.
     A launch program whose kernels come with Python source of their own, or may reach
     outside of their memory, is refused, unless with `allow_source`, as these can do
     whatever you can.
@@ -164,6 +168,28 @@ class Session(Closing, Displayed):
                 compiler=compiler,
                 allow_source=allow_source,
             )
+
+    @classmethod
+    def lower(
+        cls,
+        path: str | Path,
+        level: str = "launch",
+        options: CompileOptions = DEFAULTS,
+        **keywords: Unpack[Keywords],
+    ) -> str:
+        """
+        The text of a file of IR at a `level`, without a session: `job`, `plan`,
+        `memory`, `launch`, or the `source` of its kernels. What is past a level stays
+        as it is. Raises what `open` raises of compiling, and UsageError for an unknown
+        level.
+        """
+        from penstock.tools.driver.compiler import installed_compiler
+        from penstock.tools.session.lowered_text import text_at
+
+        options = with_keywords(options, keywords)
+        front = installed_compiler(options.load)
+        with reading(path):
+            return text_at(front, read_model(front[0], Path(path)), options, level)
 
     @classmethod
     def of(

@@ -118,6 +118,24 @@ class OnnxSession(Closing):
         ports = session.executor.program.inputs
         return dict(session.run({name: arrays[name] for name in ports}))
 
+    def lower(self, inputs: Mapping[str, npt.ArrayLike], level: str = "launch") -> str:
+        """
+        The text of the model at a `level`, for inputs of the shapes of `inputs`: `job`,
+        `plan`, `memory`, `launch`, or the `source` of its kernels. It is without the
+        weights.
+
+        Raises what `run` raises, and UsageError for an unknown level.
+        """
+        from penstock.tools.driver.compiler import installed_compiler
+        from penstock.tools.session.lowered_text import text_at
+
+        check_named(inputs)
+        arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        imported = self._model().imported(arrays)
+        model = Model(imported.module, imported.weights, Path())
+        front = installed_compiler(self._options.load)
+        return text_at(front, model, self._options, level)
+
     def close(self) -> None:
         """End all sessions. Nothing can be run from then on."""
         self._is_closed = True
@@ -142,14 +160,18 @@ class OnnxSession(Closing):
         self._sessions[Key(shapes, known)] = session
         return session
 
+    def _model(self) -> _Given:
+        """The model, which is read unless it has been."""
+        if self._given is None:
+            assert self._known is not None, "what is not known has been read"
+            self._given = _read(self._known)
+        return self._given
+
     def _compiled(
         self, arrays: Mapping[str, Array], request: Request
     ) -> tuple[Session, Mapping[str, Array]]:
         """A new session, and the arrays whose values it is made for."""
-        if self._given is None:
-            assert self._known is not None, "what is not known has been read"
-            self._given = _read(self._known)
-        imported = self._given.imported(arrays)
+        imported = self._model().imported(arrays)
         model = Model(imported.module, imported.weights, Path())
         session = Session(model, request.options)
         if self._known is not None and not imported.known:

@@ -16,6 +16,7 @@ from penstock import Tensor
 from penstock.runtime.errors import PenstockError
 from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
+from penstock.tools.cli.view import run_tool as view_tool
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.model import Model
@@ -150,6 +151,21 @@ def test_merged_jobs_are_compiled_by_a_pipeline_for_one():
     module = installed_compiler()[0].parse(text.encode(), "job.mlir")
     with Session(Model(module, {}, Path()), pipeline="cpu{threads=2}") as session:
         assert session.jobs == ("chain", "other")
+
+
+def test_a_file_is_lowered_to_each_level(tmp_path: Path, drop: Path):
+    path = tmp_path / "job.mlir"
+    path.write_text(JOB, encoding="utf-8")
+    marks = {"job": "op.neg", "plan": "plan.task", "memory": "chunk", "launch": "actor"}
+    for level, mark in marks.items():
+        assert mark in Session.lower(path, level)
+    assert "def body_0" in Session.lower(str(path), "source")
+    skip = ["skip op-fuse-elementwise"]
+    text = Session.lower(path, "job", load=[drop], edits=skip, pipeline="drop-relu,cpu")
+    assert "op.neg" in text
+    assert "op.relu" not in text
+    with pytest.raises(UsageError, match="unknown level 'lunch', did you mean"):
+        Session.lower(path, "lunch")
 
 
 # Jobs in Python ----------------------------------------------------------------------
@@ -374,6 +390,23 @@ def test_only_plans_have_an_origin(commands: Commands):
     )
     outcome = commands.outcome(run_tool, commands.job, "--show-origin")
     assert outcome == (2, "", message)
+
+
+def test_a_page_shows_what_an_edited_pipeline_makes(commands: Commands, drop: Path):
+    dot = commands.job, "--to-dot", "-"
+    tasks = [
+        commands(view_tool, *dot, *more).count("label=")
+        for more in ((), ("--skip", "op-fuse-elementwise"))
+    ]
+    assert tasks[0] < tasks[1]
+    insert = "--load", str(drop), "--pipeline", "drop-relu,cpu{threads=2}"
+    assert "relu" not in commands(view_tool, *dot, *insert).lower()
+    plan = str(commands.folder / "job.penstock")
+    commands(run_tool, commands.job, *commands.inputs, "--save-plan", plan)
+    for flags in (("--skip", "cse"), ("--pipeline", "cpu"), ("--load", str(drop))):
+        outcome = commands.outcome(view_tool, plan, "--to-dot", "-", *flags)
+        message = f"penstock-view: error: {flags[0]} is for what is compiled\n"
+        assert outcome == (2, "", message)
 
 
 @pytest.mark.parametrize(

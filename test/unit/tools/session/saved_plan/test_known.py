@@ -468,6 +468,18 @@ def test_pipelines_and_edits_have_plans_of_their_own(
     assert len(compiled) == len(every)
 
 
+def test_a_model_is_lowered_to_each_level(path: Path, compiled: list[object]) -> None:
+    write_relu(path)
+    for edits, fused in (([], True), (["skip op-fuse-elementwise"], False)):
+        with OnnxSession(path, edits=edits) as session:
+            text = session.lower({"x": floats(4)}, "job")
+            assert ("op.fused" in text, "op.relu" in text) == (fused, True)
+            assert "launch.program" in session.lower({"x": floats(4)})
+            with pytest.raises(UsageError, match="unknown level 'jobs'"):
+                session.lower({"x": floats(4)}, "jobs")
+    assert compiled == []
+
+
 def test_a_kept_plan_runs_on_the_threads_of_its_pipeline(
     path: Path, compiled: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
