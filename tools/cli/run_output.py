@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 
 
@@ -30,6 +31,22 @@ class RunOutput:
             import json
 
             print(json.dumps(self._facts, indent=1, default=_plain))
+
+
+def tell_written(paths: Iterable[str], *, as_json: bool) -> None:
+    """
+    Tell which files were written, on stderr if stdout is one of them.
+    """
+    told = list(paths)
+    stream = sys.stderr if "-" in told else sys.stdout
+    files = [path for path in told if path != "-"]
+    if as_json:
+        import json
+
+        print(json.dumps({"wrote": files}), file=stream)
+        return
+    for file in files:
+        print(f"wrote {file}", file=stream)
 
 
 def _plain(value: object) -> object:

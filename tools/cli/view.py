@@ -16,6 +16,12 @@ from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.cli.run_arguments import count
+from penstock.tools.cli.run_output import tell_written
+from penstock.tools.cli.standard_input import (
+    STDIN,
+    is_standard_input,
+    with_standard_input,
+)
 from penstock.tools.driver.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +43,10 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     interrupted.
     """
     args = arguments().parse_args(argv)
-    return exit_code_of(lambda: _run(args), _PROGRAM, args.file, debug=args.debug)
+    name = STDIN if is_standard_input(args.file) else args.file
+    return exit_code_of(
+        lambda: with_standard_input(args, _run), _PROGRAM, name, debug=args.debug
+    )
 
 
 def arguments() -> CommandParser:
@@ -52,7 +61,8 @@ def arguments() -> CommandParser:
         "file",
         type=Path,
         metavar="FILE",
-        help="a program: .mlir of any level, or a plan that penstock-run has saved",
+        help="a program: .mlir of any level, or a plan that penstock-run has saved; - "
+        "is the standard input",
     )
     parser.add_argument("-o", "--output", metavar="OUT.html", help="the page")
     parser.add_argument(
@@ -111,8 +121,10 @@ def _run(args: argparse.Namespace) -> int:
     name = program.sym_name.data
     if trace is not None and trace.program != name:
         raise UsageError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
-    for path, text in _outputs(args, program, trace):
+    outputs = list(_outputs(args, program, trace))
+    for path, text in outputs:
         _write(path, text)
+    tell_written([path for path, _ in outputs], as_json=args.json)
     return 0
 
 
@@ -130,7 +142,7 @@ def _program(args: argparse.Namespace) -> ProgramOp:
         edits=edits_in(args),
         load=tuple(args.load),
     )
-    return program_in(args.file, options)
+    return program_in(args.file, options, args.data)
 
 
 def _outputs(
@@ -159,7 +171,6 @@ def _write(path: str, text: str) -> None:
         sys.stdout.write(text)
         return
     write_whole(path, text)
-    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.options import DEFAULTS, FLAGS, CompileOptions
 
 
-def program_in(path: Path, options: CompileOptions = DEFAULTS) -> ProgramOp:
+def program_in(
+    path: Path, options: CompileOptions = DEFAULTS, data: bytes | None = None
+) -> ProgramOp:
     """
-    The launch program of a saved plan, or of a file of IR, which is compiled. It is not
-    run: kernels may come with sources of their own.
+    The launch program of a saved plan, or of a file of IR or its `data`, which is
+    compiled. It is not run: kernels may come with sources of their own.
 
     Raises UsageError if the file cannot be read or is no program, and `Rejected` if it
     cannot be compiled.
@@ -27,7 +29,7 @@ def program_in(path: Path, options: CompileOptions = DEFAULTS) -> ProgramOp:
     if path.suffix.lower() == ".onnx":
         raise UsageError(f"{path} is no program: penstock-import makes one of it")
     front = installed_compiler(options.load)
-    model = read_model(front[0], path)
+    model = read_model(front[0], path, data)
     return compile_model(model, options, front, allow_source=True).program
 
 

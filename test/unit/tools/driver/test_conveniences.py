@@ -282,3 +282,67 @@ def test_help_imports_no_pass_and_no_reports():
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == "\n"
+
+
+LOSSY = """
+from xdsl.ir import Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition
+
+
+@irdl_op_definition
+class Lossy(IRDLOperation):
+    name = "acme.lossy"
+
+    @classmethod
+    def parse(cls, parser):
+        return cls.create()
+
+    def print(self, printer):
+        pass
+
+
+@irdl_op_definition
+class Mute(IRDLOperation):
+    name = "acme.mute"
+
+    @classmethod
+    def parse(cls, parser):
+        parser.raise_error("nothing can be said")
+
+    def print(self, printer):
+        pass
+
+
+Acme = Dialect("acme", [Lossy, Mute])
+"""
+
+
+def test_what_is_not_read_back_the_same_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plugin, path = tmp_path / "acme.py", tmp_path / "a.mlir"
+    plugin.write_text(LOSSY, encoding="utf-8")
+    words = str(path), "--load", str(plugin), "--verify-roundtrip"
+    path.write_text('"acme.lossy"() {acme.note} : () -> ()\n', encoding="utf-8")
+    code, out, err = outcome(opt, capsys, *words)
+    head, *diff = err.splitlines()
+    message = "error: --verify-roundtrip: the custom form is read back otherwise"
+    assert (code, out, head) == (1, "", f"{path}:1:1: {message}")
+    assert '-  "acme.lossy"() {acme.note} : () -> ()' in diff
+    path.write_text('"acme.mute"() : () -> ()\n', encoding="utf-8")
+    code, out, err = outcome(opt, capsys, *words)
+    head, note, *_ = err.splitlines()
+    message = "error: --verify-roundtrip: the custom form is not read back"
+    assert (code, out, head) == (1, "", f"{path}:1:1: {message}")
+    assert note.startswith("<custom form>:")
+    assert note.endswith("error: nothing can be said")
+
+
+def test_the_report_about_memory_is_json_if_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    job = ROOT / "examples" / "digits.mlir"
+    words = "--pipeline", "cpu", "--compile-to", "memory", "-t", "memory-report"
+    code, out, _ = outcome(opt, capsys, str(job), *words, "--json")
+    assert code == 0
+    assert json.loads(out)["version"] >= 2
