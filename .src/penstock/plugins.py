@@ -118,6 +118,13 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind(
+            "alias-policy",
+            "penstock.alias_policy",
+            "the registers that lie on others",
+            "regst-alias-registers{policy=NAME}",
+            "penstock.lowering.algorithms.alias_policies:BUILT_IN",
+        ),
+        Kind(
             "dialect",
             "xdsl.universe",
             "ops, with their types, meaning in NumPy and kernels",
@@ -157,12 +164,33 @@ KINDS: Mapping[str, Kind] = {
             is_class=True,
         ),
         Kind(
+            "slot-choice",
+            "penstock.slot_choice",
+            "the number of slots of each register",
+            "regst-choose-slots{policy=NAME}",
+            "penstock.lowering.algorithms.slot_policies:BUILT_IN",
+        ),
+        Kind(
+            "stream-policy",
+            "penstock.stream_policy",
+            "the streams of tasks, and their order there",
+            "plan-assign-streams{policy=NAME streams=N}",
+            "penstock.lowering.algorithms.stream_policies:BUILT_IN",
+        ),
+        Kind(
             "target",
             "xdsl.universe",
             "the text that a module is printed as",
             "-t NAME",
             is_a="xdsl.utils.target:Target",
             is_class=True,
+        ),
+        Kind(
+            "task-order",
+            "penstock.task_order",
+            "the order in which tasks are listed",
+            "plan-order-tasks{policy=NAME}",
+            "penstock.lowering.algorithms.ordering.policies:BUILT_IN",
         ),
     )
 }

@@ -31,6 +31,7 @@ from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.utils.numpy_types import array_of, dense_of
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
@@ -90,6 +91,7 @@ def fold(op: TensorOp, max_elements: int) -> None:
         # A constant has no operands to lie over.
         constant.attributes.pop(IN_PLACE, None)
         constant.location = op.location
+    count("ops folded")
     Rewriter.replace_op(op, constants, [constant.result for constant in constants])
 
 

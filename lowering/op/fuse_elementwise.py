@@ -45,6 +45,7 @@ from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fused_location
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Member,
@@ -226,6 +227,8 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
     for group in find_groups(job, max_ops):
         has_splats = any(value in splats for op in group for value in op.operands)
         if len(group) > 1 or has_splats:
+            count("groups")
+            count("ops fused", len(group))
             fuse(group, splats)
     erase_unused(used)
 

@@ -43,6 +43,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp, ElementwiseOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fused_location
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
@@ -216,6 +217,7 @@ def fuse_job(job: JobOp) -> None:
     overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
         if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
+            count("epilogues")
             fuse(root, op, job, overwritten)
 
 

@@ -46,6 +46,7 @@ from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fused_location
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
@@ -271,6 +272,8 @@ def fuse_job(job: JobOp) -> None:
         before = op_before(chain, job, positions, overwritten)
         members = ([] if before is None else [before]) + chain.members
         if len(members) > 1:
+            count("groups")
+            count("ops fused", len(members))
             fuse(members, chain.rows[-1], overwritten)
             whole = members[-1].parent_op()
             assert isinstance(whole, RowsOp), "moved into it"

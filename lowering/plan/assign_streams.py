@@ -17,6 +17,9 @@ tasks stay on the stream they have, with index 0.
   plan says when it ends (`scheduled`), when that of `naive` would (`naive`), and a time
   that no schedule can be below (`lower_limit`). Plans that have it are left alone.
 
+A policy of a plug-in (`docs/plugins/stream-policy.md`) starts from `naive`, too, and is
+reported likewise.
+
 A task that a control register orders after one that is listed later is listed after it
 first. A reader of a value that a task listed later must write over (`in_place`) stays
 before that task. `order` then numbers the tasks of each stream as they are listed;
@@ -54,13 +57,13 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.algorithms.list_scheduling import (
-    Dispatch,
-    best_of,
-    by_level,
-    in_order,
-    lower_limit,
-    scheduled_on,
+from penstock.lowering.algorithms.list_scheduling import lower_limit
+from penstock.lowering.algorithms.stream_policies import (
+    NAIVE,
+    Policy,
+    StreamRequest,
+    naive,
+    stream_policy,
 )
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
@@ -69,8 +72,6 @@ from penstock.lowering.analysis.task_times import (
     findings_about_times,
     jobs_of,
 )
-
-POLICIES = ("critical-path", "naive")
 
 REPORT = "makespan_ns"
 """The attribute of a plan that says when its last task ends."""
@@ -176,16 +177,17 @@ class PlanScheduler:
     def _lane(self, device: DeviceAttr, stream: StreamAttr) -> int:
         return self._lanes.setdefault((device, stream), len(self._lanes))
 
-    def run(self) -> None:
+    def run(self, policy: Policy) -> None:
         """Give each task its stream and its order, and say when the plan ends."""
         jobs = self._jobs
-        naive = scheduled_on(jobs, self._naive)
-        others = in_order(jobs, range(len(jobs))), Dispatch(jobs).run()
-        best = best_of((naive, *others, in_order(jobs, by_level(jobs))))
+        names = [task.task_name.data for task in self._tasks]
+        lanes = [f"{device} {stream}" for device, stream in self._lanes]
+        request = StreamRequest(jobs, names, self._naive, lanes)
+        best = policy(request)
         self._write(best.order, best.lane)
         report = {
             "lower_limit": lower_limit(jobs),
-            "naive": naive.makespan,
+            "naive": naive(request).makespan,
             "scheduled": best.makespan,
         }
         self._plan.attributes[REPORT] = DictionaryAttr(
@@ -216,7 +218,7 @@ class PlanAssignStreamsPass(ModulePass):
     """The compute streams of each device."""
 
     policy: str = "naive"
-    """`naive` or `critical-path`."""
+    """`naive`, `critical-path`, or a plug-in's."""
 
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
@@ -224,14 +226,10 @@ class PlanAssignStreamsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.streams < 1:
             raise PassFailedException(f"streams must be at least 1, got {self.streams}")
-        if self.policy not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise PassFailedException(
-                f"policy must be one of {known}, got '{self.policy}'"
-            )
+        policy = stream_policy(self.policy)
         machine = Machine.parse(self.machine)
         plans = [x for x in outermost(op, PlanOp) if x.is_on_values]
-        is_naive = self.policy == "naive"
+        is_naive = self.policy == NAIVE
         if not is_naive:
             plans = [plan for plan in plans if REPORT not in plan.attributes]
             fail_if_any(
@@ -245,4 +243,4 @@ class PlanAssignStreamsPass(ModulePass):
             streams = min(self.streams, max(1, len(order.tasks)))
             assign_streams(order.plan, streams)
             if not is_naive:
-                PlanScheduler(order, streams, machine).run()
+                PlanScheduler(order, streams, machine).run(policy)

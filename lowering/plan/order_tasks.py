@@ -23,6 +23,8 @@ same size that its op can overwrite and that nobody reads later.
   more memory.
 * `source` keeps the order.
 
+Other policies are those of plug-ins (`docs/plugins/task-order.md`).
+
 No task runs before one whose result it reads, or after which a control register orders
 it; inputs and outputs move like all others. The order that was there is that of the
 list, but for tasks that control registers order after later ones, which come after
@@ -56,24 +58,15 @@ from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.algorithms.list_scheduling import Job, in_order
+from penstock.lowering.algorithms.list_scheduling import in_order
 from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
-from penstock.lowering.algorithms.ordering.parallel import (
-    parallel_order,
-    shortest_order,
-)
+from penstock.lowering.algorithms.ordering.policies import order_policy
 from penstock.lowering.algorithms.ordering.problem import Problem, peaks_of
-from penstock.lowering.algorithms.ordering.strategies import (
-    DEFAULT_BUDGET,
-    early_order,
-    memory_order,
-)
+from penstock.lowering.algorithms.ordering.strategies import DEFAULT_BUDGET
 from penstock.lowering.analysis.register_types import data_types_of
 from penstock.lowering.analysis.task_order import TaskOrder
 from penstock.lowering.analysis.task_times import Machine, findings_about_times
 from penstock.lowering.plan.ordering_problem import PlanProblem
-
-POLICIES = ("early-updates", "memory", "overlap", "source")
 
 REPORT = "live_bytes"
 """The attribute of a plan that says what its order needs."""
@@ -120,29 +113,17 @@ def order_tasks(
     if sum(problem.sizes) >= MAX_BYTES:
         # No order helps, and memory planning says what is wrong.
         return
-    limit = summed_limit(problem)
-    jobs: list[Job] = []
-    match options.policy:
-        case "memory" if given.is_parallel:
-            jobs = given.jobs(machine)
-            order = parallel_order(problem, jobs, given.parts, options.budget)
-        case "memory":
-            order, found = memory_order(problem, options.budget)
-            limit = max(limit, found)
-        case "early-updates":
-            order = early_order(problem)
-        case "overlap":
-            jobs = given.jobs(machine)
-            order = shortest_order(problem, jobs, given.is_early)
-        case _:
-            order = problem.source
+    request = given.request(options.budget, machine)
+    order = order_policy(options.policy)(request)
+    limit = max(summed_limit(problem), request.limit)
     if options.policy != "source":
         order = given.grouped(order)
     given.write(order)
     both = {"source": problem.source, "ordered": order}
     needs = {key: sum(peaks_of(problem, order)) for key, order in both.items()}
     plan.attributes[REPORT] = report_of({**needs, "lower_limit": limit})
-    if jobs:
+    if request.is_timed:
+        jobs = request.jobs
         ends = {key: in_order(jobs, order).makespan for key, order in both.items()}
         plan.attributes[TIMES] = report_of(ends)
 
@@ -161,7 +142,7 @@ class PlanOrderTasksPass(ModulePass):
     name = "plan-order-tasks"
 
     policy: str = "memory"
-    """`memory`, `early-updates`, `overlap` or `source`."""
+    """`memory`, `early-updates`, `overlap`, `source`, or a plug-in's."""
 
     in_place: bool = False
     """Count results that can take the place of an operand as if they will."""
@@ -175,11 +156,7 @@ class PlanOrderTasksPass(ModulePass):
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.policy not in POLICIES:
-            known = ", ".join(POLICIES)
-            raise PassFailedException(
-                f"policy must be one of {known}, got '{self.policy}'"
-            )
+        order_policy(self.policy)
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
         machine = Machine.parse(self.machine)

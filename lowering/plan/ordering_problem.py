@@ -15,6 +15,7 @@ from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.list_scheduling import Job
 from penstock.lowering.algorithms.ordering.parallel import Part
+from penstock.lowering.algorithms.ordering.policies import OrderRequest
 from penstock.lowering.algorithms.ordering.problem import Order, Problem, Task, Value
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
@@ -94,6 +95,18 @@ class PlanProblem:
     def parts(self) -> list[Part]:
         """Of which op each task does a part, and on which device."""
         return [Part(shared_name(task), task.device) for task in self.tasks]
+
+    def request(self, budget: int, machine: Machine) -> OrderRequest:
+        """The problem as policies are told it."""
+        return OrderRequest(
+            self.problem,
+            [task.task_name.data for task in self.tasks],
+            budget,
+            self.parts,
+            self.is_early,
+            self.is_parallel,
+            lambda: self.jobs(machine),
+        )
 
     def jobs(self, machine: Machine) -> list[Job]:
         """The tasks as jobs, on a lane for each stream."""

@@ -52,6 +52,7 @@ from xdsl.passes import ModulePass
 from penstock.dialects.plan import PlanOp, Ports, TaskOp
 from penstock.dialects.regst import ControlType
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.event_reduction import (
     Order,
@@ -180,6 +181,7 @@ class PlanReduceEventsPass(ModulePass):
         for plan, found in given:
             rates = rates_of(plan)
             removed = remove_implied_controls(found, rates)
+            count("controls removed", len(removed))
             if rates.is_rated:
                 plan.attributes[NO_EVENTS] = StringAttr(AT_RATES)
             else:

@@ -12,6 +12,7 @@ from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import alias_place
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.lowering.algorithms.alias_policies import Candidate, Policy, take_all
 from penstock.lowering.analysis.aliases import (
     bytes_of,
     lies_as_paired,
@@ -20,6 +21,9 @@ from penstock.lowering.analysis.aliases import (
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, earlier_readers
 from penstock.lowering.regst.alias_forest import Forest, Timeline, Tree, Version
 from penstock.lowering.regst.alias_rules import Rules, quoted
+
+APART = "policy: it keeps them apart"
+"""The reason of pairs that the policy does not want."""
 
 
 class Aliasing:
@@ -31,8 +35,12 @@ class Aliasing:
         timeline: Timeline,
         pairs: Mapping[TaskOp, Pairs],
         orders: Sequence[tuple[TaskOp, TaskOp]],
+        policy: Policy = take_all,
     ) -> None:
         self.timeline = timeline
+        self._policy = policy
+        self._kept_apart: dict[TaskOp, Refusal | None] = {}
+        """Why the policy lets no operand and result of a task be views."""
         self.forest = Forest(plan, timeline)
         self._plan = plan
         self._pairs = pairs
@@ -104,6 +112,34 @@ class Aliasing:
                 )
             )
 
+    def _chosen(self, task: TaskOp, pairs: Sequence[InPlacePair]) -> list[InPlacePair]:
+        """The pairs of a task that the policy wants, the best first."""
+        if not pairs:
+            return []
+        candidates = [self._candidate(task, pair) for pair in pairs]
+        return [pairs[index] for index in self._policy(candidates)]
+
+    def _candidate(self, task: TaskOp, pair: InPlacePair) -> Candidate:
+        result = task.outs[pair.result]
+        return Candidate(
+            task.task_name.data,
+            task.op.name,
+            name_of(operand_register(task, pair.operand)),
+            name_of(result),
+            bytes_of(result),
+            pair.view,
+            self._pairs[task].is_hinted(pair),
+        )
+
+    def _policy_rule(self, task: TaskOp) -> Refusal | None:
+        """Whether the policy keeps views of a task apart: all of them, or none."""
+        if task not in self._kept_apart:
+            views = self._pairs[task].views
+            is_asked = not self._pairs[task].is_fixed
+            wanted = self._chosen(task, views) if is_asked else views
+            self._kept_apart[task] = None if len(wanted) == len(views) else APART
+        return self._kept_apart[task]
+
     # Results that show bytes of operands
 
     def _show_results(self, task: TaskOp) -> None:
@@ -127,7 +163,7 @@ class Aliasing:
         """Why results of a task cannot be views, however much memory that takes."""
         views = self._pairs[task].views
         refusals = (next(self._rules.view(task, pair), None) for pair in views)
-        return next(filter(None, refusals), None)
+        return next(filter(None, refusals), None) or self._policy_rule(task)
 
     def _peak_rule(self, tasks: Sequence[TaskOp]) -> Iterator[Refusal]:
         """Whether views of one tree that these tasks make would take more memory."""
@@ -182,8 +218,16 @@ class Aliasing:
         pairs.sort(
             key=lambda p: (*p[:2], -bytes_of(task.outs[p[2].result]), p[2].operand)
         )
+        asked = [pair for is_free, may, pair in pairs if is_free and may]
+        chosen = self._chosen(task, asked)
+        for pair in asked:
+            if pair not in chosen:
+                self._refuse(task, pair, APART)
+        fixed = [
+            (is_free, pair) for is_free, may, pair in pairs if not is_free or not may
+        ]
         done: set[int] = set()
-        for is_free, _, pair in pairs:
+        for is_free, pair in (*fixed, *((True, pair) for pair in chosen)):
             if pair.result in done:
                 if pair.must or self._pairs[task].is_hinted(pair):
                     refusal = "twice: it already lies on another operand"
@@ -221,6 +265,7 @@ class Aliasing:
         views = self._pairs[task].views
         is_fixed = self._pairs[task].is_fixed
         refusal = next(self._rules.gather(task, is_fixed=is_fixed), None)
+        refusal = refusal or self._policy_rule(task)
         if refusal is not None:
             for pair in views:
                 self._refuse(task, pair, refusal)

@@ -30,6 +30,9 @@ register, as `<rule>: <why>`. A result that lies over one operand and is hinted 
 others, too, says why it is not over these: `rejected`, as `over <operand>: <rule>:
 <why>`.
 
+* `policy`: the policy does not want it: `views` takes no result that is written over an
+  operand, `none` nothing at all, but for hints, and plug-ins (see
+  `docs/plugins/alias-policy.md`) as they say;
 * `kernel`: a hint names a pair that the op cannot do in place;
 * `never`, `may`: hints keep the result off the operand, or name others;
 * `no_alias`, `given`: the register says that it is none, or is one already elsewhere;
@@ -71,6 +74,7 @@ Example: `test/lowering/regst/regst-alias-registers-example.mlir`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,13 +84,17 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.alias_policies import ALL, alias_policy
 from penstock.lowering.analysis.plan_waits import PlanWaits, findings_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import bad_hints
 from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
 from penstock.lowering.regst.alias_writing import decided, write_decided
+
+log = logging.getLogger(__name__)
 
 ################################################################################
 # Writing it down                                                              #
@@ -111,7 +119,11 @@ class RegstAliasRegistersPass(ModulePass):
 
     name = "regst-alias-registers"
 
+    policy: str = ALL
+    """`all`, `views`, `none`, or a plug-in's: the pairs that are tried."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        policy = alias_policy(self.policy)
         plans = outermost(op, PlanOp)
         plans = [plan for plan in plans if not plan.has_places]
         rated = [plan for plan in plans if rates_of(plan).is_rated]
@@ -121,7 +133,11 @@ class RegstAliasRegistersPass(ModulePass):
         plans = [plan for plan in plans if plan not in rated]
         timelines = {plan: Timeline(plan) for plan in plans}
         fail_if_any(x for pair in timelines.items() for x in findings_about(*pair))
-        found = {plan: decided(plan, line) for plan, line in timelines.items()}
+        found = {plan: decided(plan, x, policy) for plan, x in timelines.items()}
         fail_if_any(x for aliasing in found.values() for x in aliasing.failures)
         for plan, aliasing in found.items():
             write_decided(plan, aliasing)
+            aliases = [x for x in plan.registers if x.target is not None]
+            count("aliases", len(aliases))
+            for register in aliases:
+                log.debug("alias %s", register.register_name.data)

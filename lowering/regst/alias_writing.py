@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i32, 
 
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import RegisterOp, alias_place
+from penstock.lowering.algorithms.alias_policies import Policy, take_all
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal
 from penstock.lowering.regst.alias_decisions import Aliasing, orders_wanted
@@ -100,12 +101,12 @@ def missing_edges(aliasing: Aliasing) -> Iterator[ControlEdge]:
             yield ControlEdge(*tasks, aliasing.orders[first, second])
 
 
-def decided(plan: PlanOp, timeline: Timeline) -> Aliasing:
-    """The aliases of the registers of a plan."""
+def decided(plan: PlanOp, timeline: Timeline, policy: Policy = take_all) -> Aliasing:
+    """The aliases of the registers of a plan, as a policy wants them."""
     pairs = {task: Pairs.of(task) for task in timeline.tasks}
     if orders := orders_wanted(timeline, pairs):
         timeline = Timeline(plan, orders)
-    aliasing = Aliasing(plan, timeline, pairs, orders)
+    aliasing = Aliasing(plan, timeline, pairs, orders, policy)
     aliasing.decide()
     return aliasing
 

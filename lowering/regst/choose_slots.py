@@ -22,6 +22,8 @@ are; one with a single slot, while it is used. Bytes that a layout leaves unused
 counted. If it does not even fit with one slot each, that is an error, with the
 registers that take most at the fullest moment.
 
+This is the policy `interval`; plug-ins have others (`docs/plugins/slot-choice.md`).
+
 The attribute `interval_ns` of the plan has the interval of the `busiest` stream, and
 the one that is `chosen`. Plans that have blocks are left alone. A plan with rates keeps
 its slots, and says so in `no_interval`: its tasks have no act in common that could
@@ -58,9 +60,15 @@ from penstock.lowering.algorithms.marked_graph import MarkedGraph
 from penstock.lowering.algorithms.slot_counts import (
     Peak,
     Queue,
-    least_interval,
     longest,
     overflows,
+)
+from penstock.lowering.algorithms.slot_policies import (
+    INTERVAL,
+    Policy,
+    SlotRequest,
+    interval_of,
+    slot_policy,
 )
 from penstock.lowering.algorithms.unique_names import parse_size
 from penstock.lowering.analysis.acting_order import streams_of
@@ -238,12 +246,26 @@ class PlanQueues:
             f"as can be, but the limit is {limit}; most of it is for {listed}"
         )
 
-    def write(self, interval: int) -> None:
-        """Give all registers the slots for an interval."""
-        for group, queue in zip(self.groups, self.queues, strict=True):
+    def request(self, limits: Mapping[int, int], interval: int) -> SlotRequest:
+        """The registers as policies are told of them."""
+        names = [group[0].register_name.data for group in self.groups]
+        place = {
+            x.register_name.data: i for i, xs in enumerate(self.groups) for x in xs
+        }
+        headers = {
+            index: place[owner.data]
+            for index, group in enumerate(self.groups)
+            if (owner := group[0].header) is not None
+        }
+        return SlotRequest(self.queues, names, limits, interval, headers)
+
+    def write(self, slots: Sequence[int], least: int) -> None:
+        """Give all registers their slots."""
+        for group, count in zip(self.groups, slots, strict=True):
             for register in group:
-                register.slots = IntegerAttr(queue.slots(interval), i64)
-        report = {"busiest": self.busiest, "chosen": interval}
+                register.slots = IntegerAttr(count, i64)
+        chosen = interval_of(self.queues, slots, least)
+        report = {"busiest": self.busiest, "chosen": chosen}
         self.plan.attributes[REPORT] = DictionaryAttr(
             {key: IntegerAttr(value, i64) for key, value in report.items()}
         )
@@ -262,13 +284,13 @@ def findings_about(
 
 
 def choose_slots(
-    given: PlanQueues, limits: Mapping[int, int], interval: int | None
+    given: PlanQueues, limits: Mapping[int, int], interval: int | None, policy: Policy
 ) -> Iterator[Finding]:
     """Choose the slots of the registers of a plan, unless it does not fit."""
     least = given.busiest if interval is None else interval
-    chosen = least_interval(given.queues, limits, least)
+    chosen = policy(given.request(limits, least))
     if chosen is not None:
-        given.write(chosen)
+        given.write(chosen, least)
         return
     longest_of_all = max(least, longest(given.queues))
     for memory, peak in overflows(given.queues, limits, longest_of_all).items():
@@ -307,8 +329,12 @@ class RegstChooseSlotsPass(ModulePass):
     machine: tuple[str, ...] = ()
     """Rates of kinds of devices, such as `"cuda gflops=60000 gbytes=3300"`."""
 
+    policy: str = INTERVAL
+    """`interval`, or a plug-in's."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         self.check_options()
+        policy = slot_policy(self.policy)
         machine = Machine.parse(self.machine)
         limits = Limits(
             limit_of("memory-limit", self.memory_limit),
@@ -325,7 +351,9 @@ class RegstChooseSlotsPass(ModulePass):
         fail_if_any(
             found
             for queues in given
-            for found in choose_slots(queues, queues.limits(limits), self.interval_ns)
+            for found in choose_slots(
+                queues, queues.limits(limits), self.interval_ns, policy
+            )
         )
 
     def check_options(self) -> None:

@@ -70,6 +70,7 @@ Example: `test/lowering/regst/regst-plan-memory-example.mlir`.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ from penstock.dialects.utils.diagnostics import (
     Finding,
     fail_if_any,
 )
+from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
 from penstock.lowering.algorithms.byte_sharing import (
@@ -138,6 +140,8 @@ from penstock.lowering.analysis.register_usage import (
 from penstock.lowering.analysis.repetitions import PIECES
 from penstock.lowering.regst.one_stream import one_thread_plan
 from penstock.plugins import nearest
+
+log = logging.getLogger(__name__)
 
 GUARDS = ("all", "bounded", "none", "stream")
 
@@ -548,6 +552,10 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
         return
     places = dict(place for chunk in chunks for place in chunk.places())
     controls = list(usage.missing_controls(least_guard(usage, guards, places)))
+    log.debug("guards %s", guards)
+    count("registers placed", len(places))
+    for register, span in places.items():
+        log.debug("%s at %s", register.register_name.data, span)
     for chunk in chunks:
         write_chunk(usage.plan, chunk)
     write_controls(usage, controls)

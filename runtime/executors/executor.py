@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import weakref
@@ -37,6 +38,8 @@ from penstock.runtime.options import (
 )
 from penstock.runtime.program.tables import Tables
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
 
@@ -64,6 +67,8 @@ class Executor(Closing):
         check_name("engine", engine, ENGINES)
         self._program = program
         self._engine = engine
+        actors, workers = len(program.tables.actors), program.threads
+        log.debug("%s: %d actors on %d workers", engine, actors, workers)
         self.simulation: Simulation | None = None
         """The times of the acts of the last run, if it ran on a virtual clock."""
         self._core = (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.ir_printing import DumpOptions
+    from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.driver.pass_statistics import PassStatistics
 
 TREE_OR_LIST = ("tree", "list")
@@ -251,6 +253,45 @@ class Debugging:
         if args.timing:
             texts.append(times.report(as_list=args.timing_display == "list"))
         return texts
+
+
+@contextmanager
+def debugging(args: Namespace, front: tuple[Compiler, PassTable]) -> Generator[None]:
+    """
+    A context in which a compiler does as the options ask for; in the end it is reported
+    what passes took and counted.
+    """
+    if not shows_passes(args):
+        yield
+        return
+    compiler, available = front
+
+    def text_of(module: ModuleOp) -> str:
+        from penstock.tools.driver.round_trip import text_of
+
+        return text_of(module, elide_larger=args.elide_elementsattrs_if_larger)
+
+    before = list(compiler.instrumentations)
+    found = Debugging(args, available)
+    found.attach(compiler, text_of)
+    try:
+        yield
+    finally:
+        compiler.instrumentations[:] = before
+        found.report(compiler)
+
+
+def shows_passes(args: Namespace) -> bool:
+    """Whether the options ask for anything that passes have to run for."""
+    wishes = (
+        *(args.print_ir_before, args.print_ir_after),
+        *(args.print_ir_before_all, args.print_ir_after_all),
+        *(args.print_ir_after_change, args.print_ir_after_failure),
+        *(args.print_ir_diff, args.print_ir_tree_dir),
+        *(args.crash_reproducer, args.pass_pipeline_local_reproducer),
+        *(args.generate_reproducer, args.timing, args.pass_statistics),
+    )
+    return any(wishes)
 
 
 def _print_error(text: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.runtime.jit.first_start import first_start
 from penstock.tools.cli.compare import report_errors
+from penstock.tools.cli.debugging_options import debugging, shows_passes
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.cli.run_arguments import PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
@@ -203,7 +204,7 @@ def _bisect(
     from penstock.tools.cli.bisect import Search, ports_of
     from penstock.tools.driver.compiler import installed_compiler
 
-    front = installed_compiler(args.load)
+    front = installed_compiler(options.load)
     model, onnx, known = _read(args, front[0], given, None)
     oracle = model.only(args.job)
     args.check = args.check or "numpy"
@@ -215,7 +216,8 @@ def _bisect(
     fed = {name: array for name, array in inputs.items() if name not in known}
     facts = args.tolerance, args.job, args.allow_source
     search = Search(model, fed, expected, *facts)
-    return search.run(options, front, args.executor, report)
+    with debugging(args, front):
+        return search.run(options, front, args.executor, report)
 
 
 def _first_start_text(seconds: float) -> str:
@@ -285,7 +287,7 @@ def _request(
     is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
     is_model = args.file.suffix.lower() == ".onnx"
-    if not is_model or is_measured or needs_model:
+    if not is_model or is_measured or needs_model or shows_passes(args):
         return None
     return Request(
         options,
@@ -321,7 +323,8 @@ def _print_lowered(
     model, _, _ = _read(args, front[0], given, None)
     if args.dump_pipeline:
         print(pipeline_text(front, model, options, args.compile_to))
-    else:
+        return 0
+    with debugging(args, front):
         print(text_at(front, model, options, args.compile_to), end="")
     return 0
 
@@ -355,14 +358,15 @@ def _compile(
     tuned: Sequence[Subject] = ()
     if args.tune:
         options, tuned = _tuned(options, front, model)
-    session = Session(
-        model,
-        options,
-        engine=args.executor,
-        compiler=front,
-        show_progress=True,
-        allow_source=args.allow_source,
-    )
+    with debugging(args, front):
+        session = Session(
+            model,
+            options,
+            engine=args.executor,
+            compiler=front,
+            show_progress=True,
+            allow_source=args.allow_source,
+        )
     return Job(session, oracle, onnx, known, tuned)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from penstock.runtime.options import DEVICES, ENGINES
 from penstock.tools.cli.common_options import add_common_options
+from penstock.tools.cli.debugging_options import add_debugging_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
@@ -201,6 +202,7 @@ def arguments() -> CommandParser:
         action="store_true",
         help="print what each op took, and its rates of computing and moving",
     )
+    add_debugging_options(parser)
     add_debug_option(parser)
     add_common_options(parser)
     return parser

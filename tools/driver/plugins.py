@@ -3,6 +3,7 @@ Plug-ins: the dialects, passes and targets of installed packages and of single f
 """
 
 import inspect
+import logging
 import os
 import sys
 import traceback
@@ -25,6 +26,8 @@ from penstock.plugins import told
 from penstock.tools.driver.diagnostics import UsageError
 from penstock.tools.driver.edited_pipeline import PipelineTable
 from penstock.tools.driver.files import explain_os_error, sha256_of
+
+log = logging.getLogger(__name__)
 
 _numbers = count()
 """The numbers of modules of files."""
@@ -83,6 +86,8 @@ def load_files(
     that it holds and that are not those of a universe in `known`.
     """
     dialects = merge(known, lambda universe: universe.all_dialects, "dialect")
+    for path in paths:
+        log.debug("load %s", path)
     return {path: _offer_of(_loaded(path), path, dialects) for path in paths}
 
 

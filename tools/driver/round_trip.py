@@ -16,10 +16,15 @@ from penstock.tools.driver.diagnostics import Diagnosis, Rejected
 from penstock.tools.driver.ir_printing import diff_of
 
 
-def text_of(module: ModuleOp, *, generic: bool = False) -> str:
+def text_of(
+    module: ModuleOp, *, generic: bool = False, elide_larger: int | None = None
+) -> str:
     """The text of a module in one of its forms."""
     stream = StringIO()
-    ExactPrinter(stream, print_generic_format=generic).print_op(module)
+    printer = ExactPrinter(
+        stream, print_generic_format=generic, elide_larger=elide_larger
+    )
+    printer.print_op(module)
     return stream.getvalue() + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.devices import Device
     from penstock.runtime.loading.shared_variables import SharedVariables
     from penstock.tools.session.executable import Executable
+
+log = logging.getLogger(__name__)
 
 
 def load(
@@ -38,6 +41,7 @@ def load(
 
     image, sources = executable.image, executable.sources
     on_cpu = [kernel.name for kernel in image.kernels if kernel.target == "cpu"]
+    log.debug("%s: %d kernels for %s", image.name, len(sources), executable.devices)
     with Progress("compiling kernels", len(sources)) as progress:
         shown = ShownCpu(progress) if show_progress else None
         compile_missing(
@@ -55,6 +59,8 @@ def load(
                 devices=devices,
                 shared=shared,
             )
+    for chunk in image.chunks:
+        log.debug("%s: %s takes %d bytes", image.name, chunk.name, chunk.size)
     return JobExecutor(image, loaded, engine)
 
 

@@ -11,6 +11,7 @@ of their kernels take.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from penstock.runtime.observe.timing_rounds import Effort, Result
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
+
+log = logging.getLogger(__name__)
 
 MOST_CANDIDATES = 16
 """The number of candidates of a kernel that are measured, those that come first."""
@@ -157,9 +160,13 @@ def tune(
         tuning = replace(tuning, driver=driver_here())
     try:
         with KernelDatabase(tuning.database, write=True) as database:
-            return _tune(front, model, tuning, database, parts)
+            subjects = _tune(front, model, tuning, database, parts)
     except (PluginError, DatabaseError) as error:
         raise UsageError(str(error)) from error
+    for subject in subjects:
+        candidates, best = len(subject.candidates), subject.chosen_ns
+        log.debug("%s: %d candidates, best %s ns", subject.name, candidates, best)
+    return subjects
 
 
 def _parts_before(

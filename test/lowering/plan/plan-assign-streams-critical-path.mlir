@@ -4,7 +4,7 @@
 // RUN: not penstock-opt %s -p 'plan-assign-streams{policy=fast}' 2>&1 | filecheck %s --check-prefix=POLICY
 // RUN: not penstock-opt %s -p 'plan-assign-streams{policy=critical-path machine="cuda"}' 2>&1 | filecheck %s --check-prefix=MACHINE
 
-// POLICY:  plan-assign-streams: policy must be one of critical-path, naive, got 'fast'
+// POLICY:  plan-assign-streams: no stream policy 'fast' (penstock-opt --list stream-policy names them)
 // MACHINE: plan-assign-streams: machine: expected a kind of device and its rates, got 'cuda'
 
 // What a plan of one policy says is gone after the other.

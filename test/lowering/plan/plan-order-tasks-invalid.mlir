@@ -4,7 +4,7 @@
 // RUN: penstock-opt %s -p plan-order-tasks --verify-diagnostics
 // RUN: not penstock-opt %s -p 'plan-order-tasks{machine="cpu gflops=1e-300 gbytes=1e-300"}' 2>&1 | filecheck %s --check-prefix=SLOW
 
-// CHECK: plan-order-tasks: policy must be one of early-updates, memory, overlap, source, got 'random'
+// CHECK: plan-order-tasks: no task order 'random' (penstock-opt --list task-order names them)
 // BUDGET: plan-order-tasks: budget must not be negative, got -1
 // MACHINE: plan-order-tasks: machine: expected one of gflops, gbytes, link_gbytes, task_ns, switch_ns, got 'speed'
 // SLOW: plan-order-tasks: its tasks take {{[0-9]+}} ns together, 'a' 4611686018427389904 of them, which is 2^62 ns or more

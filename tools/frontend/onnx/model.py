@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ from penstock.tools.frontend.onnx.reader import (
 )
 from penstock.tools.frontend.onnx.sampling import COORDINATES
 
+log = logging.getLogger(__name__)
+
 OLDEST_OPSET = 13
 """The oldest version that the converters read."""
 
@@ -96,6 +99,7 @@ def import_file(
     `import_for`. Extents of inputs that are left open are those of `inputs`.
     """
     model = read_onnx(path)
+    log.debug("%s: a graph of %d nodes", path, len(model.graph.node))
     for value in inputs_of(model.graph):
         if value.name in (inputs or {}):
             close_extents(value, (inputs or {})[value.name].shape, dims or {})

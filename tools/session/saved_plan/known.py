@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -48,6 +49,8 @@ from penstock.tools.session.saved_plan.plan import (
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.executable import Executable
+
+log = logging.getLogger(__name__)
 
 SHARE = 4
 """The cache has room for so many plans: one that needs more room is not kept."""
@@ -122,7 +125,9 @@ class KnownPlans:
             plan = read_own_plan(path)
             mark_used(path)
             self._list_files(path)
+            log.debug("found the plan of %s in %s", self.path, path)
             return plan
+        log.debug("no plan of %s is in %s", self.path, path)
         return None
 
     def keep(
@@ -148,6 +153,7 @@ class KnownPlans:
             path.chmod(FOR_USER)
             self._list_files(path)
             keep_within(size_limit(), cache_dir())
+            log.debug("kept the plan of %s in %s", self.path, path)
 
     def _list_files(self, path: Path) -> None:
         """Keep the names of files beside the plan in a file, unless they are there."""

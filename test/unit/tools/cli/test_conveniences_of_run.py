@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
 
 JOB = """
@@ -56,6 +57,32 @@ def test_reports_are_one_object_of_json(
     assert found["wrote"] == [str(out)]
 
 
+def test_passes_of_a_run_are_shown(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    again = tmp_path / "again.mlir"
+    words = "--random-inputs 1 --print-ir-after=convert-job-to-plan --json --timing"
+    reproducer = f"--generate-reproducer={again}"
+    assert run_tool([job, *words.split(), "--pass-statistics", reproducer]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["program"] == "net"
+    heading, *dump, report = err.splitlines()
+    assert heading == "// -----// IR Dump After convert-job-to-plan //----- //"
+    assert any(line.startswith("  plan.plan @net") for line in dump)
+    found = json.loads(report)
+    assert "verify-plan" in [row["name"] for row in found["timing"]]
+    assert "verify-plan" in [row["pass"] for row in found["pass-statistics"]]
+    assert opt_tool([str(again), "-o", str(tmp_path / "program.mlir")]) == 0
+    assert "launch.program @net" in (tmp_path / "program.mlir").read_text()
+
+
+def test_unknown_passes_of_dumps_are_told(job: str, capsys: pytest.CaptureFixture[str]):
+    assert run_tool([job, "--random-inputs", "1", "--print-ir-after=job-klean"]) == 2
+    message = "unknown pass 'job-klean', did you mean 'job-clean'? "
+    hint = "(penstock-opt --list pass names them)"
+    assert capsys.readouterr().err == f"penstock-run: error: {message}{hint}\n"
+
+
 def test_a_search_that_finds_nothing(job: str, capsys: pytest.CaptureFixture[str]):
     assert run_tool([job, "--random-inputs", "1", "--bisect"]) == 0
     first, *others = capsys.readouterr().out.splitlines()
@@ -89,3 +116,51 @@ def test_a_search_is_for_what_is_compiled(
     assert run_tool([str(plan), "--random-inputs", "1", "--bisect"]) == 2
     message = "a saved plan cannot be bisected: its passes have run"
     assert capsys.readouterr().err == f"penstock-run: error: {message}\n"
+
+
+BREAKING = '''
+from dataclasses import dataclass
+
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from penstock.dialects.op import NegOp, ReluOp
+
+
+@dataclass(frozen=True)
+class Break(ModulePass):
+    """Negate in the place of a relu."""
+
+    name = "acme-break"
+
+    def apply(self, ctx, op):
+        for relu in [x for x in op.walk() if isinstance(x, ReluOp)]:
+            types = [relu.results[0].type]
+            made = NegOp.create(operands=relu.operands, result_types=types)
+            made.results[0].name_hint = relu.results[0].name_hint
+            made.location = relu.location
+            Rewriter.replace_op(relu, made)
+'''
+
+
+def test_a_pass_of_a_plug_in_that_is_wrong_is_found(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plugin = tmp_path / "breaking.py"
+    plugin.write_text(BREAKING, encoding="utf-8")
+    edit = "--load", str(plugin), "--insert-after", "op-infer-shapes=acme-break"
+    words = "--inputs", "x=2x3xf32=1", "--bisect"
+    assert run_tool([job, *edit, *words]) == 1
+    _, first, second = capsys.readouterr().out.splitlines()
+    name = "acme-break (number 2 of the pipeline)"
+    text = f"first pass whose output runs wrong: {name}: y differs by 2.00e+00"
+    assert first == text
+    place = f"{job}:4:3"
+    assert second == (
+        f"first task that differs from the reference: y at {place}: "
+        "writes y/out, which differs by 2.00e+00"
+    )
+    assert run_tool([job, *edit, *words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["bisect"]
+    assert found["wrong"]["pass_name"] == "acme-break"
+    assert (found["task"]["task"], found["task"]["read"]) == ("y", False)

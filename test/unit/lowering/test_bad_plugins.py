@@ -1,0 +1,137 @@
+"""
+Plug-ins that return rubbish: each is refused in one line that names it and its place.
+
+Passes run on a job whose tasks are `x`, `a` and `b`, which read `x`, `c` which reads
+both, and `y`. Where a plug-in is sound, the verifier of the level is content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.plugins import KINDS, forget, register
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.errors import Rejected
+
+JOB = """
+job.job @diamond placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x4xf32>
+  %a = op.relu %x : tensor<4x4xf32> -> tensor<4x4xf32>
+  %b = op.neg %x : tensor<4x4xf32> -> tensor<4x4xf32>
+  %c = op.add %a, %b : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  job.output "y", %c : tensor<4x4xf32>
+}
+"""
+
+PLAN = "convert-job-to-plan"
+REGISTERS = f"{PLAN},plan-assign-streams,plan-create-registers"
+VERIFIED = "regst-plan-memory,plan-reduce-events,verify-plan"
+
+PIPELINES = {
+    "memory-planner": f"{REGISTERS},regst-plan-memory{{algorithm=acme}},verify-plan",
+    "task-order": f"{PLAN},plan-order-tasks{{policy=acme}},plan-assign-streams,"
+    f"plan-create-registers,{VERIFIED}",
+    "stream-policy": f"{PLAN},plan-assign-streams{{streams=2 policy=acme}},"
+    f"plan-create-registers,{VERIFIED}",
+    "slot-choice": f"{REGISTERS},regst-choose-slots{{policy=acme "
+    f"memory-limit=1000}},{VERIFIED}",
+    "alias-policy": f"{REGISTERS},regst-alias-registers{{policy=acme}},{VERIFIED}",
+}
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    forget(__name__)
+
+
+def run(kind: str, thing: Callable[..., object]) -> str:
+    """The plan that is made with a plug-in."""
+    register(kind, "acme")(thing)
+    compiler, passes = installed_compiler()
+    module = compiler.parse(JOB.encode(), "job.mlir")
+    run_pipeline(compiler, passes, module, PIPELINES[kind])
+    return str(module)
+
+
+def fail(*_: object) -> object:
+    raise ValueError("no luck")
+
+
+RUBBISH: list[tuple[str, object, str]] = [
+    ("memory-planner", [0], "returns 1 offsets for 4 buffers"),
+    ("memory-planner", [0, 0, 0, 0], "puts buffers 0 and 1 on common bytes"),
+    ("memory-planner", [0, 7, 64, 128], "puts buffer 1 at 7, no multiple of 64"),
+    ("memory-planner", None, "returns no list of integers: 'NoneType'"),
+    ("task-order", [0, 1, 2, 3], "does not list task 4 ('y')"),
+    ("task-order", [0, 1, 2, 3, 4, 4], "lists task 4 ('y') twice"),
+    ("task-order", [0, 1, 2, 3, 9, 4], "lists task 9, but there are 5 tasks"),
+    ("task-order", [0, 3, 1, 2, 4], "lists 'c' before 'a', which it needs"),
+    ("task-order", [0.5], "returns no list of integers: 'float'"),
+    ("task-order", 7, "returns no list of integers: 'int'"),
+    ("stream-policy", [(0, 0)], "does not list task 1 ('a')"),
+    ("stream-policy", [(0, 0), (0, 0)], "lists task 0 ('x') twice"),
+    ("stream-policy", [(0, 5)], "puts 'x' on lane 5, not one of 0"),
+    ("stream-policy", [(3, 0)], "lists 'c' before 'a', which it waits for"),
+    ("stream-policy", [(9, 0)], "lists task 9, but there are 5 tasks"),
+    ("stream-policy", [(0, 0, 0)], "returns [0, 0, 0], no pair of a task and its lane"),
+    ("stream-policy", 3, "returns no list of pairs: 'int'"),
+    ("slot-choice", [1], "returns 1 numbers for 4 registers"),
+    ("slot-choice", [1, 1, 0, 1], "gives register 'b/out' 0 slots"),
+    ("slot-choice", [1, 1, 1, 1 << 40], "gives register 'c/out' 1099511627776 slots"),
+    (
+        "slot-choice",
+        [9, 9, 9, 9],
+        "takes 2304 bytes of memory 0, but the limit is 1000",
+    ),
+    ("alias-policy", [5], "takes candidate 5 of 'a', which has 1"),
+    ("alias-policy", [0, 0], "takes a candidate of task 'a' twice"),
+    ("alias-policy", [-1], "takes candidate -1 of 'a', which has 1"),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer", "message"), RUBBISH)
+def test_rubbish_is_refused(kind: str, answer: object, message: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        run(kind, lambda *_: answer)
+    text = str(caught.value)
+    assert f"{KINDS[kind].noun} 'acme' {message}" in text
+    assert re.search(r"\(\S*test_bad_plugins.py:\d+\)$", text)
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("kind", PIPELINES)
+def test_one_that_raises_is_named_with_its_line(kind: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        run(kind, fail)
+    line = fail.__code__.co_firstlineno + 1
+    expected = (
+        f"{KINDS[kind].noun} 'acme' fails: ValueError: no luck ({__file__}:{line})"
+    )
+    assert str(caught.value).endswith(expected)
+
+
+SOUND: dict[str, Callable[[Any], object]] = {
+    "task-order": lambda request: [0, 2, 1, 3, 4],
+    "stream-policy": lambda request: [
+        (task, job.lanes[-1]) for task, job in enumerate(request.jobs)
+    ],
+    "slot-choice": lambda request: [1, 2, 1, 1],
+    "alias-policy": lambda candidates: [],
+}
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_a_sound_one_has_its_way(kind: str) -> None:
+    text = run(kind, SOUND[kind])
+    shows = {
+        "task-order": r'"b" on .*order 1 .*(\n.*)*"a" on .*order 2 ',
+        "stream-policy": r'"c" on <0, cpu:0> stream <compute, 1>',
+        "slot-choice": r'"a/out" in .* slots 2 ',
+        "alias-policy": r'no_alias = "policy: it keeps them apart',
+    }
+    assert re.search(shows[kind], text), text
