@@ -126,6 +126,12 @@ def _scaling(options: Options) -> Section:
     return scaling()
 
 
+def _graph_page(options: Options) -> Section:
+    from benchmarks.graph_page import graph_page
+
+    return graph_page()
+
+
 BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "speed": _speed,
     "models": _models,
@@ -142,11 +148,15 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "ordering": _ordering,
     "packing": _packing,
     "scaling": _scaling,
+    "graph-page": _graph_page,
 }
 """All benchmarks by name; each imports what it needs."""
 
-ON_REQUEST = frozenset({"packing", "scaling", "tuning"})
-"""Those that only run with `--all`, or if they are named: they take minutes."""
+ON_REQUEST = frozenset({"graph-page", "packing", "scaling", "tuning"})
+"""
+Those that only run with `--all`, or if they are named: they take minutes, or need a
+browser.
+"""
 
 
 def thread_counts(text: str) -> tuple[int, ...]:

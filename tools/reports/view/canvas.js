@@ -14,7 +14,11 @@ class View {
     this.scale = 1; this.x = 0; this.y = 0; this.waiting = 0; this.isFitted = false;
     const canvas = this.canvas;
     let drag = null;
+    const fingers = new Map();
+    const lift = event => fingers.delete(event.pointerId);
+    canvas.addEventListener("pointercancel", event => { lift(event); drag = null; });
     canvas.addEventListener("pointerdown", event => {
+      fingers.set(event.pointerId, this.at(event));
       // A view may select by a drag, instead of being moved by it.
       const from = this.selects?.(event) ? this.at(event)[0] : null;
       drag = { x: event.clientX, y: event.clientY, moved: false, from };
@@ -22,6 +26,11 @@ class View {
     });
     canvas.addEventListener("pointermove", event => {
       if (!drag) { this.hover(event); return; }
+      if (fingers.size === 2 && fingers.has(event.pointerId)) {
+        this.pinch(fingers, event);
+        drag.moved = true;
+        return;
+      }
       const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
       if (!drag.moved && Math.hypot(dx, dy) < 4) return;
       drag.moved = true;
@@ -32,6 +41,7 @@ class View {
       this.draw();
     });
     canvas.addEventListener("pointerup", event => {
+      lift(event);
       canvas.classList.remove("dragging");
       if (drag && !drag.moved) this.click(...this.at(event));
       else if (drag && drag.from !== null) this.showSums();
@@ -64,6 +74,17 @@ class View {
         else { this.fit(); this.draw(); }
       };
     }
+  }
+  /** Zoom as two fingers move apart or together. */
+  pinch(fingers, event) {
+    const distance = () => {
+      const [[ax, ay], [bx, by]] = fingers.values();
+      return Math.max(1, Math.hypot(ax - bx, ay - by));
+    };
+    const before = distance();
+    fingers.set(event.pointerId, this.at(event));
+    const [[ax, ay], [bx, by]] = fingers.values();
+    this.zoom(distance() / before, (ax + bx) / 2, (ay + by) / 2);
   }
   at(event) {
     const box = this.canvas.getBoundingClientRect();

@@ -2,8 +2,8 @@
 
 function matching(text) {
   return [...tasks.keys()].filter(i => {
-    const { name, kind, ops } = tasks[i];
-    return [name, kind, ...ops.map(op => op.name)]
+    const { name, kind, ops, nodes } = tasks[i];
+    return [name, kind, ...nodes, ...ops.map(op => op.name)]
       .some(word => word.toLowerCase().includes(text));
   });
 }
@@ -14,10 +14,8 @@ function showFound(found, text) {
     chosen = null;
     const shown = found.slice(0, 300).map(taskLink);
     showSide(element("h2", `${found.length} tasks`), ...links("", shown));
-    const names = new Set(found.flatMap(i => [...tasks[i].reads, ...tasks[i].writes])
+    light("match", found.flatMap(i => [...tasks[i].reads, ...tasks[i].writes])
       .map(r => registers[r].name));
-    all("#memory rect").forEach(
-      rect => rect.classList.toggle("match", names.has(rectName(rect))));
     mark();
   } else unchoose();
 }

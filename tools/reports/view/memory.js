@@ -19,3 +19,14 @@ const pictures = picturesOf([memory], {}, {
 const nameOfRect = new Map(pictures.flatMap(({ rects, block }) =>
   [...rects].map(([index, rect]) => [rect, block.registers[index].name])));
 const rectName = rect => nameOfRect.get(rect);
+const rectsOfName = new Map();
+for (const [rect, name] of nameOfRect)
+  rectsOfName.get(name)?.push(rect) ?? rectsOfName.set(name, [rect]);
+const lit = {};
+
+/** Give a class to the rectangles of these names, and to no others. */
+function light(className, names) {
+  for (const rect of lit[className] ?? []) rect.classList.remove(className);
+  lit[className] = [...new Set(names)].flatMap(name => rectsOfName.get(name) ?? []);
+  for (const rect of lit[className]) rect.classList.add(className);
+}

@@ -66,7 +66,7 @@ function chooseGroup(group) {
   const { label } = graphView.picture.groups[group];
   const members = graphView.membersOf(group);
   const sum = list => members.reduce((total, i) => total + list[i], 0);
-  const rows = members.slice(0, 500).map(i => {
+  const rows = members.slice(0, 200).map(i => {
     const button = element("button", tasks[i].name, { type: "button", className: "link" });
     button.onclick = () => chooseTask(i, true);
     return [button, tasks[i].kind, [trace ? time(taskTimes[i]) : "", taskTimes[i]],
@@ -115,17 +115,22 @@ function unchoose() {
   mark();
 }
 
+const namesWritten = task => tasks[task].writes.map(r => registers[r].name);
+
+/** The names of the registers and variables that what is selected uses. */
+function namesOfChosen() {
+  if (!chosen) return [];
+  if (chosen.register !== undefined) return [registers[chosen.register].name];
+  if (chosen.variable !== undefined) return [variables[chosen.variable].name];
+  if (chosen.task === undefined)
+    return graphView.membersOf(chosen.group).flatMap(namesWritten);
+  const { reads, writes, variables: used } = tasks[chosen.task];
+  return [...[...reads, ...writes].map(r => registers[r].name),
+    ...used.map(v => variables[v].name)];
+}
+
 function mark() {
-  all("#memory rect").forEach(rect => {
-    const name = rectName(rect);
-    const on = chosen && (
-      chosen.register !== undefined && registers[chosen.register].name === name ||
-      chosen.variable !== undefined && variables[chosen.variable].name === name ||
-      chosen.task !== undefined && [
-        ...tasks[chosen.task].reads, ...tasks[chosen.task].writes,
-      ].some(r => registers[r].name === name));
-    rect.classList.toggle("on", Boolean(on));
-  });
+  light("on", namesOfChosen());
   graphView.draw();
   lineView.draw();
 }

@@ -380,6 +380,29 @@ def test_a_selected_task_shows_its_lines_and_lights_its_registers(shown: Shown):
         assert tab.is_quiet()
 
 
+PINCH = """
+(() => {
+  const { canvas } = graphView, before = graphView.scale;
+  const touch = (kind, pointerId, clientX) => canvas.dispatchEvent(
+    new PointerEvent(kind, { pointerId, clientX, clientY: 400, bubbles: true }));
+  touch("pointerdown", 1, 100);
+  touch("pointerdown", 2, 200);
+  touch("pointermove", 2, 300);
+  touch("pointerup", 1, 100);
+  touch("pointerup", 2, 300);
+  return [graphView.scale / before, chosen];
+})()
+"""
+
+
+def test_two_fingers_zoom(shown: Shown):
+    with shown(gpt(1), PHONE) as tab:
+        grown, chosen = tab.run(PINCH)
+        assert grown == pytest.approx(2)
+        assert chosen is None
+        assert tab.is_quiet()
+
+
 def test_orders_and_guards_are_switched_on(shown: Shown):
     with shown(branching()) as tab:
         count = (
