@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.schedules.cpu_matmul import QUAD
+from penstock.dialects.launch.schedules.cpu_matmul import GROUP
 
 PANELS = "panels"
 """The attribute of a kernel with the panels of each argument, or `unit`."""
@@ -81,10 +81,10 @@ class PanelsAttr(ParametrizedAttribute):
                     f"the {name} of panels is 1 to {extent}, got {number}"
                 )
         places = self.depth.data, self.shape[3 - axis]
-        if self.quads.data and any(place % QUAD for place in places):
+        if self.quads.data and any(place % GROUP for place in places):
             raise VerifyException(
-                f"panels of quads have {QUAD} places at once, got depth {places[0]} of "
-                f"{places[1]}"
+                f"panels of quads have {GROUP} places at once, "
+                f"got depth {places[0]} of {places[1]}"
             )
 
     def verify_shape(self, shape: Sequence[int]) -> None:

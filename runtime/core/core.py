@@ -181,16 +181,16 @@ class _Memory:
 
 def binding_table(tables: Tables, rows: Words | None) -> Words:
     """The table of bindings to the caller's arrays, for argument rows; maybe empty."""
-    if rows is None or not tables.lent_words:
+    if rows is None or not tables.bound_words:
         return np.zeros(0, np.int64)
-    words = [len(tables.lent_words)]
-    for word, lent in tables.lent_words:
+    words = [len(tables.bound_words)]
+    for word, bound in tables.bound_words:
         words += [
             rows.ctypes.data + word * rows.itemsize,
-            lent.pointer,
+            bound.pointer,
             int(tables.rows[word]),
-            lent.shift,
-            lent.alignment - 1,
+            bound.shift,
+            bound.alignment - 1,
         ]
     return np.array(words, np.int64)
 

@@ -44,13 +44,13 @@ from penstock.runtime.program.executable import (
     Variable,
     image_of_job,
 )
-from penstock.runtime.program.io_binding import Lending, lendings_of
+from penstock.runtime.program.io_binding import Binding, bindings_of
 from penstock.runtime.program.tables import (
     Actor,
     Argument,
+    Bound,
     Call,
     Fixed,
-    Lent,
     Register,
     Slot,
     Tables,
@@ -300,7 +300,7 @@ class _Loader:
             wired.registers,
             wired.actors,
             wired.callbacks,
-            [self._lent(lending) for lending in lendings_of(self.image)],
+            [self._bound_port(binding) for binding in bindings_of(self.image)],
         )
         if (cycle := find_deadlock(tables)) is not None:
             raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
@@ -358,10 +358,10 @@ class _Loader:
         """Whether a register or variable lies somewhere."""
         return name in self.variables or self.queues[name].chunk is not None
 
-    def _lent(self, lending: Lending) -> Lent:
-        ports = self.inputs if lending.is_input else self.outputs
-        port, index = ports[lending.port], self.registers[lending.register]
-        return Lent(index, port.first_pointer, lending.shift, port.dtype.itemsize)
+    def _bound_port(self, binding: Binding) -> Bound:
+        ports = self.inputs if binding.is_input else self.outputs
+        port, index = ports[binding.port], self.registers[binding.register]
+        return Bound(index, port.first_pointer, binding.shift, port.dtype.itemsize)
 
     def _register(self, name: str) -> Register:
         queue, producer = self.queues[name], self.producers[name]

@@ -76,7 +76,7 @@ def _pieces(
 ) -> Iterator[tuple[Array, Array]]:
     """
     Views of all whole panels of each block, and of the last, at both places: matrix,
-    panel, quad (or term), column, and term of the quad.
+    panel, group of 4 (or term), column, and term of the group.
     """
     count, all_terms, extent = matrices.shape
     size = 4 if panels.quads else 1
@@ -91,7 +91,7 @@ def _pieces(
             (block[:, :, :whole], lines[:, start:middle], panels.width),
             (block[:, :, whole:], lines[:, middle:end], rest or 1),
         ):
-            number, quads = columns.shape[2] // width, terms // size
-            cut = columns.reshape(count, quads, size, number, width)
-            there = place.reshape(count, number, quads, width, size)
+            number, groups = columns.shape[2] // width, terms // size
+            cut = columns.reshape(count, groups, size, number, width)
+            there = place.reshape(count, number, groups, width, size)
             yield cut.transpose(0, 3, 1, 4, 2), there

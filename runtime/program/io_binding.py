@@ -23,7 +23,7 @@ Span: TypeAlias = tuple[int, int]
 """The first of some bytes of a chunk, and the one after the last."""
 
 
-class Lending(NamedTuple):
+class Binding(NamedTuple):
     """
     A register that lies in the array of an input or output, `shift` bytes after its
     start, in a run of one act.
@@ -35,13 +35,13 @@ class Lending(NamedTuple):
     shift: int
 
 
-def lendings_of(image: ProgramImage) -> list[Lending]:
+def bindings_of(image: ProgramImage) -> list[Binding]:
     """The registers that are bound to the caller's arrays when a program runs."""
     if any(memory.device != "cpu" for memory in image.chunks):
         return []
     if any(actor.kind != "plain" or actor.every for actor in image.actors):
         return []
-    return [x for family in _families(image) for x in family.lendings()]
+    return [x for family in _families(image) for x in family.bindings()]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Family:
     sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The members that the actor reads that makes one."""
 
-    def lendings(self) -> Iterator[Lending]:
+    def bindings(self) -> Iterator[Binding]:
         """The bindings of the members, none if they stay in their places."""
         hull = self._hull()
         whole = {queue.name for queue in self.members if span_of(queue) == hull}
@@ -74,7 +74,7 @@ class _Family:
         if not ports:
             return
         for queue in self.members:
-            yield Lending(is_input, ports[0], queue.name, queue.offset - hull[0])
+            yield Binding(is_input, ports[0], queue.name, queue.offset - hull[0])
 
     def _shown_by(self, member: str) -> set[str]:
         """

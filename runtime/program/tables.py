@@ -99,7 +99,7 @@ class ForwardedCounter(NamedTuple):
     changes: Mapping[int, int]
 
 
-class Lent(NamedTuple):
+class Bound(NamedTuple):
     """
     A register that lies elsewhere in a run of one act: `shift` bytes after the address
     that is then in the word at `pointer`, if that is a multiple of `alignment`, a power
@@ -128,8 +128,8 @@ class Tables:
     """
     A checked program and the flat tables that the compiled executor runs.
 
-    `callbacks` are the Python kernels that calls refer to by address, `lent` are the
-    registers that are bound to the caller's arrays in a run of one act. Raises
+    `callbacks` are the Python kernels that calls refer to by address, `bound_ports` are
+    the registers that are bound to the caller's arrays in a run of one act. Raises
     PenstockError if the program is not sound.
     """
 
@@ -138,12 +138,12 @@ class Tables:
         registers: Sequence[Register],
         actors: Sequence[Actor],
         callbacks: Iterable[PythonKernel] = (),
-        lent: Iterable[Lent] = (),
+        bound_ports: Iterable[Bound] = (),
     ):
         self.registers = tuple(registers)
         self.actors = tuple(actors)
-        self._lent = {x.register: x for x in lent}
-        self.lent_words: list[tuple[int, Lent]] = []
+        self._bound_ports = {x.register: x for x in bound_ports}
+        self.bound_words: list[tuple[int, Bound]] = []
         """The words of argument rows that are addresses of bound registers."""
         self.callbacks = {callback.address: callback for callback in callbacks}
         for register in self.registers:
@@ -426,8 +426,8 @@ class Tables:
                 for arg in call.args:
                     if isinstance(arg, Slot):
                         rotations[-1].extend(self._rotation(arg.register, len(rows)))
-                        if (lent := self._lent.get(arg.register)) is not None:
-                            self.lent_words.append((len(rows), lent))
+                        if (bound := self._bound_ports.get(arg.register)) is not None:
+                            self.bound_words.append((len(rows), bound))
                     rows.append(self._first_address(actor, arg))
         self.rows = np.array(rows, np.int64)
         return [*columns(calls, 3), *columns(rotations, 4)]

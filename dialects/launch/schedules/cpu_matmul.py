@@ -27,7 +27,7 @@ MAX_PANEL_ELEMENTS = 1 << 15
 """The most elements of a panel; in `f64` they take 256 KiB."""
 SIDE = 16
 """The rows of AMX tile registers, and their groups of four or accumulators."""
-QUAD = 4
+GROUP = 4
 """The bytes of a group of four, which are multiplied and added at once."""
 
 
@@ -141,7 +141,7 @@ class ContractionAttr(ParametrizedAttribute):
         return self.form.data == "inner"
 
     @property
-    def is_upright(self) -> bool:
+    def is_transposed(self) -> bool:
         """Whether vectors run along rows."""
         return self.form.data == "upright"
 
@@ -151,7 +151,7 @@ class ContractionAttr(ParametrizedAttribute):
         return bool(self.packed.data)
 
     @property
-    def has_quads(self) -> bool:
+    def is_int8(self) -> bool:
         """Whether this is an int8 matmul, on groups of four terms."""
         return bool(self.quads.data)
 
@@ -163,7 +163,7 @@ class ContractionAttr(ParametrizedAttribute):
     @property
     def most_elements(self) -> int:
         """The elements that panels and copies may have on the stack."""
-        return MAX_PANEL_ELEMENTS * (QUAD if self.has_quads else 1)
+        return MAX_PANEL_ELEMENTS * (GROUP if self.is_int8 else 1)
 
     @property
     def columns(self) -> int:
@@ -199,7 +199,7 @@ class ContractionAttr(ParametrizedAttribute):
                 f"the lanes of a vector should be a power of 2 up to {MAX_LANES}, "
                 f"got {lanes}"
             )
-        if self.height.data % rows and not self.is_upright:
+        if self.height.data % rows and not self.is_transposed:
             raise VerifyException(
                 f"a block should have whole tiles of {rows} rows, got "
                 f"{self.height.data} rows"
@@ -214,12 +214,12 @@ class ContractionAttr(ParametrizedAttribute):
             )
         self._verify_stored()
         self._verify_reuse()
-        self._verify_quads()
+        self._verify_int8()
 
     def _verify_stored(self) -> None:
         if self.stored not in ("", "a", "b"):
             raise VerifyException(f"panels are of a or b, got '{self.stored}'")
-        if self.is_upright:
+        if self.is_transposed:
             if self.stored != "a" or self.edge.data or self.prefetch.data:
                 raise VerifyException("upright tiles take panels a, and nothing else")
             return
@@ -254,22 +254,22 @@ class ContractionAttr(ParametrizedAttribute):
                 f"than the stack allows: {self.most_elements} elements"
             )
 
-    def _verify_quads(self) -> None:
-        if not self.has_quads:
+    def _verify_int8(self) -> None:
+        if not self.is_int8:
             return
         if not self.reuse.data or not (self.is_packed or self.stored == "b"):
             raise VerifyException("quads are of rows to reuse and columns in panels")
-        if self.depth.data % QUAD:
+        if self.depth.data % GROUP:
             raise VerifyException(
-                f"a block has whole quads of {QUAD} terms, got {self.depth.data} terms"
+                f"a block has whole quads of {GROUP} terms, got {self.depth.data} terms"
             )
         rows, vectors, lanes = self.tile
-        is_whole = self.depth.data % (QUAD * SIDE) == 0
+        is_whole = self.depth.data % (GROUP * SIDE) == 0
         sides = rows in (SIDE, 2 * SIDE), vectors in (1, 2), lanes == SIDE
         if self.has_matrices and not (is_whole and all(sides)):
             raise VerifyException(
                 f"matrices have {SIDE} or {2 * SIDE} rows, one or two vectors of "
-                f"{SIDE} and whole chunks of {QUAD * SIDE} terms, got tile "
+                f"{SIDE} and whole chunks of {GROUP * SIDE} terms, got tile "
                 f"{[*self.tile]} and {self.depth.data} terms"
             )
 
@@ -322,7 +322,7 @@ class ContractionAttr(ParametrizedAttribute):
             f"tile {[*self.tile]}",
             f"block {[*self.block]}",
         ]
-        if self.has_quads:
+        if self.is_int8:
             parts.append("matrices" if self.has_matrices else "quads")
         if self.is_packed:
             parts.append("packed")
@@ -354,5 +354,5 @@ def reused_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
     """
     if not schedule.reuse.data:
         return 0
-    spare = schedule.lanes.data * (QUAD if schedule.has_quads else 1)
+    spare = schedule.lanes.data * (GROUP if schedule.is_int8 else 1)
     return (prod(schedule.block) + spare) * element_bytes

@@ -83,9 +83,9 @@ def cpu_source(kernel: KernelOp) -> str:
 
 def printer_of(group: Group) -> type[MatmulPrinter]:
     """The printer of a group's source."""
-    if group.schedule.has_quads:
+    if group.schedule.is_int8:
         return AmxMatmulPrinter if group.schedule.has_matrices else Int8MatmulPrinter
-    return TransposedMatmulPrinter if group.schedule.is_upright else MatmulPrinter
+    return TransposedMatmulPrinter if group.schedule.is_transposed else MatmulPrinter
 
 
 class CpuPrinter(BodyPrinter):

@@ -74,7 +74,7 @@ class Group:
         and rows.
         """
         rows, columns, _ = self.contraction.extents
-        return (rows, columns) if self.schedule.is_upright else (columns, rows)
+        return (rows, columns) if self.schedule.is_transposed else (columns, rows)
 
     @property
     def panels(self) -> int:
@@ -106,7 +106,7 @@ class Group:
         the weights and all pixels; if not, it reads the pixels which it wrote in the
         kernel before, and all weights.
         """
-        if self.schedule.is_upright or self.schedule.reuse.data > 0:
+        if self.schedule.is_transposed or self.schedule.reuse.data > 0:
             return True
         numbers = self.contraction.a, self.contraction.b
         a, b = (element_count(root_of(self.op.operands[n])) for n in numbers)

@@ -8,7 +8,7 @@ packed as windows are.
 
 from __future__ import annotations
 
-from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE
+from penstock.dialects.launch.schedules.cpu_matmul import GROUP, SIDE
 from penstock.lowering.codegen.cpu.matmul import MatmulPrinter
 
 
@@ -24,12 +24,12 @@ class Int8MatmulPrinter(MatmulPrinter):
         return True
 
     def _steps(self, terms: int) -> int:
-        return -(-terms // QUAD)
+        return -(-terms // GROUP)
 
     def _counted(self, count: str) -> str:
         if count.isdigit():
             return str(self._steps(int(count)))
-        return f"({count} + {QUAD - 1}) // {QUAD}"
+        return f"({count} + {GROUP - 1}) // {GROUP}"
 
     def _copied_rows(self) -> str:
         rows, _, lanes = self.schedule.tile

@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import ceil, inf, prod
 
 from penstock.dialects.launch.schedules.cpu_matmul import (
+    GROUP,
     MAX_PANEL_ELEMENTS,
-    QUAD,
     SIDE,
     ContractionAttr,
 )
@@ -29,7 +29,7 @@ from penstock.lowering.codegen.cpu.tile_model import (
     reuse_depth,
     strip_time,
     tile_seconds,
-    upright_tiles,
+    transposed_tiles,
 )
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
 from penstock.lowering.codegen.cpu.vector_width import REGISTERS
@@ -165,7 +165,7 @@ def reuse_block(
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
-    unit = 1 if contraction.signs is None else QUAD
+    unit = 1 if contraction.signs is None else GROUP
     depth = reuse_depth(width, ceil(terms / unit), BYTES[contraction.element])
     most = max(1, MAX_PANEL_ELEMENTS // depth // height)
     tiles, panels = ceil(rows / height), ceil(columns / width)
@@ -182,7 +182,7 @@ def reuse_block(
     return ceil(tiles / blocks) * height, depth * unit, ceil(panels / share)
 
 
-def quad_schedule(
+def int8_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
@@ -192,25 +192,25 @@ def quad_schedule(
 ) -> ContractionAttr:
     """The schedule of an int8 matmul, in AMX tiles (`matrices`) if that is worth it."""
     rows, columns, terms = contraction.extents
-    lanes, registers = vector_bytes // QUAD, REGISTERS[vector_bytes]
-    is_whole = terms % (QUAD * SIDE) == columns % SIDE == 0
+    lanes, registers = vector_bytes // GROUP, REGISTERS[vector_bytes]
+    is_whole = terms % (GROUP * SIDE) == columns % SIDE == 0
     if matrices and rows >= SIDE and lanes == SIDE and (constant != "b" or is_whole):
         tile = SIDE * min(2, ceil(rows / SIDE)), min(2, ceil(columns / SIDE))
         height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
         return ContractionAttr(
             "outer",
             (*tile, lanes),
-            (height, ceil(depth / (QUAD * SIDE)) * QUAD * SIDE),
+            (height, ceil(depth / (GROUP * SIDE)) * GROUP * SIDE),
             packed=constant != "b",
             folds=folds,
             reuse=reuse,
             matrices=True,
             panels="b" if constant == "b" else "",
         )
-    quads = ceil(terms / QUAD)
-    tile = best_reusing_tile(rows, columns, quads, lanes, QUAD, registers)
+    groups = ceil(terms / GROUP)
+    tile = best_reusing_tile(rows, columns, groups, lanes, GROUP, registers)
     *block, reuse = reuse_block(contraction, tile, lanes, parts)
-    is_stored = constant == "b" and terms % QUAD == 0
+    is_stored = constant == "b" and terms % GROUP == 0
     return ContractionAttr(
         "outer",
         (*tile, lanes),
@@ -223,7 +223,7 @@ def quad_schedule(
     )
 
 
-def upright_schedule(
+def transposed_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
@@ -232,11 +232,11 @@ def upright_schedule(
 ) -> ContractionAttr | None:
     """The schedule in upright tiles, if that takes less than some time."""
     lanes = vector_bytes // BYTES[contraction.element]
-    time, tile = min(upright_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
+    time, tile = min(transposed_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
     if not folds[0] or time >= least:
         return None
     most, vectors = tile
-    block = upright_length(contraction, most, parts)
+    block = transposed_length(contraction, most, parts)
     return ContractionAttr(
         "upright",
         (most, vectors, lanes),
@@ -246,7 +246,7 @@ def upright_schedule(
     )
 
 
-def upright_length(contraction: Contraction, most: int, parts: int) -> int:
+def transposed_length(contraction: Contraction, most: int, parts: int) -> int:
     """
     The columns of a unit of work of upright tiles of so many columns at most: whole
     turns. Parts share columns rather than rows: they are pixels, of which the next
@@ -302,9 +302,9 @@ def schedule_of(
             time += tile_seconds((height, width), rows, columns, terms, lanes)
         else:
             time += columns // panel * strip_time(edged, rows, width, terms, 1)
-        upright = upright_schedule(contraction, vector_bytes, parts, folds, time)
-        if upright is not None:
-            return upright
+        transposed = transposed_schedule(contraction, vector_bytes, parts, folds, time)
+        if transposed is not None:
+            return transposed
     in_order = packed or (columns > panel and is_large)
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
@@ -344,8 +344,8 @@ def schedule_or_refusal(
     facts = contraction, vector_bytes, parts, folds
     refusal = window_refusal(contraction)
     if contraction.signs is not None:
-        return refusal or quad_schedule(*facts, constant, matrices)
+        return refusal or int8_schedule(*facts, constant, matrices)
     if refusal is None:
         return schedule_of(*facts, constant)
-    upright = upright_schedule(*facts, inf) if constant == "a" else None
-    return upright or refusal
+    transposed = transposed_schedule(*facts, inf) if constant == "a" else None
+    return transposed or refusal

@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PanelsAttr
-from penstock.dialects.launch.schedules.cpu_matmul import QUAD, SIDE, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import GROUP, SIDE, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction
 from penstock.lowering.codegen.body.epilogue import NO_PHASES, root_of
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
@@ -68,17 +68,17 @@ def panels_of(
     shape, axis = found
     terms = shape[3 - axis]
     width, depth = schedule.columns, terms
-    if operand == "a" and not schedule.is_upright:
+    if operand == "a" and not schedule.is_transposed:
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
     if schedule.is_inner:
         width = 1
-    if schedule.has_quads and terms % QUAD:
+    if schedule.is_int8 and terms % GROUP:
         return None
     # Registers are read whole, also at the end of a variable.
-    if schedule.has_matrices and (terms % (QUAD * SIDE) or shape[axis] % SIDE):
+    if schedule.has_matrices and (terms % (GROUP * SIDE) or shape[axis] % SIDE):
         return None
     width = min(width, shape[axis])
-    return PanelsAttr(shape, axis, width, depth, schedule.has_quads)
+    return PanelsAttr(shape, axis, width, depth, schedule.is_int8)
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -117,12 +117,12 @@ def misstored(
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     """Why the elements of a contraction do not lie as a schedule needs it, if so."""
-    if schedule.has_quads != (contraction.signs is not None):
+    if schedule.is_int8 != (contraction.signs is not None):
         return "quads are of bytes, and other factors are none"
-    if schedule.has_quads:
+    if schedule.is_int8:
         return None
-    if schedule.is_upright:
-        return _upright_misfit(contraction, schedule)
+    if schedule.is_transposed:
+        return _transposed_misfit(contraction, schedule)
     if contraction.has_windows:
         if not schedule.is_packed:
             return "windows are not packed"
@@ -143,7 +143,9 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     return None
 
 
-def _upright_misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
+def _transposed_misfit(
+    contraction: Contraction, schedule: ContractionAttr
+) -> str | None:
     """Why upright tiles cannot compute a contraction, if so."""
     most, _, lanes = schedule.tile
     rows, _, terms = contraction.extents

@@ -172,7 +172,7 @@ def best_reusing_tile(
     return min(tiles, key=time)
 
 
-def upright_seconds(
+def transposed_seconds(
     contraction: Contraction, tile: tuple[int, int], lanes: int
 ) -> float | None:
     """The time of transposed tiles, in products of vectors; None if they do not fit."""
@@ -187,13 +187,13 @@ def upright_seconds(
     for height, panels in ((vectors, whole), (rest, int(rest > 0))):
         afar = FROM_AFAR * (height * size > NEAR_BYTES)
         for columns, count in lines.sizes:
-            time = terms * (upright_time(columns, height) + afar * height)
+            time = terms * (transposed_time(columns, height) + afar * height)
             time += TILE_OVERHEAD + height * ceil(columns / lanes) * TRANSPOSING
             total += panels * count * time
     return total * (UNEVEN if len(lines.sizes) > 1 else 1)
 
 
-def upright_time(columns: int, vectors: int) -> float:
+def transposed_time(columns: int, vectors: int) -> float:
     """
     The time of a transposed tile for each term, in products. Single elements of `b` are
     loaded at less than the speed of products.
@@ -202,7 +202,7 @@ def upright_time(columns: int, vectors: int) -> float:
     return max(products, 1.3 * loads, IN_FLIGHT) + loads / 16
 
 
-def upright_tiles(
+def transposed_tiles(
     contraction: Contraction, vector_bytes: int
 ) -> list[tuple[float, tuple[int, int]]]:
     """The time of each upright tile that fits, and its columns and vectors."""
@@ -213,5 +213,5 @@ def upright_tiles(
         (time, tile)
         for tile in fitting_tiles(REGISTERS[vector_bytes] - IN_WAIT)
         if tile[1] <= max(1, min(most, rows // lanes))
-        and (time := upright_seconds(contraction, tile, lanes)) is not None
+        and (time := transposed_seconds(contraction, tile, lanes)) is not None
     ]

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import (
-    QUAD,
+    GROUP,
     REFUSAL,
     SCHEDULE,
     ContractionAttr,
@@ -37,7 +37,7 @@ from penstock.lowering.codegen.cpu.matmul_schedule import (
     depth_of,
     most_terms,
     reuse_block,
-    upright_length,
+    transposed_length,
 )
 from penstock.lowering.codegen.cpu.packed_operands import (
     argument_of,
@@ -49,8 +49,8 @@ from penstock.lowering.codegen.cpu.tile_model import (
     BYTES,
     fitting_tiles,
     tile_seconds,
-    upright_seconds,
-    upright_tiles,
+    transposed_seconds,
+    transposed_tiles,
 )
 from penstock.lowering.codegen.cpu.vector_width import REGISTERS
 from penstock.lowering.codegen.cuda.kernel_schedule import PROCESSORS
@@ -188,13 +188,13 @@ class Site:
         """The modelled time: that of tiles, and of packing columns and rows."""
         tile = schedule.tile[0], schedule.tile[1]
         outer = prod(self.contraction.outer_extents)
-        if schedule.is_upright:
-            found = upright_seconds(self.contraction, tile, self.lanes)
+        if schedule.is_transposed:
+            found = transposed_seconds(self.contraction, tile, self.lanes)
             return None if found is None else found * PRODUCT_NS * outer
         if not schedule.is_outer:
             return None
         rows, columns, terms = self.contraction.extents
-        steps = ceil(terms / QUAD) if schedule.has_quads else terms
+        steps = ceil(terms / GROUP) if schedule.is_int8 else terms
         time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
         if schedule.is_packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
@@ -215,8 +215,8 @@ class Site:
     def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
         height, depth = usual.block
         if usual.stored == "a" and usual.folds[0]:
-            yield from self._upright()
-        if usual.is_upright:
+            yield from self._transposed()
+        if usual.is_transposed:
             for tile in self._tiles()[:2]:
                 yield {"form": "outer", **self._of_tile(usual, tile, 1)}
             return
@@ -246,12 +246,12 @@ class Site:
         for tile in tiles:
             yield self._of_tile(usual, tile, packed)
 
-    def _upright(self) -> Iterator[Numbers]:
+    def _transposed(self) -> Iterator[Numbers]:
         """The upright tiles with the least modelled time, best first."""
         found = self.contraction
-        timed = upright_tiles(found, self.request.vector_bytes)
+        timed = transposed_tiles(found, self.request.vector_bytes)
         for _, (most, vectors) in sorted(timed)[:UPRIGHT_TILES]:
-            length = upright_length(found, most, self.request.parts)
+            length = transposed_length(found, most, self.request.parts)
             of_block = {"height": length, "depth": found.extents[2]}
             numbers = {"rows": most, "vectors": vectors, "lanes": self.lanes}
             more = {"packed": 0, "edge": 0, "prefetch": 0}
@@ -305,11 +305,11 @@ class Site:
         if misfit(self.contraction, schedule) is not None:
             return False
         rows, columns, terms = self.contraction.extents
-        if schedule.is_upright:
+        if schedule.is_transposed:
             rows, columns = columns, ceil(rows / self.lanes)
         if schedule.rows.data > rows or schedule.vectors.data > columns:
             return False
-        if schedule.depth.data > rounded(terms, QUAD if schedule.has_quads else 1):
+        if schedule.depth.data > rounded(terms, GROUP if schedule.is_int8 else 1):
             return False
         return not schedule.stored or self.stored(schedule) is not None
 

@@ -25,7 +25,7 @@ from itertools import product
 from llvmlite import ir
 from numba.core import cgutils
 
-from penstock.runtime.kernels.cpu.matmul.int8 import QUAD, Int8Code, Lines, Signs
+from penstock.runtime.kernels.cpu.matmul.int8 import GROUP, Int8Code, Lines, Signs
 from penstock.runtime.kernels.cpu.matmul.packing import copier
 from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
@@ -38,8 +38,8 @@ from penstock.runtime.kernels.cpu.simd import (
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 SIDE = 16
-"""The rows of a register, and its quads or sums."""
-ROW = SIDE * QUAD
+"""The rows of a register, and its groups of 4 terms, or sums."""
+ROW = SIDE * GROUP
 """The bytes of a row."""
 REGISTER = SIDE * ROW
 """The bytes of a register."""
@@ -65,7 +65,7 @@ class _MatrixStrip(OuterMicroKernel):
 
     @staticmethod
     def _chunks(code: Code, call: Call) -> LlvmValue:
-        """The chunks that the quads of a call take."""
+        """The chunks that the groups of 4 terms of a call take."""
         builder = code.builder
         return builder.sdiv(builder.add(call.depth, word(SIDE - 1)), word(SIDE))
 
@@ -107,12 +107,12 @@ class _MatrixStrip(OuterMicroKernel):
                 _move(code, "tileloadd64", LEFT + group, here, ROW)
             for v in range(self.vectors):
                 here = builder.add(b, word(v * ROW))
-                _move(code, "tileloadd64", RIGHT + v, here, self.b * QUAD)
+                _move(code, "tileloadd64", RIGHT + v, here, self.b * GROUP)
             for group, v in pairs:
                 factors = (ir.Constant(BYTE, n) for n in (LEFT + group, RIGHT + v))
                 _emit(code, name, _register(group, v), *factors)
             following = builder.add(a, word(groups * REGISTER))
-            return [following, builder.add(b, word(SIDE * self.b * QUAD))]
+            return [following, builder.add(b, word(SIDE * self.b * GROUP))]
 
         code.loop(self._chunks(code, call), 1, [call.a, call.b], turn)
         for group, v in pairs:
@@ -132,7 +132,9 @@ class _MatrixStrip(OuterMicroKernel):
             first = builder.add(builder.mul(group, word(REGISTER)), of_row)
             a = builder.add(call.a, first)
 
-            def quad(k: LlvmValue, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            def four_terms(
+                k: LlvmValue, state: Sequence[LlvmValue]
+            ) -> Sequence[LlvmValue]:
                 chunk = builder.sdiv(k, word(SIDE))
                 here = builder.add(a, builder.mul(chunk, word(groups * REGISTER)))
                 here = code.advanced(here, builder.srem(k, word(SIDE)), 1)
@@ -143,7 +145,7 @@ class _MatrixStrip(OuterMicroKernel):
                     for v, total in enumerate(state)
                 ]
 
-            totals = code.loop(builder.mul(chunks, word(SIDE)), 1, zeros, quad)
+            totals = code.loop(builder.mul(chunks, word(SIDE)), 1, zeros, four_terms)
             place = builder.mul(group, word((self.vectors - 1) * REGISTER))
             there = builder.add(builder.add(sums, place), first)
             for v, total in enumerate(totals):
@@ -212,8 +214,8 @@ def _move(code: Code, name: str, register: int, address: LlvmValue, step: int) -
 def amx_micro_kernel(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
     Tiles of registers of matrices, as `int8_micro_kernel`, of 16 or 32 rows and one or
-    two vectors of 16 quads. Rows of a are as `pack_amx` leaves them, and columns have
-    whole chunks of 64 terms. `processor` is by default the one that compiles.
+    two vectors of 16 groups of 4. Rows of a are as `pack_amx` leaves them, and columns
+    have whole chunks of 64 terms. `processor` is by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
     return function_of(_MatrixStrip("i32", rows, vectors, lanes, **facts))

@@ -1,7 +1,7 @@
 """
 Int8 matmul micro-kernels: four terms along K at once.
 
-Operands are packed in groups of four bytes along K (*quads*, one `i32` each), and tiles
+Operands are packed in groups of four bytes along K (VNNI, one `i32` each), and tiles
 are those of `penstock.runtime.kernels.cpu.matmul.tile` on groups: a group of A times a
 vector of groups of B, one for each column, is added to a vector of `i32` accumulators.
 VNNI multiplies `u8` by `s8`. If both operands have the same sign, the sign bits of A
@@ -48,11 +48,11 @@ from penstock.runtime.kernels.cpu.simd import (
 )
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
-QUAD = 4
-"""The bytes of a quad."""
+GROUP = 4
+"""The bytes of a group."""
 
 HIGHEST = -0x7F7F7F80
-"""The highest bit of each byte of a quad: four times 128, or -128."""
+"""The highest bit of each byte of a group: four times 128, or -128."""
 
 Signs: TypeAlias = tuple[bool, bool]
 """Whether a and b are signed."""
@@ -68,7 +68,7 @@ def is_sign_flipped(signs: Signs, lanes: int, processor: Processor) -> bool:
 
 class Int8Code(Code):
     """
-    Emits sums `i32` of products of quads for a processor; of `plain` ones no bits are
+    Emits sums `i32` of products of groups for a processor; of `plain` ones no bits are
     turned.
     """
 
@@ -90,7 +90,7 @@ class Int8Code(Code):
             factors = (a, b) if self.signs[1] else (b, a)
             name = f"x86.avx512.vpdpbusd.{lanes * 32}"
             return self._dot(name, total.type, [total, *factors])
-        parts = 2 if kind == "pairs" else QUAD
+        parts = 2 if kind == "pairs" else GROUP
         for part in range(parts):
             left, right = (
                 self._part(value, part, parts, has_sign)
@@ -130,8 +130,8 @@ class Int8Code(Code):
 
 
 @dataclass(frozen=True)
-class _QuadStrip(OuterMicroKernel):
-    """Quads of a times vectors of quads of b."""
+class _Int8MicroKernel(OuterMicroKernel):
+    """Groups of a times vectors of groups of b."""
 
     signs: Signs = (False, False)
     processor: Processor = field(default_factory=processor_here)
@@ -161,13 +161,13 @@ class _QuadStrip(OuterMicroKernel):
 
 def int8_micro_kernel(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
     """
-    Tiles of quads of a times vectors of quads of b, as `outer_micro_kernel` of an a in
-    panels has them: `b` and the depth count quads, all of it in 32 bits. `signs` says
+    Tiles of groups of a times vectors of groups of b, as `outer_micro_kernel` of an a
+    in panels has them: `b` and the depth count groups, all in 32 bits. `signs` says
     whether the bytes of a and of b have a sign; those of a are as `pack_int8_rows`
     leaves them. Both are for the same `processor`, by default the one that compiles.
     """
     facts |= {"signs": signs, "stored": True}
-    return function_of(_QuadStrip("i32", rows, vectors, lanes, **facts))
+    return function_of(_Int8MicroKernel("i32", rows, vectors, lanes, **facts))
 
 
 ################################################################################
@@ -186,8 +186,8 @@ def pack_int8_rows(
 ):
     """
     A function `pack(a, panels, height, count)` that copies up to `depth` terms of
-    `height` rows of a to panels of quads as wide as a tile has `rows`, as `pack_rows`
-    does, for a `int8_micro_kernel` of such bytes and lanes. The last quad of a row ends
+    `height` rows of a to panels of groups as wide as a tile has `rows`, as `pack_rows`
+    does, for `int8_micro_kernel` of such bytes and lanes. The last group of a row ends
     in anything, for those of columns end in zeros.
 
     `a` is the steps from a row and from a term to the next.
@@ -196,7 +196,7 @@ def pack_int8_rows(
     turned = HIGHEST if is_sign_flipped(signs, lanes, processor) else 0
 
     def emit(builder, source, panels, height, count) -> None:
-        lines = builder.alloca(ir.ArrayType(BYTE, rows * depth + lanes * QUAD))
+        lines = builder.alloca(ir.ArrayType(BYTE, rows * depth + lanes * GROUP))
         lines.align = LINE
         single = Lines(builder, lanes, turned, a)
         task = _Rows(single, depth, builder.ptrtoint(lines, WORD))
@@ -220,7 +220,7 @@ class Lines:
 
     def copy(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
         """Copy so many bytes of a row to where they follow each other."""
-        builder, size = self.builder, word(self.lanes * QUAD)
+        builder, size = self.builder, word(self.lanes * GROUP)
         if self.a[1] != 1:
             self._copy_single(here, there, count)
             return
@@ -236,7 +236,7 @@ class Lines:
                     self._copy_vector(here, there, at)
                     return ()
 
-                Code(builder, "i32").loop(last, self.lanes * QUAD, (), block)
+                Code(builder, "i32").loop(last, self.lanes * GROUP, (), block)
                 self._copy_vector(here, there, last)
 
     def _copy_vector(self, here: LlvmValue, there: LlvmValue, at: LlvmValue) -> None:
@@ -260,7 +260,7 @@ class Lines:
 @dataclass(frozen=True)
 class _Rows:
     """
-    Copies the rows of a tile to where each begins with a quad, and from there to their
+    Copies the rows of a tile to where each begins with a group, and from there to their
     panel.
     """
 
@@ -289,10 +289,10 @@ class _Rows:
             return ()
 
         code.loop(word(rows), 1, (), line)
-        quads = builder.ashr(builder.add(count, word(QUAD - 1)), word(2))
-        panel = code.advanced(panels, builder.mul(row, quads), 1)
-        task = Panel(code, rows, self.single.lanes, (self.depth // QUAD, 1))
-        task.copy(self.lines, panel, quads)
+        groups = builder.ashr(builder.add(count, word(GROUP - 1)), word(2))
+        panel = code.advanced(panels, builder.mul(row, groups), 1)
+        task = Panel(code, rows, self.single.lanes, (self.depth // GROUP, 1))
+        task.copy(self.lines, panel, groups)
 
 
 ################################################################################
@@ -309,9 +309,9 @@ def pack_int8(
 ):
     """
     A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
-    columns from these on to a panel of `vectors` vectors of quads; in a `masked` one
-    the last vector has `used` columns, and anything. The last quad ends in zeros, and
-    so do the columns, up to a multiple of `whole` quads. A block begins with a quad.
+    columns from these on to a panel of `vectors` vectors of groups; in a `masked` one
+    the last vector has `used` columns, and anything. The last group ends in zeros, and
+    so do the columns, up to a multiple of `whole` groups. A block begins with a group.
 
     `b` has the loops of terms and of columns of b, whose elements are bytes.
     """
@@ -323,7 +323,7 @@ def pack_int8(
         task = _Int8Packing(pieces, vectors * lanes, terms, whole)
         task.copy(source, panel, depth, column, term)
 
-    return copier("quads", 6, emit)
+    return copier("groups", 6, emit)
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class _Int8Packing:
         builder = self.pieces.code.builder
 
         def copy(here: LlvmValue, at: LlvmValue, size: LlvmValue) -> None:
-            there = builder.add(panel, builder.mul(at, word(QUAD)))
+            there = builder.add(panel, builder.mul(at, word(GROUP)))
             is_whole = builder.icmp_signed("==", size, word(self.pieces.lanes))
             with builder.if_else(is_whole) as (then, otherwise):
                 with then:
@@ -371,22 +371,22 @@ class _Int8Packing:
         load, offset = self._loader(size), self._offsets(term)
         mask = None if size is None else code.lanes_below(lanes, size)
 
-        def quad(k: LlvmValue, count: int) -> None:
+        def group(k: LlvmValue, count: int) -> None:
             places = (builder.add(source, offset(k, number)) for number in range(count))
             value = joined(builder, [load(place) for place in places])
             code.store(value, code.advanced(panel, k, self.width), 0, mask)
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            quad(k, QUAD)
+            group(k, GROUP)
             return ()
 
         whole = builder.ashr(depth, word(2))
         code.loop(whole, 1, (), turn)
-        if rest := self._term_count % QUAD:
-            left = builder.and_(depth, word(QUAD - 1))
+        if rest := self._term_count % GROUP:
+            left = builder.and_(depth, word(GROUP - 1))
             with builder.if_then(builder.icmp_signed("!=", left, word(0))):
-                quad(whole, rest)
-        if self._term_count % (QUAD * self.whole):
+                group(whole, rest)
+        if self._term_count % (GROUP * self.whole):
             self._fill(panel, depth, mask)
 
     @property
@@ -394,9 +394,9 @@ class _Int8Packing:
         return prod(extent for extent, _ in self.terms)
 
     def _fill(self, panel: LlvmValue, depth: LlvmValue, mask: LlvmValue | None) -> None:
-        """Zeros behind the quads of so many terms."""
+        """Zeros behind the groups of so many terms."""
         builder, code = self.pieces.code.builder, Code(self.pieces.code.builder, "i32")
-        first = builder.sdiv(builder.add(depth, word(QUAD - 1)), word(QUAD))
+        first = builder.sdiv(builder.add(depth, word(GROUP - 1)), word(GROUP))
         more = builder.and_(builder.sub(word(0), first), word(self.whole - 1))
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -411,7 +411,7 @@ class _Int8Packing:
         builder = self.pieces.code.builder
 
         def number_of(k: LlvmValue, number: int) -> LlvmValue:
-            first = builder.add(term, builder.mul(k, word(QUAD)))
+            first = builder.add(term, builder.mul(k, word(GROUP)))
             return builder.add(first, word(number))
 
         if len(self.terms) < 2:
@@ -468,7 +468,7 @@ def table_of(module: ir.Module, words: Sequence[int]) -> LlvmValue:
 
 
 def joined(builder: ir.IRBuilder, lines: Sequence[LlvmValue]) -> LlvmValue:
-    """Up to four vectors of bytes as one of quads, with zeros for what is not there."""
+    """Up to four vectors of bytes as one of groups, with zeros for missing ones."""
     lanes = lines[0].type.count
     type = ir.VectorType(INDEX, lanes)
     whole: LlvmValue = ir.Constant(type, [0] * lanes)

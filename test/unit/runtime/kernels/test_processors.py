@@ -18,7 +18,7 @@ from llvmlite import binding
 
 from penstock.runtime.jit.c_function import assembly_of
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
-from penstock.runtime.kernels.cpu.matmul import int8 as quads
+from penstock.runtime.kernels.cpu.matmul import int8
 from penstock.runtime.kernels.cpu.outer_vector_loop import OuterLoopLanes, columns
 from penstock.runtime.kernels.cpu.vector_loop import InnerLoopLanes, line
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
@@ -134,7 +134,7 @@ def test_floats_of_16_bits_are_computed_in_32(kind: str) -> None:
 
 
 def strip_for(kind: Kind, signs: Signs, lanes: int) -> str:
-    strip: Any = quads.int8_micro_kernel(
+    strip: Any = int8.int8_micro_kernel(
         signs, 3, 1, lanes, b=lanes, c=lanes, rest=0, processor=kind.processor
     )
 
@@ -168,7 +168,7 @@ def test_products_of_bytes_are_those_of_the_processor(kind: str, signs: Signs) -
     assert DOTS[kind] in names or f"{DOTS[kind]}.4s" in text
     assert not names & {"pmaddwd", "vpmaddwd", "vpdpbusd"} - {DOTS[kind]}
     # Where both have a sign, what VNNI takes for no sign is turned.
-    turned = quads.is_sign_flipped(signs, lanes, found.processor)
+    turned = int8.is_sign_flipped(signs, lanes, found.processor)
     assert turned == (DOTS[kind] == "vpdpbusd" and signs == (True, True))
     widest = {64: "zmm", 32: "ymm", 16: "xmm"}[found.processor.vector_bytes]
     if kind != "NEON":

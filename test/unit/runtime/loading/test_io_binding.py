@@ -16,7 +16,7 @@ from penstock.dialects.launch import ProgramOp
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram
-from penstock.runtime.program.io_binding import lendings_of
+from penstock.runtime.program.io_binding import bindings_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.kernel_sources import kernel_sources
 from penstock.tools.session.program_export import image_of
@@ -176,8 +176,8 @@ def parse(body: str) -> ProgramOp:
     return op
 
 
-def lent(body: str) -> dict[str, tuple[str, int]]:
-    return {x.register: (x.port, x.shift) for x in lendings_of(image_of(parse(body)))}
+def bound(body: str) -> dict[str, tuple[str, int]]:
+    return {x.register: (x.port, x.shift) for x in bindings_of(image_of(parse(body)))}
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def floats(seed: int, *shape: int) -> Floats:
     return random.uniform(1, 2, shape).astype(np.float32)
 
 
-# What is lent ------------------------------------------------------------------------
+# Registers that are bound -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def floats(seed: int, *shape: int) -> Floats:
 def test_families_of_registers_lie_in_arrays(
     body: str, expected: Mapping[str, tuple[str, int]]
 ):
-    assert lent(body) == expected
+    assert bound(body) == expected
 
 
 def test_several_slots_are_where_they_are():
     body = PLAIN.replace("@x in @c at 0 slots 1", "@x in @c at 128 slots 2")
-    assert lent(body) == {"y": ("y", 0)}
+    assert bound(body) == {"y": ("y", 0)}
 
 
 def test_a_part_of_a_register_is_not_fetched_in_place():
@@ -236,7 +236,7 @@ def test_a_part_of_a_register_is_not_fetched_in_place():
         + actor("@x", "y")
         + fetch("y")
     )
-    assert lent(body) == {}
+    assert bound(body) == {}
 
 
 def test_what_shows_a_variable_is_where_that_is():
@@ -246,17 +246,17 @@ def test_what_shows_a_variable_is_where_that_is():
         + actor("", "y")
         + fetch("y")
     )
-    assert lent(body) == {}
+    assert bound(body) == {}
 
 
 def test_what_other_jobs_know_is_where_they_look():
     body = PLAIN.replace("at 0 slots 1", 'at 0 slots 1 interface "x"')
-    assert lent(body) == {"y": ("y", 0)}
+    assert bound(body) == {"y": ("y", 0)}
 
 
 def test_registers_of_devices_are_where_they_are():
     body = PLAIN + "launch.chunk @far on <0, device toy:0> size 64\n"
-    assert lent(body) == {}
+    assert bound(body) == {}
 
 
 # Runs --------------------------------------------------------------------------------

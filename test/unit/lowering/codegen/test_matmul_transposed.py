@@ -27,7 +27,7 @@ from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.matmul_schedule import (
     schedule_or_refusal,
-    upright_length,
+    transposed_length,
 )
 from penstock.lowering.codegen.cpu.packed_operands import panels_of
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
@@ -77,12 +77,12 @@ def sums_of(kernel: KernelOp) -> tuple[LinalgStructuredOperation, Contraction]:
     raise AssertionError("there is none")
 
 
-def set_upright(
+def set_transposed(
     kernel: KernelOp, tile: tuple[int, int, int], parts: int = 1, length: int = 0
 ) -> None:
     """Give a kernel an upright schedule, and panels that fit it."""
     op, found = sums_of(kernel)
-    length = length or upright_length(found, tile[0], parts)
+    length = length or transposed_length(found, tile[0], parts)
     block = length, found.extents[2]
     schedule = ContractionAttr("upright", tile, block, folds=(1, 0), panels="a")
     op.attributes[SCHEDULE] = schedule
@@ -158,13 +158,13 @@ def test_convolutions_of_all_kinds(case: str) -> None:
     sizes, (stride, groups), tile = CASES[case]
     dtype = np.float64 if case == "64 bits" else np.float32
     kernel, ins = kernel_of(*sizes, stride, groups, dtype)
-    set_upright(kernel, tile, parts=2)
+    set_transposed(kernel, tile, parts=2)
     check(kernel, ins, stride, groups, parts=3)
 
 
 def test_blocks_of_lines_end_with_the_lines_left_over() -> None:
     kernel, ins = kernel_of(16, 3, (11, 6), 3)
-    set_upright(kernel, (8, 1, 16), length=16)
+    set_transposed(kernel, (8, 1, 16), length=16)
     assert "min(2, 4 - " in kernel_source(kernel)
     check(kernel, ins, parts=2)
 
@@ -235,7 +235,7 @@ def test_what_follows_the_sums_is_computed_after_they_are_transposed(
         for name, dims in (("column", "j"), ("both", "i, j"))
     }
     kernel = parse_kernel(EPILOGUE.format(**maps))
-    set_upright(kernel, (9, 1, 16))
+    set_transposed(kernel, (9, 1, 16))
     op, _ = sums_of(kernel)
     schedule = op.attributes[SCHEDULE]
     text = str(schedule).replace("folds [1, 0]", "folds [1, 1]")

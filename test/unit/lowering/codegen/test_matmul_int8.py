@@ -39,7 +39,7 @@ from penstock.runtime.jit import cpu as jit
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.kernels.cpu import amx_permission as matrix_unit
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
-from penstock.runtime.kernels.cpu.matmul import int8 as quads
+from penstock.runtime.kernels.cpu.matmul import int8
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.tools.session.program_export import panels_of
@@ -85,7 +85,7 @@ def run(
         phase.attributes.get(SCHEDULE) for phase in phases_of(kernel.body.block)
     ]
     assert isinstance(schedules[-1], ContractionAttr)
-    assert schedules[-1].has_quads
+    assert schedules[-1].is_int8
     assert schedules[-1].has_matrices == in_matrices
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and panels_of(panels) for panels in kernel.panels]
@@ -233,7 +233,7 @@ def test_matrices_without_registers_of_them(signs: Signs) -> None:
     without = replace(processor_here(), matrices=False)
     rows, pack, strip = (
         matrices.pack_amx(32, 128, a=(70, 1), rest=19),
-        quads.pack_int8(1, 16, (((70, 16),), ((16, 1),)), whole=16),
+        int8.pack_int8(1, 16, (((70, 16),), ((16, 1),)), whole=16),
         matrices.amx_micro_kernel(
             signs, 32, 1, 16, b=16, c=16, rest=19, processor=without
         ),
@@ -273,9 +273,9 @@ def test_processors(signs: Signs, kind: str | None) -> None:
     processor = KINDS[kind]
     assert processor.dot_product(8) == kind
     rows, pack, strip = (
-        quads.pack_int8_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
-        quads.pack_int8(1, 8, (((11, 8),), ((8, 1),))),
-        quads.int8_micro_kernel(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
+        int8.pack_int8_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
+        int8.pack_int8(1, 8, (((11, 8),), ((8, 1),))),
+        int8.int8_micro_kernel(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
     )
 
     @njit
