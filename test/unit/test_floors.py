@@ -442,6 +442,7 @@ def test_a_planted_violation_is_found(name: str):
     assert rule(planted) == [line]
 
 
+@pytest.mark.slow
 def test_the_names_that_source_may_import_are_offered(files: Files):
     sources = {
         "cpu": "\n".join(cpu_imports(cpu_functions().keys())),

@@ -179,6 +179,7 @@ def test_what_never_was_is_not_found():
         import_module(old)
 
 
+@pytest.mark.slow
 def test_a_plug_in_of_the_old_names_runs(tmp_path: Path):
     (tmp_path / "acme.py").write_text(DOUBLING, encoding="utf-8")
     (tmp_path / "double.mlir").write_text(JOB, encoding="utf-8")
@@ -211,6 +212,7 @@ def test_a_name_of_the_package_is_there(name: str):
     assert getattr(penstock, name) is not None
 
 
+@pytest.mark.slow
 def test_types_of_all_names_of_the_package_are_known_to_a_user(tmp_path: Path):
     pytest.importorskip("basedpyright", reason="it is a tool of developers")
     file = tmp_path / "mine.py"

@@ -80,6 +80,7 @@ PIPELINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PIPELINES)
 def test_passes_write_the_same_under_any_hash_seed(name: str, tmp_path: Path):
     text, passes = PIPELINES[name]

@@ -40,6 +40,7 @@ def test_no_planted_fault_is_accepted_and_wrong():
     assert tally.results["right"] > COUNT // 20
 
 
+@pytest.mark.slow
 def test_the_machine_goes_wrong_where_verifiers_refuse():
     rng = random.Random(7)
     refused = wrong = 0

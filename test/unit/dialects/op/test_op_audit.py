@@ -912,6 +912,7 @@ def outputs() -> dict[str, Array]:
         return session.run(arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_kernels_are_proven_to_stay_in_their_memory(device: str) -> None:
     model = Model(ModuleOp([job_of(COMPILED, device)[0]]), {}, Path())

@@ -70,6 +70,7 @@ def test_bytes_times_time_never_grow(seed: int):
     assert new < old or order == source
 
 
+@pytest.mark.slow
 def test_most_orders_get_better():
     changed = 0
     for seed in SEEDS:

@@ -463,6 +463,7 @@ def computed(op: Operation, numbers: Sequence[int]) -> int:
     return quotients.get(name, truncated(a, b))
 
 
+@pytest.mark.slow
 def test_what_is_proven_of_random_indices_holds():
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"{seed = }")

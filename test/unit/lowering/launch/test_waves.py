@@ -65,6 +65,7 @@ def wanted(x: Array) -> Array:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_branches_that_share_nothing_are_one_wave(threads: int) -> None:
     module = lowered(64, 33)
@@ -90,6 +91,7 @@ def test_branches_that_share_nothing_are_one_wave(threads: int) -> None:
             np.testing.assert_allclose(rows.astype("f4"), wanted(array), 3e-7, 3e-7)
 
 
+@pytest.mark.slow
 def test_slices_of_one_input_before_a_wave_are_not_copied() -> None:
     whole, part = "tensor<64x16xf32>", "tensor<1x16xf32>"
     lines = [f'%x = job.input "x" : {whole}']

@@ -208,6 +208,7 @@ def bottleneck() -> onnx.ModelProto:
     )
 
 
+@pytest.mark.slow
 def test_a_bottleneck_runs_with_channels_last():
     model = bottleneck()
     x = np.random.default_rng(3).normal(size=(1, 24, 40, 40)).astype(np.float32)

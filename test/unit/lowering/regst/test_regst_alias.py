@@ -619,6 +619,7 @@ def run_with_hints(module: ModuleOp, seed: int) -> None:
         np.testing.assert_allclose(*values, 1e-4, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_jobs_with_hints_give_what_numpy_gives(seed: int):
     module, rng = parse(Jobs(seed).text(30)), random.Random(seed)

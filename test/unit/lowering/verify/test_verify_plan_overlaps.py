@@ -325,6 +325,7 @@ def mutants(seed: int) -> Iterator[tuple[str, Plan]]:
 ################################################################################
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_overlaps_of_ten_thousand_mutated_plans_are_found(part: int):
     planted: dict[str, int] = {}

@@ -145,6 +145,7 @@ def jobs(draw: st.DrawFn) -> Job:
     return Job(workers, flows, draw(st.just([]) | callers))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(jobs(), st.integers(1, 12), st.integers(1, 5))
 def test_every_actor_sees_the_values_of_its_own_act(job: Job, acts: int, threads: int):

@@ -644,6 +644,7 @@ def run_twice(driver: RecordedDriver) -> tuple[list[str], list[bool]]:
     return lines, right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("captures", [True, False])
 def test_no_memory_for_a_library_is_said_with_the_task_and_who_takes_most(
     captures: bool, fake: Fake

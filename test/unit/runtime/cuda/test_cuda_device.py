@@ -11,6 +11,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 
 START = """
@@ -75,6 +77,7 @@ def check(script: str) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_processor():
     check("""
         m = np.array([True, False, True])
@@ -99,6 +102,7 @@ def test_results_are_those_of_the_processor():
     """)
 
 
+@pytest.mark.slow
 def test_failed_assertion_names_the_task_and_is_over():
     check("""
         x = np.arange(5, dtype=np.float32)
@@ -119,6 +123,7 @@ def test_failed_assertion_names_the_task_and_is_over():
     """)
 
 
+@pytest.mark.slow
 def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
     check("""
         TEXT = PICK.replace("pick", "train").replace("job.output", '''
@@ -152,6 +157,7 @@ def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
     """)
 
 
+@pytest.mark.slow
 def test_weights_and_chunks_of_the_device():
     check("""
         from penstock.runtime.loading.memory import allocation_count
@@ -174,6 +180,7 @@ def test_weights_and_chunks_of_the_device():
     """)
 
 
+@pytest.mark.slow
 def test_programs_share_variables_and_what_one_assigns_the_others_read():
     check("""
         from typing import Annotated
@@ -221,6 +228,7 @@ def test_programs_share_variables_and_what_one_assigns_the_others_read():
     """)
 
 
+@pytest.mark.slow
 def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: Path):
     script = """
         from typing import Annotated

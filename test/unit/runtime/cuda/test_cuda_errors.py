@@ -231,6 +231,7 @@ def driver_calls(driver: RecordedDriver, call: str) -> int:
     return sum(entry.call == call for entry in driver.log)
 
 
+@pytest.mark.slow
 def test_all_that_was_made_is_given_back():
     driver = RecordedDriver()
     with opened(driver) as session:

@@ -333,6 +333,7 @@ def test_nothing_runs_after_close(engine: str, count: int):
 # Resources ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both_engines
 def test_runs_allocate_nothing_but_what_they_return(engine: str):
     with open_text(SUM, engine) as session:

@@ -191,6 +191,7 @@ def shared_by_jobs(module: ModuleOp) -> set[frozenset[str]]:
     return {frozenset(p) for p in combinations(plain, 2) if plain[p[0]] & plain[p[1]]}
 
 
+@pytest.mark.slow
 def test_who_excludes_whom_has_to_be_said_where_bytes_are_shared():
     found = {True: 0, False: 0}
     for seed in range(200, 225):
@@ -204,6 +205,7 @@ def test_who_excludes_whom_has_to_be_said_where_bytes_are_shared():
     assert found[True] > 5
 
 
+@pytest.mark.slow
 def test_interface_lies_at_one_place_and_nothing_lies_on_it():
     seen = 0
     for seed in range(300, 315):

@@ -119,6 +119,7 @@ def test_commands_run_nothing_of_the_current_folder(planted: Path, name: str) ->
     assert (ran, done.returncode, done.stderr) == ([], 0, "")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_loaded_has_nothing_but_itself_run(planted: Path) -> None:
     code = (
         "import json, sys\n"

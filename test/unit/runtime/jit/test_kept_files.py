@@ -231,6 +231,7 @@ run()
 """A command that cannot make a file of more than 1000 bytes."""
 
 
+@pytest.mark.slow
 def test_a_command_runs_where_no_file_can_be_written_whole(cold_cache: Path) -> None:
     digits = Path(__file__).parents[4] / "examples" / "digits.mlir"
     words = [sys.executable, "-P", "-c", LIMITED, str(digits), "--random-inputs", "1"]

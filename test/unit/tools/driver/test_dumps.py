@@ -201,6 +201,7 @@ job.job @"{4}" placement <cpu, [0:0]> {{
 """
 
 
+@pytest.mark.slow
 def test_names_of_every_script_are_read_back():
     compiler, pipelines = compiler_and_pipelines()
     checks = Dumps(compiler)

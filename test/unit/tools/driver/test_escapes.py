@@ -104,6 +104,7 @@ def _show(message: Warning | str, *place: object) -> None:
     print(text, end="", file=sys.stderr)
 
 
+@pytest.mark.slow
 def test_commands_print_no_escape_sequence_of_a_name(tmp_path: Path) -> None:
     (file := tmp_path / "job.mlir").write_text(JOB, encoding="utf-8")
     outputs = str(tmp_path / "out\x1b[31m.npz")
@@ -137,6 +138,7 @@ class _Tags(HTMLParser):
         self.found.append(tag)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["view", "map"])
 def test_names_are_no_markup_in_pages(tmp_path: Path, kind: str) -> None:
     (file := tmp_path / "job.mlir").write_text(JOB, encoding="utf-8")

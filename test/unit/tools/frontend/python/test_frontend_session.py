@@ -259,6 +259,7 @@ def test_a_job_whose_session_is_closed_runs_nowhere_else():
     step.run(workspace, default)
 
 
+@pytest.mark.slow
 def test_a_session_that_nobody_keeps_is_closed_for_its_jobs():
     with Session():
         job = penstock.job(double)

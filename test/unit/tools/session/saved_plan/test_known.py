@@ -166,6 +166,7 @@ def test_other_contents_of_a_file_beside_it(path: Path, compiled: list[object]) 
     assert len(compiled) == 2
 
 
+@pytest.mark.slow
 def test_plans_for_other_contents_of_a_file_beside_it_are_not_mixed_up(
     path: Path, compiled: list[object]
 ) -> None:
@@ -642,6 +643,7 @@ def test_a_full_disk_is_no_error(
     check(path, weights)
 
 
+@pytest.mark.slow
 def test_plans_are_kept_by_the_content_of_plugins(
     path: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,7 @@ with Session.open(path, device="cuda") as session:
 """
 
 
+@pytest.mark.slow
 def test_plans_for_cuda(job: str, tmp_path: Path):
     # Whether CUDA is simulated is decided once in a process.
     wanted = {} if gpu_count() else {SIMULATOR: "1"}
