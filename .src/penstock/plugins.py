@@ -86,7 +86,7 @@ class Kind:
     @property
     def noun(self) -> str:
         """The kind in a sentence."""
-        return self.name.replace("-", " ")
+        return self.name.replace("-", " ").replace("sbp", "SBP")
 
     @property
     def page(self) -> str:
@@ -125,11 +125,32 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.algorithms.alias_policies:BUILT_IN",
         ),
         Kind(
+            "boxing",
+            "penstock.boxing",
+            "the layouts that a tensor goes through between devices",
+            "convert-job-to-plan{boxing=NAME}",
+            "penstock.lowering.algorithms.boxing_policies:BUILT_IN",
+        ),
+        Kind(
             "dialect",
             "xdsl.universe",
             "ops, with their types, meaning in NumPy and kernels",
             "by its ops, in IR",
             is_a="xdsl.ir:Dialect",
+        ),
+        Kind(
+            "importer",
+            "penstock.importer",
+            "how a file of another format becomes a job",
+            "by the suffix of a file",
+            "penstock.tools.driver.importers:BUILT_IN",
+        ),
+        Kind(
+            "initialiser",
+            "penstock.initialiser",
+            "the numbers that a variable starts from",
+            "#job.init<NAME, PARAMETERS> of a variable",
+            "penstock.runtime.loading.initializers:BUILT_IN",
         ),
         Kind(
             "kernel",
@@ -162,6 +183,20 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.pipelines:STANDARD",
             is_a="penstock.lowering.pipelines:Pipeline",
             is_class=True,
+        ),
+        Kind(
+            "sbp-candidates",
+            "penstock.sbp_candidates",
+            "the SBP signatures that an op may have",
+            "job-infer-sbp{candidates=NAME}",
+            "penstock.lowering.algorithms.sbp_policies:CANDIDATES_BUILT_IN",
+        ),
+        Kind(
+            "sbp-cost",
+            "penstock.sbp_cost",
+            "what it costs to bring a tensor to another SBP",
+            "job-infer-sbp{cost=NAME}",
+            "penstock.lowering.algorithms.sbp_policies:COST_BUILT_IN",
         ),
         Kind(
             "slot-choice",
@@ -214,10 +249,15 @@ class PlugIn:
     place: str = field(default="", compare=False)
     """The file and line of its definition, as far as they are known."""
 
-    def call(self, *arguments: object) -> object:
+    @property
+    def function(self) -> Callable[..., object]:
+        """The function that it is, if its kind has functions."""
+        return cast("Callable[..., object]", self.thing)
+
+    def call(self, *arguments: object, **options: object) -> object:
         """Its result. Raises PluginError where it raises anything."""
         try:
-            return cast("Callable[..., object]", self.thing)(*arguments)
+            return self.function(*arguments, **options)
         except Exception as error:
             raise PluginError(f"{self} fails: {told(error)}") from error
 
@@ -555,6 +595,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def sentence_of(thing: object) -> str:
     """The first sentence of the docstring of a function, a class or an object."""
+    if isinstance(thing, str):
+        return thing
     text = getattr(thing, "__doc__", None) or ""
     # A dataclass without a docstring gets its signature for one.
     if not isinstance(text, str) or text.startswith(f"{_name_of(thing)}("):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from math import isfinite
 
 from xdsl.dialects.builtin import (
@@ -24,6 +25,8 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+from penstock.plugins import PluginError, plugin_of
 
 INITIALIZERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "constant": (frozenset({"value"}), frozenset()),
@@ -64,12 +67,7 @@ class InitAttr(ParametrizedAttribute):
         super().__init__(StringAttr(kind), DictionaryAttr(attrs))
 
     def verify(self) -> None:
-        if (known := INITIALIZERS.get(self.kind.data)) is None:
-            raise VerifyException(
-                f"unknown initialiser '{self.kind.data}', "
-                f"expected one of {', '.join(INITIALIZERS)}"
-            )
-        required, optional = known
+        required, optional = parameters_of(self.kind.data)
         given = set(self.options.data)
         if missing := sorted(required - given):
             raise VerifyException(
@@ -128,6 +126,23 @@ class InitAttr(ParametrizedAttribute):
                         printer.print_string(float_text(value.value.data))
                     case _:
                         printer.print_attribute(value)
+
+
+def parameters_of(kind: str) -> tuple[frozenset[str], frozenset[str]]:
+    """
+    The required and the optional parameters of an initialiser. Those of a plug-in are
+    the arguments of its function behind the shape and the generator, and `seed`.
+    """
+    if kind in INITIALIZERS:
+        return INITIALIZERS[kind]
+    try:
+        plugin = plugin_of("initialiser", kind)
+        arguments = list(signature(plugin.function).parameters.values())[2:]
+    except (PluginError, ValueError) as error:
+        raise VerifyException(str(error)) from error
+    required = {x.name for x in arguments if x.default is x.empty}
+    optional = {x.name for x in arguments} - required
+    return frozenset(required - {"seed"}), frozenset(optional | {"seed"})
 
 
 def init_parameter(value: float | str | Attribute) -> Attribute:

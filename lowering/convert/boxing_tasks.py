@@ -9,6 +9,7 @@ that stands for all that work in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,7 +23,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import DeviceAttr, PlacementAttr, misfit
+from penstock.dialects.job import (
+    DeviceAttr,
+    Entry,
+    PlacementAttr,
+    misfit,
+    sbp_entry_text,
+)
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
@@ -41,6 +48,11 @@ from penstock.dialects.op.sbp import (
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.splat import splat_of
+from penstock.lowering.algorithms.boxing_policies import (
+    BoxingRequest,
+    Policy,
+    in_two_steps,
+)
 from penstock.lowering.analysis.op_devices import zone_of
 from penstock.lowering.analysis.task_builder import TaskBuilder, Waits, at
 from penstock.lowering.convert.boxing import (
@@ -60,6 +72,8 @@ class BoxingTasks:
     """
 
     builder: TaskBuilder
+    policy: Policy = in_two_steps
+    """The way that boxings take."""
     slices: dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue]
     )
@@ -82,11 +96,11 @@ class BoxingTasks:
         """
         collective = collective_of(type.get_shape(), source, target)
         whole = Boxing(self, type, like, base, collective)
-        middle = middle_of(type, source, target)
-        if middle is None:
-            return whole.step(values, source, target, base)
-        sums = whole.step(values, source, middle, f"{base}.sum")
-        return whole.step(sums, middle, target, base)
+        steps = steps_of(type, source, target, self.policy)
+        for middle in steps:
+            values = whole.step(values, source, middle, f"{base}.sum")
+            source = middle
+        return whole.step(values, source, target, base)
 
 
 @dataclass
@@ -121,29 +135,42 @@ class Boxing:
         return results
 
 
-def middle_of(type: TensorType, source: Layout, target: Layout) -> Layout | None:
-    """
-    The intermediate layout of a two-step all-reduce (reduce-scatter, then all-gather);
-    None if one step is enough, or no axis can be split.
+def steps_of(
+    type: TensorType, source: Layout, target: Layout, policy: Policy
+) -> list[Layout]:
+    """The layouts between two on the same devices, as a policy wants them."""
+    if source.placement != target.placement:
+        return []
+    hierarchy = source.hierarchy
 
-    It is used among more than two devices with memories of their own: each adds one
-    part for all, instead of all parts for itself.
-    """
-    pairs = zip(source.entries, target.entries, strict=False)
-    changed = [dim for dim, (a, b) in enumerate(pairs) if a != b]
-    if source.placement != target.placement or len(changed) != 1:
-        return None
-    (dim,) = changed
+    def misfit_of(entries: Sequence[str]) -> str | None:
+        read = [entry_of(entry) for entry in entries]
+        if None in read:
+            return f"'{entries[read.index(None)]}' is none of B, P and S(axis)"
+        return misfit(type, [entry for entry in read if entry], hierarchy)
+
+    have, want = (
+        tuple(map(sbp_entry_text, layout.entries)) for layout in (source, target)
+    )
     memories = {zone_of(device) for device in devices_of(source.placement)}
-    adds = (source.entries[dim], target.entries[dim]) == (PARTIAL, BROADCAST)
-    if not adds or min(len(memories), source.hierarchy[dim]) < 3:
-        return None
-    for axis in range(type.get_num_dims()):
-        entries = list(target.entries)
-        entries[dim] = split(axis)
-        if misfit(type, entries, source.hierarchy) is None:
-            return Layout(source.placement, sbp_of(*entries))
-    return None
+    request = BoxingRequest(
+        type.get_shape(), have, want, hierarchy, len(memories), misfit_of
+    )
+    found: list[Layout] = []
+    for texts in policy(request):
+        entries = [entry for text in texts if (entry := entry_of(text))]
+        found.append(Layout(source.placement, sbp_of(*entries)))
+    return found
+
+
+_SPLIT = re.compile(r"S\((\d+)\)")
+
+
+def entry_of(text: str) -> Entry | None:
+    """The entry of an SBP that a text is; None if it is none."""
+    if (found := _SPLIT.fullmatch(text)) is not None:
+        return split(int(found[1]))
+    return {"B": BROADCAST, "P": PARTIAL}.get(text)
 
 
 @lru_cache(RECENT)

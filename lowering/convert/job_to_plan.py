@@ -18,9 +18,10 @@ named `<name>.slice@...` and so on, and the last one `<name>@...`, or just `<nam
 the target is one device. Devices that work in one memory share what they all need, and
 read each other's tensors where they lie. Each tensor is copied to a device at most
 once, from device to device by way of the hosts. More than two devices that have to add
-the same terms, each in its own memory, first add one part each (`<name>.sum@...`). If a
-boxing is what libraries call a collective, its tasks say so in `collective`, and in
-`group` which devices take part.
+the same terms, each in its own memory, first add one part each (`<name>.sum@...`);
+`boxing` can have other ways taken (`docs/plugins/boxing.md`). If a boxing is what
+libraries call a collective, its tasks say so in `collective`, and in `group` which
+devices take part.
 
 An input of dynamic shape says in its attribute `max_shape`, a list of i64, how large it
 may be. Ops infer from that how large all other values may be, and tasks say it in
@@ -85,6 +86,11 @@ from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.boxing_policies import (
+    TWO_STEPS,
+    Policy,
+    boxing_policy,
+)
 from penstock.lowering.analysis.control_edges import write_control_edges
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
@@ -256,6 +262,7 @@ class JobTasks:
         devices: JobDevices,
         layouts: dict[SSAValue, Layout],
         maxima: JobMaxima,
+        policy: Policy,
     ) -> None:
         self._devices = devices
         self._maxima = maxima
@@ -264,7 +271,7 @@ class JobTasks:
         """The results of tasks that each value of the job is."""
         self._waits = JobWaits()
         self.builder = TaskBuilder()
-        self._boxing = BoxingTasks(self.builder)
+        self._boxing = BoxingTasks(self.builder, policy)
 
     def add(self, op: Operation) -> None:
         """Make the tasks of one op of the job."""
@@ -351,8 +358,11 @@ def part_of_op(
     )
 
 
-def convert_job(maxima: JobMaxima) -> None:
-    """Replace a job whose largest shapes are known by its plan."""
+def convert_job(maxima: JobMaxima, policy: Policy) -> None:
+    """
+    Replace a job whose largest shapes are known by its plan; boxings take the way that
+    a policy wants.
+    """
     job = maxima.job
     devices = JobDevices(job)
     check = LayoutCheck(devices)
@@ -360,7 +370,7 @@ def convert_job(maxima: JobMaxima) -> None:
     for op in ops:
         # There is nothing to complain of any more.
         list(check.results_of(op))
-    tasks = JobTasks(devices, check.layouts, maxima)
+    tasks = JobTasks(devices, check.layouts, maxima, policy)
     for op in ops:
         tasks.add(op)
     tasks.builder.waiting = ()
@@ -383,8 +393,12 @@ class ConvertJobToPlanPass(ModulePass):
 
     name = "convert-job-to-plan"
 
+    boxing: str = TWO_STEPS
+    """`two-steps`, `direct`, or a plug-in's: the way that boxings take."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        policy = boxing_policy(self.boxing)
         maxima = [JobMaxima(job) for job in outermost(op, JobOp)]
         fail_if_any(found for each in maxima for found in findings_about(each))
         for each in maxima:
-            convert_job(each)
+            convert_job(each, policy)

@@ -15,6 +15,9 @@ first with the least pair (order, cost):
   `B` and from `P` to `S`; twice as many from `P` to `B`; from other devices t to `S`
   and n t to `B`. Nothing is ever brought to `P` where there is another choice.
 
+Plug-ins can select and order candidates (`docs/plugins/sbp-candidates.md`), and say
+what a way costs (`docs/plugins/sbp-cost.md`).
+
 A constant has neither order nor cost: it is made as it is wanted. A variable is the
 first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one. An
 input comes whole from the host; its consumers may expect the first that fits of `S(0)`,
@@ -31,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TensorType
@@ -51,11 +55,11 @@ from penstock.dialects.job import (
     VariableOp,
     misfit,
     placement_of,
+    sbp_entry_text,
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import (
     BROADCAST,
-    PARTIAL,
     Layout,
     SbpSignature,
     entries_text,
@@ -65,6 +69,16 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import byte_count, tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.sbp_policies import (
+    CandidatePolicy,
+    CostPolicy,
+    SbpRequest,
+    Signature,
+    Transfer,
+    bytes_moved,
+    candidate_policy,
+    cost_policy,
+)
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.op_layouts import (
     OPERANDS,
@@ -89,21 +103,30 @@ def transfer_bytes(
     """
     if source is None:
         return 0
-    count = target.shape[dim]
-    if source.placement != target:
-        if entry == PARTIAL:
-            return inf
-        return count * size if entry == BROADCAST else size
-    have = source.entries[dim]
-    if have == entry:
-        return 0
-    if entry == PARTIAL:
-        return inf
-    if have == BROADCAST:
-        return 0
-    if have == PARTIAL:
-        return (2 if entry == BROADCAST else 1) * (count - 1) * size
-    return (count - 1) * size if entry == BROADCAST else size - size // count
+    return bytes_moved(transfer_of(source, entry, target, dim, size))
+
+
+def transfer_of(
+    source: Layout, entry: Entry, target: PlacementAttr, dim: int, size: int
+) -> Transfer:
+    """The way of a tensor to where an op wants it, as policies are told of it."""
+    is_elsewhere = source.placement != target
+    have = "" if is_elsewhere else sbp_entry_text(source.entries[dim])
+    want = sbp_entry_text(entry)
+    return Transfer(have, want, target.shape[dim], size, is_elsewhere)
+
+
+def signature_of(candidate: SbpSignature) -> Signature:
+    """A signature, as policies are told of it."""
+    operands, results = (tuple(map(sbp_entry_text, x)) for x in candidate)
+    return Signature(operands, results)
+
+
+class Policies(NamedTuple):
+    """What decides about signatures."""
+
+    candidates: CandidatePolicy
+    cost: CostPolicy
 
 
 ################################################################################
@@ -121,6 +144,7 @@ class Choice:
     """The layout of each operand, None if it can be made in any."""
     wanted: tuple[Sequence[SbpAttr] | None, Sequence[SbpAttr] | None]
     """The SBPs that the operands and the results have to have."""
+    policies: Policies
     types: Sequence[TensorType] = field(init=False)
     sizes: Sequence[int] = field(init=False)
     """The bytes of each operand; 0 if they are not known."""
@@ -137,7 +161,7 @@ class Choice:
 
     def make(self) -> None:
         """Choose on all dimensions. Raises `VerifyException` if nothing fits."""
-        candidates = candidates_for(self.op, prod(self.placement.shape))
+        candidates = self._candidates()
         for dim in range(len(self.placement.shape)):
             left: list[SbpSignature] = []
             fallen: list[str] = []
@@ -151,6 +175,21 @@ class Choice:
             best = min(left, key=lambda candidate: self._score(candidate, dim))
             for index, entry in enumerate((*best.operands, *best.results)):
                 self.entries[index] += (entry,)
+
+    def _candidates(self) -> list[SbpSignature]:
+        """The signatures of the op that the policy wants, those liked best first."""
+        devices = prod(self.placement.shape)
+        found = candidates_for(self.op, devices)
+        shapes = [type.get_shape() for type in self.types]
+        operands = len(self.op.operands)
+        request = SbpRequest(
+            self.op.name,
+            shapes[:operands],
+            shapes[operands:],
+            devices,
+            [signature_of(candidate) for candidate in found],
+        )
+        return [found[number] for number in self.policies.candidates(request)]
 
     def _finding(self, dim: int, fallen: Sequence[str]) -> str:
         where = f" on dimension {dim}" if len(self.placement.shape) > 1 else ""
@@ -191,7 +230,8 @@ class Choice:
                 continue
             if source.placement == self.placement and source.entries[dim] == entry:
                 order -= 10
-            cost += transfer_bytes(source, entry, self.placement, dim, size)
+            transfer = transfer_of(source, entry, self.placement, dim, size)
+            cost += self.policies.cost(transfer)
         return cost == inf, order, cost
 
     def sbps(self) -> tuple[tuple[SbpAttr, ...], tuple[SbpAttr, ...]]:
@@ -209,8 +249,9 @@ class Choice:
 class Inference:
     """Chooses for the ops of one job, in order."""
 
-    def __init__(self, job: JobOp) -> None:
+    def __init__(self, job: JobOp, policies: Policies) -> None:
         self._job = job
+        self._policies = policies
         self._devices = JobDevices(job)
         self._layouts: dict[SSAValue, Layout | None] = {}
         """The layout of each value, None if it can be made in any."""
@@ -268,7 +309,8 @@ class Inference:
         operands = sbps_in(op, OPERANDS, placement)
         if results is None or operands is None:
             sources = [self._layouts[value] for value in op.operands]
-            choice = Choice(op, placement, sources, (operands, results))
+            wanted = operands, results
+            choice = Choice(op, placement, sources, wanted, self._policies)
             choice.make()
             operands, results = choice.sbps()
             op.attributes[RESULTS] = as_attribute(results)
@@ -292,7 +334,13 @@ class JobInferSbpPass(ModulePass):
 
     name = "job-infer-sbp"
 
+    candidates: str = "all"
+    """`all`, or a plug-in's: the signatures that may be taken."""
+
+    cost: str = "bytes"
+    """`bytes`, or a plug-in's: what the way of a tensor costs."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        fail_if_any(
-            found for job in outermost(op, JobOp) for found in Inference(job).run()
-        )
+        policies = Policies(candidate_policy(self.candidates), cost_policy(self.cost))
+        jobs = outermost(op, JobOp)
+        fail_if_any(found for job in jobs for found in Inference(job, policies).run())

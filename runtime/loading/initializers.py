@@ -17,11 +17,27 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from penstock.plugins import PluginError, plugin_of
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.arrays import reread
 from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
 Array: TypeAlias = npt.NDArray[np.generic]
+
+
+BUILT_IN: Mapping[str, str] = {
+    "constant": "The number `value`.",
+    "he_normal": "Normal numbers of variance 2 / fan in.",
+    "he_uniform": "Uniform numbers of variance 2 / fan in.",
+    "normal": "Normal numbers of `mean` and `std`.",
+    "npz": "The array `name` of a `file`.",
+    "ones": "Ones.",
+    "uniform": "Uniform numbers from `low` to `high`.",
+    "xavier_normal": "Normal numbers of variance 2 / (fan in + fan out).",
+    "xavier_uniform": "Uniform numbers of variance 2 / (fan in + fan out).",
+    "zeros": "Zeros.",
+}
+"""The initialisers that need no plug-in."""
 
 
 class Initializer(NamedTuple):
@@ -46,6 +62,8 @@ def initial_value(
     or does not fit, or if a constant is none of the dtype.
     """
     kind = init.kind
+    if kind not in BUILT_IN:
+        return _by_plugin(init, name, shape, dtype)
     if kind == "npz":
         file = str(init.parameters.get("file", ""))
         key = str(init.parameters.get("name", name))
@@ -54,6 +72,35 @@ def initial_value(
         fill = {"constant": _number(init, "value", 0), "ones": 1, "zeros": 0}[kind]
         return _filled(fill, name, shape, dtype)
     return _random(init, name, shape).astype(dtype)
+
+
+def _by_plugin(
+    init: Initializer, name: str, shape: Sequence[int], dtype: np.dtype[np.generic]
+) -> Array:
+    """
+    The array of a plug-in of the kind `initialiser`: a function of a shape, a random
+    generator and the parameters, which returns numbers of that shape.
+    """
+    parameters = {key: x for key, x in init.parameters.items() if key != "seed"}
+    try:
+        plugin = plugin_of("initialiser", init.kind)
+        made = plugin.call(tuple(shape), _generator(init, name), **parameters)
+        array = np.asarray(made)
+        if array.shape != tuple(shape):
+            plugin.refuse(f"returns shape {array.shape} for '{name}' of {tuple(shape)}")
+        if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+            plugin.refuse(f"returns {array.dtype.name} for '{name}'")
+        if not np.isfinite(array.astype(np.float64)).all():
+            plugin.refuse(f"returns numbers for '{name}' that are not finite")
+    except PluginError as error:
+        raise PenstockError(str(error)) from error
+    return array.astype(dtype)
+
+
+def _generator(init: Initializer, name: str) -> np.random.Generator:
+    """Random numbers that depend on the seed and the variable's name alone."""
+    seed = _number(init, "seed", 0)
+    return np.random.default_rng([int(seed), zlib.crc32(name.encode())])
 
 
 def _filled(
@@ -70,8 +117,7 @@ def _filled(
 
 
 def _random(init: Initializer, name: str, shape: Sequence[int]) -> Array:
-    seed = _number(init, "seed", 0)
-    generator = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
+    generator = _generator(init, name)
     match init.kind:
         case "uniform":
             low, high = _number(init, "low", 0.0), _number(init, "high", 1.0)

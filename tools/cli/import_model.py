@@ -5,18 +5,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.runtime.options import DEVICES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.cli.run_arguments import count, seed
-from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.errors import UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole
+from penstock.tools.driver.importers import (
+    import_by_plugin,
+    module_of,
+    set_initialisers,
+)
 from penstock.tools.session.arrays import check_writable, write_arrays
 from penstock.tools.session.lowered_text import pipeline_text, text_at
 from penstock.tools.session.model import Model
@@ -43,9 +50,11 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
 def arguments() -> CommandParser:
     """The parser of the command line."""
     parser = CommandParser(
-        _PROGRAM, description="Turn an ONNX model into a job in IR and its weights."
+        _PROGRAM,
+        description="Turn an ONNX model, or a file that a plug-in reads, into a job in "
+        "IR and its weights.",
     )
-    parser.add_argument("file", type=Path, metavar="FILE.onnx")
+    parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument(
         "-o",
         "--output",
@@ -95,18 +104,10 @@ def arguments() -> CommandParser:
 
 
 def _import(args: argparse.Namespace) -> int:
-    with needing_onnx():
-        from penstock.tools.frontend.onnx.model import import_file
-        from penstock.tools.frontend.onnx.printing import NodePrinter
     if args.file.is_dir():
         raise UsageError(f"cannot read {args.file}: is a directory")
     if not args.file.exists():
         raise UsageError(f"cannot read {args.file}: no such file or directory")
-    refuse_others(args.file, ".onnx")
-    output: Path = args.output or args.file.with_suffix(".mlir")
-    weights = weights_path(output, args.file)
-    # Models may be large. Whether there are weights to write is not known before.
-    check_writable(output)
     options = CompileOptions(
         args.device,
         args.threads,
@@ -115,31 +116,57 @@ def _import(args: argparse.Namespace) -> int:
         load=tuple(args.load),
     )
     front = installed_compiler(options.load)
-    imported = import_file(
-        args.file,
-        random_weights=args.random_weights,
-        weights_file=weights.name,
-        extra_outputs=args.extra_output,
-        dims=dict(args.dim),
-    )
-    front[0].verify(imported.module)
-    model = Model(imported.module, imported.weights, Path())
+    output: Path = args.output or args.file.with_suffix(".mlir")
+    weights = weights_path(output, args.file)
+    # Models may be large. Whether there are weights to write is not known before.
+    check_writable(output)
+    model, printer = _read(args, front[0], weights.name)
     if args.dump_pipeline:
         print(pipeline_text(front, model, options, args.compile_to))
         return 0
-    if options == DEFAULTS and args.compile_to is None:
+    if replace(options, load=()) == DEFAULTS and args.compile_to is None:
         stream = StringIO()
-        NodePrinter(stream).print_op(imported.module)
+        printer(stream).print_op(model.module)
         text = stream.getvalue() + "\n"
     else:
         level = args.compile_to or "launch"
-        text = text_at(front, model, options, level, NodePrinter)
+        text = text_at(front, model, options, level, printer)
     # What cannot be compiled leaves no files.
-    if imported.weights:
-        write_arrays(weights, imported.weights)
+    if model.weights:
+        write_arrays(weights, model.weights)
     write_whole(str(output), text)
-    print(f"wrote {output}" + (f" and {weights}" if imported.weights else ""))
+    print(f"wrote {output}" + (f" and {weights}" if model.weights else ""))
     return 0
+
+
+def _read(
+    args: argparse.Namespace, compiler: Compiler, weights: str
+) -> tuple[Model, type[ExactPrinter]]:
+    """
+    The model of a file, whose variables start from a file of this name, and the printer
+    of its text.
+    """
+    if (found := import_by_plugin(args.file)) is not None:
+        if args.random_weights is not None or args.extra_output or args.dim:
+            raise UsageError(
+                "--random-weights, --extra-output and --dim are for ONNX models"
+            )
+        module = module_of(compiler, args.file, found)
+        set_initialisers(module, found, weights)
+        return Model(module, found.weights, Path()), ExactPrinter
+    refuse_others(args.file, ".onnx")
+    with needing_onnx():
+        from penstock.tools.frontend.onnx.model import import_file
+        from penstock.tools.frontend.onnx.printing import NodePrinter
+    imported = import_file(
+        args.file,
+        random_weights=args.random_weights,
+        weights_file=weights,
+        extra_outputs=args.extra_output,
+        dims=dict(args.dim),
+    )
+    compiler.verify(imported.module)
+    return Model(imported.module, imported.weights, Path()), NodePrinter
 
 
 def weights_path(output: Path, model: Path) -> Path:

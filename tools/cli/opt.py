@@ -364,6 +364,11 @@ class PenstockOptMain(xDSLOptMain):
             refuse_others(Path(self.get_input_name()), ".mlir")
         extension = self.args.frontend or extension
         if extension not in self.available_frontends:
+            from penstock.tools.driver.importers import import_by_plugin
+
+            imported = import_by_plugin(Path(self.get_input_name()))
+            if imported is not None:
+                return list(self._split(imported.text.encode())), "mlir"
             known = ", ".join(self.available_frontends)
             reject(
                 f"unknown file extension '{extension}', known are: {known}; "

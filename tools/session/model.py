@@ -96,6 +96,11 @@ def read_model(compiler: Compiler, path: Path, data: bytes | None = None) -> Mod
     Parse and verify a file of IR, or `data` that is called so. Raises UsageError if it
     cannot be read, `Rejected` if it is not accepted.
     """
+    from penstock.tools.driver.importers import import_by_plugin, module_of
+
+    if data is None and (imported := import_by_plugin(path)) is not None:
+        module = module_of(compiler, path, imported)
+        return Model(module, imported.weights, path.parent)
     try:
         data = path.read_bytes() if data is None else data
     except OSError as error:

@@ -72,7 +72,7 @@
 
 // -----
 
-// expected-error@+1 {{unknown initialiser 'glorot', expected one of constant, he_normal, he_uniform, normal, npz, ones, uniform, xavier_normal, xavier_uniform, zeros}}
+// expected-error@+1 {{no initialiser 'glorot' (penstock-opt --list initialiser names them)}}
 "test.op"() {init = #job.init<glorot, seed = 1>} : () -> ()
 
 // -----

@@ -2,7 +2,8 @@
 Plug-ins that return rubbish: each is refused in one line that names it and its place.
 
 Passes run on a job whose tasks are `x`, `a` and `b`, which read `x`, `c` which reads
-both, and `y`. Where a plug-in is sound, the verifier of the level is content.
+both, and `y`; those about SBP on one of two devices. Where a plug-in is sound, the
+verifier of the level is content.
 """
 
 from __future__ import annotations
@@ -27,6 +28,17 @@ job.job @diamond placement <cpu, [0:0]> {
 }
 """
 
+SPLIT = """
+job.job @two placement <cpu, [0:0-1]> {
+  %x = job.input "x" {sbp = #job.sbp<S(1)>} : tensor<8x16xf32>
+  %w = job.variable "w" init <ones> : tensor<16x8xf32>
+  %h = op.matmul %x, %w : tensor<8x16xf32>, tensor<16x8xf32> -> tensor<8x8xf32>
+  %y = op.relu %h {operand_sbp = [#job.sbp<B>]} : tensor<8x8xf32> -> tensor<8x8xf32>
+  job.output "y", %y : tensor<8x8xf32>
+}
+"""
+"""A job on two devices that add terms of a sum, and both need all of it."""
+
 PLAN = "convert-job-to-plan"
 REGISTERS = f"{PLAN},plan-assign-streams,plan-create-registers"
 VERIFIED = "regst-plan-memory,plan-reduce-events,verify-plan"
@@ -40,7 +52,12 @@ PIPELINES = {
     "slot-choice": f"{REGISTERS},regst-choose-slots{{policy=acme "
     f"memory-limit=1000}},{VERIFIED}",
     "alias-policy": f"{REGISTERS},regst-alias-registers{{policy=acme}},{VERIFIED}",
+    "sbp-candidates": f"job-infer-sbp{{candidates=acme}},job-insert-boxing,{PLAN}",
+    "sbp-cost": f"job-infer-sbp{{cost=acme}},job-insert-boxing,{PLAN}",
+    "boxing": f"job-infer-sbp,job-insert-boxing,{PLAN}{{boxing=acme}},"
+    f"plan-assign-streams,plan-create-registers,{VERIFIED}",
 }
+ON_TWO = ("sbp-candidates", "sbp-cost", "boxing")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +70,8 @@ def run(kind: str, thing: Callable[..., object]) -> str:
     """The plan that is made with a plug-in."""
     register(kind, "acme")(thing)
     compiler, passes = installed_compiler()
-    module = compiler.parse(JOB.encode(), "job.mlir")
+    text = SPLIT if kind in ON_TWO else JOB
+    module = compiler.parse(text.encode(), "job.mlir")
     run_pipeline(compiler, passes, module, PIPELINES[kind])
     return str(module)
 
@@ -91,6 +109,18 @@ RUBBISH: list[tuple[str, object, str]] = [
     ("alias-policy", [5], "takes candidate 5 of 'a', which has 1"),
     ("alias-policy", [0, 0], "takes a candidate of task 'a' twice"),
     ("alias-policy", [-1], "takes candidate -1 of 'a', which has 1"),
+    ("sbp-candidates", [99], "takes signature 99 of job.input, of 3"),
+    ("sbp-candidates", [1, 1], "takes a signature of job.input twice"),
+    ("sbp-candidates", [], "takes no signature of job.input"),
+    ("sbp-cost", -1, "returns -1 for S(1) to S(0), no number from 0 on"),
+    ("sbp-cost", float("nan"), "returns nan for S(1) to S(0), no number from 0 on"),
+    ("sbp-cost", "much", "returns 'much' for S(1) to S(0), no number from 0 on"),
+    ("boxing", 5, "returns no list of layouts but 5"),
+    ("boxing", ["B"], "returns 'B', no layout such as ('S(0)',)"),
+    ("boxing", [("B", "B")], "returns a layout of 2 dimensions of devices, not 1"),
+    ("boxing", [("Q",)], "goes through (Q): 'Q' is none of B, P and S(axis)"),
+    ("boxing", [("S(9)",)], "goes through (S(9)): "),
+    ("boxing", [("B",)] * 2, "goes through 2 layouts, not 1 at most"),
 ]
 
 
@@ -122,6 +152,9 @@ SOUND: dict[str, Callable[[Any], object]] = {
     ],
     "slot-choice": lambda request: [1, 2, 1, 1],
     "alias-policy": lambda candidates: [],
+    "sbp-candidates": lambda request: range(len(request.signatures)),
+    "sbp-cost": lambda transfer: 0.5 if transfer.want == "B" else float("inf"),
+    "boxing": lambda request: [("S(1)",)] * (request.have == ("P",)),
 }
 
 
@@ -133,5 +166,8 @@ def test_a_sound_one_has_its_way(kind: str) -> None:
         "stream-policy": r'"c" on <0, cpu:0> stream <compute, 1>',
         "slot-choice": r'"a/out" in .* slots 2 ',
         "alias-policy": r'no_alias = "policy: it keeps them apart',
+        "sbp-candidates": r'"h@0.cpu.1"',
+        "sbp-cost": r'"h@0.cpu.1"',
+        "boxing": r'"h_B.sum@0.cpu.1"',
     }
     assert re.search(shows[kind], text), text

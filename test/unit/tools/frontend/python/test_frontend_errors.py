@@ -181,7 +181,7 @@ FUNCTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
     ),
     ("variable 'w' needs a shape", lambda x, i, b: penstock.variable("w")),
     (
-        "variable 'w': unknown initialiser 'one', expected one of",
+        "variable 'w': no initialiser 'one', did you mean 'ones'?",
         lambda x, i, b: penstock.variable("w", (1,), init="one"),
     ),
     (
