@@ -77,11 +77,17 @@ def test_json_ends_no_script() -> None:
 def test_all_files_of_pages_are_in_the_wheel() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     shipped = settings["tool"]["setuptools"]["package-data"]["*"]
-    for folder in (FOLDER, FOLDER.parent / "view", FOLDER.parent / "memory_map"):
-        for path in folder.rglob("*"):
-            name = str(path.relative_to(folder))
-            if path.is_dir() or "__pycache__" in name or path.suffix == ".py":
+    for room in filter(Path.is_dir, FOLDER.parent.iterdir()):
+        for path in room.rglob("*"):
+            parts = path.relative_to(room).parts
+            if path.is_dir() or "__pycache__" in parts or path.suffix == ".py":
                 continue
-            assert any(fnmatch(name, pattern) for pattern in shipped), name
+            assert any(matches(pattern, parts) for pattern in shipped), path
     assert "tools/reports/page/font/OFL.txt" in settings["project"]["license-files"]
     assert "OFL-1.1" in settings["project"]["license"]
+
+
+def matches(pattern: str, parts: tuple[str, ...]) -> bool:
+    """Whether setuptools takes a file for a pattern, in which * is no folder."""
+    words = pattern.split("/")
+    return len(words) == len(parts) and all(map(fnmatch, parts, words))

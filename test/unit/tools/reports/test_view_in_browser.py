@@ -222,6 +222,26 @@ def drag_over(tab: Tab, left: float, right: float, *, shift: bool = False) -> No
     tab.rest()
 
 
+LIT = """all("#memory rect.on").map(rectName).sort()"""
+OF_TASK = """(([task]) => [...tasks[task].reads, ...tasks[task].writes]
+  .map(r => registers[r]).filter(r => r.bytes !== undefined).map(r => r.name).sort())
+  ([tasks.findIndex(task => task.name === "s0")])"""
+
+
+def test_the_registers_of_a_task_light_up(browser: Browser, page: Path) -> None:
+    with browser.open(page) as tab:
+        tab.type("#search", "s0")
+        tab.press("Enter")
+        assert tab.text("#side h2") == "s0"
+        tab.click("[data-view=memory]")
+        found = tab.run(LIT)
+        assert found == tab.run(OF_TASK)
+        assert len(found) >= 3
+        tab.press("Escape")
+        assert tab.run(LIT) == []
+        assert tab.is_quiet()
+
+
 # Ranks -------------------------------------------------------------------------------
 
 
