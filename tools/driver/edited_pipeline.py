@@ -12,11 +12,12 @@ pass that ended it was replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 
+from penstock.dialects.utils.diagnostics import definition_of
 from penstock.lowering.pipelines import LEVELS, Passes, Pipeline, text_of
 from penstock.tools.driver.diagnostics import UsageError, suggest
 from penstock.tools.driver.pass_pipeline import (
@@ -68,7 +69,7 @@ def _expanded(
     for spec in specs:
         if spec.name in pipelines:
             cls = import_item("pipeline", spec.name, pipelines[spec.name])
-            yield from make(cls, spec).passes()
+            yield from _passes_of(spec.name, make(cls, spec))
         elif spec.name in passes:
             yield spec
         elif len(specs) > 1:
@@ -104,6 +105,24 @@ def edited_passes(
     found = edited(steps, edits)
     ended = found if level is None else ended_at(found, level)
     return tuple(step.spec for step in ended)
+
+
+def _passes_of(name: str, pipeline: Pipeline) -> Sequence[ArgSpec]:
+    """The passes of a pipeline, which may be that of a plug-in. Raises `UsageError`."""
+    where = definition_of(type(pipeline))
+    start = f"pipeline '{name}'{f' ({where})' if where else ''}"
+    try:
+        found = cast("object", pipeline.passes())
+    except Exception as error:
+        raise UsageError(f"{start} fails: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Sequence):
+        kind = type(found).__name__
+        raise UsageError(f"{start} returns no passes but what is of {kind}")
+    specs = cast("Sequence[object]", found)
+    for spec in specs:
+        if not isinstance(spec, ArgSpec):
+            raise UsageError(f"{start} has a pass that is no `call` but {spec!r}")
+    return cast("Sequence[ArgSpec]", specs)
 
 
 def steps_of(passes: Iterable[ArgSpec]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from penstock.tools.cli.run import run_tool
 from penstock.tools.cli.view import run_tool as view_tool
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.plugins import unload
 from penstock.tools.session.model import Model
 from penstock.tools.session.session import Session
 
@@ -166,6 +167,73 @@ def test_a_file_is_lowered_to_each_level(tmp_path: Path, drop: Path):
     assert "op.relu" not in text
     with pytest.raises(UsageError, match="unknown level 'lunch', did you mean"):
         Session.lower(path, "lunch")
+
+
+# Plug-ins ----------------------------------------------------------------------------
+
+PIPELINE = '''
+from dataclasses import dataclass
+from penstock.lowering.pipelines import CpuPipeline, Pipeline, call
+from penstock.plugins import register
+
+@register("pipeline", "acme")
+@dataclass(frozen=True)
+class Acme(Pipeline):
+    """The passes of `cpu`, none of which fuses."""
+    name = "acme"
+    threads: int = 1
+    fuse: bool = False
+    def passes(self):
+        found = CpuPipeline(threads=self.threads).passes()
+        return [x for x in found if self.fuse or not x.name.startswith("op-fuse")]
+'''
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> Iterator[Path]:
+    """The file of a pipeline."""
+    path = tmp_path / "acme.py"
+    path.write_text(PIPELINE, encoding="utf-8")
+    yield path
+    unload()
+
+
+def test_plug_ins_add_pipelines(acme: Path):
+    assert result(pipeline="acme", load=[acme]) == (RELU, 2, 1)
+    assert result(pipeline="acme{fuse=true}", load=[acme], threads=2) == (RELU, 1, 2)
+    edits = ["insert-before job-place=op-fuse-elementwise"]
+    assert result(pipeline="acme", load=[acme], edits=edits) == (RELU, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("found = ", "found = 1 / 0 ", "fails: ZeroDivisionError: division by zero"),
+        ("return [", "return 5 or [", "returns no passes but what is of int"),
+        (
+            "return [",
+            "return ['cse'] or [",
+            "has a pass that is no `call` but 'cse'",
+        ),
+    ],
+)
+def test_pipelines_of_plug_ins_are_not_trusted(
+    acme: Path, before: str, after: str, message: str
+):
+    text = PIPELINE.replace(before, after).replace("1 / 0 Cpu", "1 / 0 or Cpu")
+    acme.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        result(pipeline="acme", load=[acme])
+    assert str(caught.value) == f"pipeline 'acme' ({acme}:6:1) {message}"
+
+
+def test_a_pipeline_of_a_plug_in_has_only_its_options(acme: Path):
+    message = "guard is asked for, but 'acme' names no pipeline that has this option"
+    with pytest.raises(UsageError, match=message):
+        result(pipeline="acme", load=[acme], guard="none")
+    message = "pipeline 'acme' has no option 'fus', did you mean 'fuse'"
+    with pytest.raises(UsageError, match=message):
+        result(pipeline="acme{fus=true}", load=[acme])
 
 
 # Jobs in Python ----------------------------------------------------------------------
