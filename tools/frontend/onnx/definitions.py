@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 import onnx
 from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
-UNDEFINED = "undefined"
-"""The domain that ops without a definition get, so that the checker passes them by."""
+UNDEFINED = "penstock.undefined"
+"""
+The domain that ops without a definition get, so that the checker of ONNX, and its
+converter of old models, pass them by.
+"""
 
 
 def is_standard(proto: NodeProto) -> bool:
@@ -17,9 +20,9 @@ def is_standard(proto: NodeProto) -> bool:
 
 
 def is_undefined(proto: NodeProto, opsets: Iterable[OperatorSetIdProto]) -> bool:
-    """Whether an op of ONNX's own domain is none of its opset."""
+    """Whether an op of ONNX's own domain is none of its opset, or was none."""
     if not is_standard(proto):
-        return False
+        return proto.domain == UNDEFINED
     versions = (each.version for each in opsets if each.domain in ("", "ai.onnx"))
     version = next(versions, 1)
     return not onnx.defs.has(proto.op_type, version, "")

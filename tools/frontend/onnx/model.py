@@ -191,9 +191,7 @@ def to_check(model: ModelProto, path: Path) -> ModelProto | str:
         return str(path)
     copy = ModelProto()
     copy.CopyFrom(model)
-    for proto in undefined_nodes(copy):
-        proto.domain = UNDEFINED
-    copy.opset_import.add(domain=UNDEFINED, version=1)
+    set_undefined_apart(copy)
     for value in copy.graph.output:
         if not value.HasField("type"):
             value.type.tensor_type.elem_type = TensorProto.FLOAT
@@ -201,6 +199,13 @@ def to_check(model: ModelProto, path: Path) -> ModelProto | str:
         if not has_shape(value):
             value.type.tensor_type.shape.SetInParent()
     return copy
+
+
+def set_undefined_apart(model: ModelProto) -> None:
+    """Let ops without a definition be of a domain of their own."""
+    for proto in undefined_nodes(model):
+        proto.domain = UNDEFINED
+    model.opset_import.add(domain=UNDEFINED, version=1)
 
 
 def has_shape(value: ValueInfoProto) -> bool:
@@ -276,8 +281,14 @@ def import_model(
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     with reading(name):
-        check_defined(model, findings)
-        modern = modernized(model, name)
+        for index, proto in enumerate(undefined_nodes(model)):
+            findings.add_unknown(proto, name_of(proto, index))
+        try:
+            modern = modernized(model, name)
+        except UsageError:
+            # It may be for what is not known.
+            findings.raise_if_any()
+            raise
         reader = Reader(modern, builder, findings, known or {}, dims or {})
         reader.read(outputs, names_of(model.graph))
         reader.findings.raise_if_any()
@@ -296,17 +307,6 @@ def import_model(
 def placed(location: Attribute, place: FileLineColLoc) -> NameLoc | FileLineColLoc:
     """A place, with the name of the node if a location has one."""
     return NameLoc(location.desc, place) if isinstance(location, NameLoc) else place
-
-
-def check_defined(model: ModelProto, findings: Findings) -> None:
-    """
-    Note the ops of a model that nobody defines. Raises `Rejected` if there are some and
-    the model is to be brought to a newer opset: that goes no further than the first.
-    """
-    for index, proto in enumerate(undefined_nodes(model)):
-        findings.add_unknown(proto, name_of(proto, index))
-    if opset_of(model) < OLDEST_OPSET:
-        findings.raise_if_any()
 
 
 def opset_of(model: ModelProto) -> int:
@@ -397,6 +397,8 @@ def converted(model: ModelProto) -> ModelProto:
         if tensor.data_type in FLOAT_TYPES and len(tensor.raw_data) > LARGEST_KNOWN:
             weights[tensor.name] = tensor.raw_data
             tensor.ClearField("raw_data")
+    # The converter refuses the first op that it does not know; others it leaves alone.
+    set_undefined_apart(light)
     changed = onnx.version_converter.convert_version(light, TARGET_OPSET)
     for tensor in changed.graph.initializer:
         if tensor.name in weights:
