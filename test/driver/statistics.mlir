@@ -8,6 +8,11 @@
 // RUN: penstock-opt %s -p cse -t op-stats{format=json} | filecheck %s --check-prefix=OPS-JSON
 // RUN: penstock-opt %s -p cse --print-op-stats --json | filecheck %s --check-prefix=OPS-JSON
 
+// Other tables are JSON, too.
+// RUN: penstock-opt %s -p cse --time-passes --json 2>&1 >%t.out | filecheck %s --check-prefix=TIMES
+
+// TIMES: {"timing": [{"wall": {"duration":
+
 func.func @twice(%a: i32) {
   %0 = arith.muli %a, %a : i32
   %1 = arith.addi %a, %a : i32

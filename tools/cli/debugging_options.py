@@ -240,7 +240,7 @@ class Debugging:
             import json
 
             found: dict[str, object] = {}
-            if args.timing:
+            if args.timing or getattr(args, "time_passes", False):
                 found["timing"] = times.as_json()
             if statistics is not None:
                 as_list = args.pass_statistics_display == "list"

@@ -16,6 +16,12 @@ from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.cli.run_arguments import count, seed
+from penstock.tools.cli.run_output import tell_written
+from penstock.tools.cli.standard_input import (
+    STDIN,
+    is_standard_input,
+    with_standard_input,
+)
 from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.errors import UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole
@@ -31,6 +37,9 @@ from penstock.tools.session.options import DEFAULTS, CompileOptions
 
 _PROGRAM = "penstock-import"
 
+WEIGHTS = "weights.npz"
+"""The file of the weights of a job that is printed."""
+
 
 def main() -> None:
     """Run `penstock-import` on the arguments of this process."""
@@ -44,7 +53,12 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     for a defect, 130 when interrupted.
     """
     args = arguments().parse_args(argv)
-    return exit_code_of(lambda: _import(args), _PROGRAM, args.file, debug=args.debug)
+    if is_standard_input(args.file):
+        args.output = args.output or Path("-")
+    name = STDIN if is_standard_input(args.file) else args.file
+    return exit_code_of(
+        lambda: with_standard_input(args, _import), _PROGRAM, name, debug=args.debug
+    )
 
 
 def arguments() -> CommandParser:
@@ -54,13 +68,19 @@ def arguments() -> CommandParser:
         description="Turn an ONNX model, or a file that a plug-in reads, into a job in "
         "IR and its weights.",
     )
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="the model; - is the standard input",
+    )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE.mlir",
-        help="the job (default: beside the model); its weights go into FILE.npz",
+        help="the job (default: beside the model; - is stdout); its weights go into "
+        f"FILE.npz, those of a job that is printed into {WEIGHTS}",
     )
     parser.add_argument(
         "--random-weights",
@@ -104,6 +124,8 @@ def arguments() -> CommandParser:
 
 
 def _import(args: argparse.Namespace) -> int:
+    if args.data is not None:
+        raise UsageError(f"{args.file} is no ONNX model")
     if args.file.is_dir():
         raise UsageError(f"cannot read {args.file}: is a directory")
     if not args.file.exists():
@@ -117,9 +139,11 @@ def _import(args: argparse.Namespace) -> int:
     )
     front = installed_compiler(options.load)
     output: Path = args.output or args.file.with_suffix(".mlir")
-    weights = weights_path(output, args.file)
+    is_printed = is_standard_input(output)
+    weights = Path(WEIGHTS) if is_printed else weights_path(output, args.file)
     # Models may be large. Whether there are weights to write is not known before.
-    check_writable(output)
+    if not is_printed:
+        check_writable(output)
     model, printer = _read(args, front[0], weights.name)
     if args.dump_pipeline:
         print(pipeline_text(front, model, options, args.compile_to))
@@ -134,8 +158,13 @@ def _import(args: argparse.Namespace) -> int:
     # What cannot be compiled leaves no files.
     if model.weights:
         write_arrays(weights, model.weights)
-    write_whole(str(output), text)
-    print(f"wrote {output}" + (f" and {weights}" if model.weights else ""))
+    if is_printed:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_whole(str(output), text)
+    written = [output, weights] if model.weights else [output]
+    tell_written(map(str, written), as_json=args.json)
     return 0
 
 

@@ -283,7 +283,7 @@ class PenstockOptMain(xDSLOptMain):
             print("Success, can shrink")
             return
         finally:
-            if self.args.time_passes:
+            if self.args.time_passes and not self.args.json:
                 print(self.times.table(), file=sys.stderr)
             self._debugging.report(self.compiler)
         for diagnosis in wrong:

@@ -45,8 +45,8 @@ def tell_written(paths: Iterable[str], *, as_json: bool) -> None:
 
         print(json.dumps({"wrote": files}), file=stream)
         return
-    for file in files:
-        print(f"wrote {file}", file=stream)
+    if files:
+        print(f"wrote {' and '.join(files)}", file=stream)
 
 
 def _plain(value: object) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
+from penstock.tools.cli.view import run_tool as view_tool
 
 JOB = """
 job.job @net placement <cpu, [0:0]> {
@@ -116,6 +119,25 @@ def test_a_search_is_for_what_is_compiled(
     assert run_tool([str(plan), "--random-inputs", "1", "--bisect"]) == 2
     message = "a saved plan cannot be bisected: its passes have run"
     assert capsys.readouterr().err == f"penstock-run: error: {message}\n"
+
+
+def test_a_view_of_the_standard_input(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def read(*arguments: str) -> tuple[str, str]:
+        stdin = TextIOWrapper(BytesIO(JOB.encode()), encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert view_tool(["-", *arguments]) == 0
+        return capsys.readouterr()
+
+    page = str(tmp_path / "net.html")
+    assert read("-o", page) == (f"wrote {page}\n", "")
+    assert json.loads(read("-o", page, "--json")[0]) == {"wrote": [page]}
+    out, err = read("-o", page, "--to-dot", "-")
+    assert out.startswith('digraph "net" {')
+    assert err == f"wrote {page}\n"
 
 
 BREAKING = '''

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TypeAlias
 
@@ -410,3 +411,24 @@ def test_a_check_without_its_peer_is_refused_before_anything_is_compiled(
     assert run_model([str(save(RELU)), *words]) == 2
     text = "ONNX Runtime is not installed: pip install onnxruntime"
     assert capsys.readouterr() == ("", f"penstock-run: error: {text}\n")
+
+
+def test_a_model_from_the_standard_input_is_printed(
+    save: Save, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+):
+    data = save(LAYER).read_bytes()
+    monkeypatch.chdir(tmp_path)
+
+    def read(content: bytes) -> int:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content), "utf-8"))
+        return run_tool(["-", "--json"])
+
+    assert read(data) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("builtin.module {\n  job.job @")
+    assert 'init <npz, file = "weights.npz">' in out
+    assert err == '{"wrote": ["weights.npz"]}\n'
+    np.testing.assert_array_equal(read_arrays(tmp_path / "weights.npz")["file"], W)
+    assert read(b"no model") == 2
+    message = "penstock-import: error: <stdin> is no ONNX model\n"
+    assert capsys.readouterr() == ("", message)
