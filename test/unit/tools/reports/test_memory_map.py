@@ -92,6 +92,7 @@ def shared_block(data: Json) -> tuple[str, Json]:
     return key, block
 
 
+@pytest.mark.slow
 def test_planners_give_what_the_pass_gives(registers: str, tmp_path: Path) -> None:
     path, out = tmp_path / "all.html", str(tmp_path / "out.mlir")
     names = "best", "best-fit", "lifetime-first"

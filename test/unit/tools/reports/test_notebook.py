@@ -52,6 +52,7 @@ def page_in(html: str) -> str:
     return unescape(found[1])
 
 
+@pytest.mark.slow
 def test_jobs_and_sessions_show_their_programs() -> None:
     job, traced = page_in(shown(squares)), page_in(shown(squares.trace()))
     assert "<title>@squares</title>" in job
