@@ -13,7 +13,7 @@ PENSTOCK_INTERFACE = "0.2"
 @register("target", "op-counts")
 @dataclass(frozen=True)
 class OpCounts(Target):
-    """How many ops of each name there are."""
+    """The number of ops of each name."""
 
     name = "op-counts"
 

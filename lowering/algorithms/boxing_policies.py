@@ -4,8 +4,8 @@ Policies for the way that a boxing takes, by name: ours, and plug-ins of the kin
 
 A policy is a function of a `BoxingRequest` that returns the layouts that the tensor
 goes through, without the first and the last one. Entries of a layout are texts: `B`,
-`P` and `S(axis)`. What makes one layout of another is not for a policy to say, so that
-any way leads to the same values.
+`P` and `S(axis)`. The steps from one layout to the next are not for a policy to say, so
+that any way leads to the same values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BoxingRequest:
 
     shape: tuple[int, ...]
     have: Entries
-    """How it lies along each dimension of the hierarchy of devices."""
+    """Its layout along each dimension of the hierarchy of devices."""
     want: Entries
     hierarchy: tuple[int, ...]
     """The extents of the hierarchy."""

@@ -123,7 +123,7 @@ def signature_of(candidate: SbpSignature) -> Signature:
 
 
 class Policies(NamedTuple):
-    """What decides about signatures."""
+    """The policies that decide about signatures."""
 
     candidates: CandidatePolicy
     cost: CostPolicy

@@ -1,4 +1,4 @@
-"""Which files of a cache folder go from one run of the tests to the next."""
+"""The files of a cache folder that go from one run of the tests to the next."""
 
 from __future__ import annotations
 

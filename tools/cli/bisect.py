@@ -113,7 +113,7 @@ class Search:
         return EXIT_FAILED if found.wrong or found.task or found.engine else 0
 
     def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
-        """How the outputs differ on another engine than the reference executor."""
+        """The difference of outputs on another engine than the reference executor."""
         with Session(
             self.model, options, engine=engine, allow_source=self.allow_source
         ) as session:
@@ -124,7 +124,7 @@ class Search:
 
 
 def lines_of(found: Findings, engine: str) -> Iterator[str]:
-    """What was found, for a person."""
+    """The lines of a finding, for a person."""
     checked = f"ran the IR after {len(found.checked)} passes that change it"
     yield checked + (f", not after {len(found.skipped)}" if found.skipped else "")
     for name, reason in found.skipped.items():
@@ -153,5 +153,5 @@ def _task_line(task: WrongTask | None) -> str:
 
 
 def facts_of(found: Findings) -> dict[str, object]:
-    """What was found, as values for JSON."""
+    """A finding as values for JSON."""
     return {"bisect": asdict(found)}

@@ -92,7 +92,7 @@ def load_files(
 
 
 def program_universe() -> Universe:
-    """What this program has registered itself, outside of files that were loaded."""
+    """All that this program has registered itself, outside of loaded files."""
     loaded = {module.__name__ for module in _modules.values()}
     found = [x for x in points.registering_modules() if x not in loaded]
     return _union([_registered_by(module) for module in sorted(found)])

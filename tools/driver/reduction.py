@@ -2,7 +2,7 @@
 Reduction: the smallest IR, and the fewest passes, that still show a behaviour.
 
 Parts are left out, in halves first and one by one in the end: passes, ops, the contents
-of regions, attributes. What remains is tried, and kept if a test finds it interesting.
+of regions, attributes. The rest is tried, and kept if a test finds it interesting.
 All is tried again until nothing more can go. A result that others use is replaced by an
 earlier value of its type, or its users go with it.
 """
@@ -117,8 +117,8 @@ class Reduction:
 
 def kept(items: Sequence[T], keeps: Callable[[Sequence[T]], bool]) -> Sequence[T]:
     """
-    What remains of items if parts are left out, halves first, as long as `keeps` says
-    so of what remains.
+    The rest of items if parts are left out, halves first, as long as `keeps` says so of
+    that rest.
     """
     count = len(items)
     while count:

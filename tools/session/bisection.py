@@ -3,8 +3,8 @@ The search for the first pass whose output runs wrong, and the first task.
 
 After each pass that has changed the IR, the IR is run and its outputs are compared with
 those of a reference. Jobs and plans are evaluated by NumPy, plans with memory on its
-bytes, and launch programs run one task after the other. What a pass makes wrong is so
-found at the pass, not at the end of the pipeline.
+bytes, and launch programs run one task after the other. So an error is found at the
+pass that makes it, not at the end of the pipeline.
 
 The tasks of the final program are compared with the values that the last IR which ran
 right has under their names.
@@ -42,7 +42,7 @@ class Wrong:
     pass_name: str
     output: str
     text: str
-    """How the output differs, such as `differs by 1.00e+00`."""
+    """The difference of the output, such as `differs by 1.00e+00`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Findings:
     wrong: Wrong | None = None
     task: WrongTask | None = None
     engine: str | None = None
-    """How the outputs of the engine that was asked for differ, if all else is right."""
+    """The difference of the outputs of the engine that was asked for, if all else is
+    right."""
 
 
 class Bisection(PassInstrumentation):
@@ -218,7 +219,7 @@ def first_wrong_task(
 
 
 def _unlike(array: Array, expected: Array | None, tolerance: float) -> str | None:
-    """How an array differs from another one of its shape; None if it does not."""
+    """The difference of an array from another one of its shape; None if there is none."""
     if expected is None or array.shape != expected.shape:
         return None
     if relative_error(array, expected) <= tolerance:

@@ -85,8 +85,8 @@ class Session(Closing, Displayed):
     `guard` says what the streams of several threads may take, see `regst-plan-memory`.
     `pipeline` is the text of the pipeline that compiles, `edits` has edits of it, such
     as `skip op-fuse-rows`, and `load` the Python files of plug-ins, unless a `compiler`
-    is given that knows them: see [pipelines](pipelines.md). What the pipeline says of
-    options and what is asked for has to agree.
+    is given that knows them: see [pipelines](pipelines.md). Options that the pipeline
+    gives, too, have to agree with it.
     A launch program whose kernels come with Python source of their own, or may reach
     outside of their memory, is refused, unless with `allow_source`, as these can do
     whatever you can.
@@ -179,8 +179,8 @@ class Session(Closing, Displayed):
     ) -> str:
         """
         The text of a file of IR at a `level`, without a session: `job`, `plan`,
-        `memory`, `launch`, or the `source` of its kernels. What is past a level stays
-        as it is. Raises what `open` raises of compiling, and UsageError for an unknown
+        `memory`, `launch`, or the `source` of its kernels. IR past a level stays as
+        it is. Raises what `open` raises of compiling, and UsageError for an unknown
         level.
         """
         from penstock.tools.driver.compiler import installed_compiler

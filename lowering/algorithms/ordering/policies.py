@@ -47,7 +47,7 @@ class OrderRequest:
 
     @cached_property
     def jobs(self) -> Sequence[Job]:
-        """How long each task takes, which ones it waits for, and its stream."""
+        """The time of each task, the tasks that it waits for, and its stream."""
         return self.time_model()
 
     @property

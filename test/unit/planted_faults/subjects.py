@@ -60,7 +60,7 @@ class Subject:
     names: Mapping[str, tuple[frozenset[str], frozenset[str]]]
     """The names that each job reads and writes, and that others may use, too."""
     joined: str = ""
-    """What some of its tasks have become together."""
+    """The op that some of its tasks have become together."""
 
     @property
     def title(self) -> str:

@@ -50,7 +50,7 @@ METRICS = {
         Metric("time", seconds_text, "median of the runs of one iteration"),
     )
 }
-"""What can be compared, by name."""
+"""All metrics by name."""
 
 DEFAULT_METRICS = ("memory", "tasks", "kernels", "bytes-moved", "compile-time", "time")
 

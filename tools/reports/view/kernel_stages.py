@@ -33,7 +33,7 @@ class Buffer(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """What one stage does, and the buffers that it reads and writes, by number."""
+    """A stage: its work, and the buffers that it reads and writes, by number."""
 
     name: str
     reads: tuple[int, ...]
@@ -109,7 +109,7 @@ def root_of(value: SSAValue) -> SSAValue:
 
 
 def name_of(op: Operation) -> str:
-    """What a stage does, and by which scalar ops."""
+    """The work of a stage as text, with its scalar ops."""
     names = dict.fromkeys(scalar_ops(op))
     shown = ", ".join([*names][:SHOWN_OPS]) + (", …" if len(names) > SHOWN_OPS else "")
     match op:

@@ -73,7 +73,7 @@ GROUPS = {
 """The ways to group tasks, and their names on the page."""
 
 COLOURINGS = ("kind", "device", "time", "bytes")
-"""What a task's colour may tell."""
+"""The facts that a task's colour may tell."""
 
 
 def palette_of(kinds: Sequence[str]) -> dict[str, str]:

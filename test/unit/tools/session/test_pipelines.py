@@ -332,7 +332,7 @@ class Commands:
         self.inputs = "--inputs", str(folder / "x.npz")
 
     def __call__(self, tool: Any, *arguments: str, stdin: bytes = b"") -> str:
-        """What a command prints; it has to succeed."""
+        """The output of a command, which has to succeed."""
         code, out, err = self.outcome(tool, *arguments, stdin=stdin)
         assert (code, err) == (0, ""), err
         return out
