@@ -4,9 +4,9 @@ Pipelines as a person asks for them: a text, edits of its passes, and a level to
     text  --steps_of-->  steps  --edited-->  steps  --ended_at-->  steps  -->  passes
 
 The text is a list as `-p` takes it, in which a pipeline may stand wherever a pass may.
-Edits are applied one after the other, each to all that those before it have left. A pass
-that is put in beside another one is of its level. So a level ends at one place, also
-where the pass that ended it was replaced.
+Edits are applied one after the other, each to all that those before it have left. A
+pass that is put in beside another one is of its level. So a level ends at one place,
+also where the pass that ended it was replaced.
 """
 
 from __future__ import annotations

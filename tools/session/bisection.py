@@ -219,7 +219,7 @@ def first_wrong_task(
 
 
 def _unlike(array: Array, expected: Array | None, tolerance: float) -> str | None:
-    """The difference of an array from another one of its shape; None if there is none."""
+    """The difference of an array from another one of its shape, if there is one."""
     if expected is None or array.shape != expected.shape:
         return None
     if relative_error(array, expected) <= tolerance:
