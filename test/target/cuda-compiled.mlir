@@ -1,9 +1,12 @@
 // REQUIRES: cuda-compiler
 // RUN: penstock-opt %s -t 'cuda-resources{arch=sm_80}' | filecheck %s --check-prefix RESOURCES
+// RUN: penstock-opt %s -t 'cuda-resources{arch=sm_80}' --json | filecheck %s --check-prefix JSON
 // RUN: penstock-opt %s -t cuda-ptx | filecheck %s --check-prefix PTX
 
 // Without a device, a toolkit or a driver, kernels become machine code, each phase an
 // entry of its own name that takes an address an argument and that of the status.
+
+// JSON: {"twice": [{"name": "phase_0", "work": 256, "unit": "threads", "threads": 256, "registers": {{[0-9]+}},
 
 // RESOURCES:      kernel twice
 // RESOURCES-NEXT:   phase_0: 256 threads of work, 256 threads a block, {{[0-9]+}} registers, 0 bytes spilled, 0 bytes stack, 0 bytes shared

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 EXIT_REJECTED = EXIT_FAILED
 
 _PROGRAM = "penstock-opt"
-_TARGETS_OF_JSON = ("memory-report", "op-stats")
+_TARGETS_OF_JSON = ("cuda-resources", "memory-report", "op-stats")
 """Targets with a format `json`."""
 _SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
 _GC_THRESHOLDS = (100_000, 20, 100)

@@ -305,8 +305,9 @@ def _show_origin(args: argparse.Namespace) -> int:
             "--show-origin is for saved plans; --dump-pipeline prints the passes that "
             "would compile a model"
         )
-    for line in read_plan(args.file).origin.lines():
-        print(line)
+    origin, report = read_plan(args.file).origin, RunOutput(as_json=args.json)
+    report.say(origin.lines(), {"origin": origin.as_json()})
+    report.end()
     return 0
 
 

@@ -11,9 +11,10 @@ They need the packages of the extra `cuda`, and `cuda-sass` needs a disassembler
 
 from __future__ import annotations
 
+import json
 import subprocess
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,7 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
 
+FORMATS = ("text", "json")
 NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
 
 
@@ -61,6 +63,12 @@ class _CudaTarget(Target):
             compiled = compile_kernels(sources, capability_of(self.arch))
         except PenstockError as error:
             raise DiagnosticException(str(error)) from error
+        self.print(compiled, output)
+
+    def print(
+        self, compiled: Mapping[str, Sequence[CompiledPhase]], output: IO[str]
+    ) -> None:
+        """Print all kernels."""
         for name, phases in compiled.items():
             output.writelines(f"{line}\n" for line in self.lines(name, phases))
 
@@ -102,6 +110,23 @@ class CudaResourcesTarget(_CudaTarget):
 
     name: ClassVar[str] = "cuda-resources"
 
+    format: str = "text"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.format not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise ValueError(f"unknown format '{self.format}', known are: {known}")
+
+    def print(
+        self, compiled: Mapping[str, Sequence[CompiledPhase]], output: IO[str]
+    ) -> None:
+        if self.format != "json":
+            super().print(compiled, output)
+            return
+        kernels = {name: [*map(_facts, phases)] for name, phases in compiled.items()}
+        output.write(json.dumps(kernels) + "\n")
+
     def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
         yield f"kernel {kernel}"
         for phase in phases:
@@ -112,6 +137,20 @@ class CudaResourcesTarget(_CudaTarget):
                 f"{phase.spill_stores + phase.spill_loads} bytes spilled, "
                 f"{phase.stack} bytes stack, {phase.shared} bytes shared"
             )
+
+
+def _facts(phase: CompiledPhase) -> dict[str, object]:
+    """The resources of a stage of a kernel as values for JSON, in bytes."""
+    return {
+        "name": phase.name,
+        "work": phase.items,
+        "unit": "blocks" if phase.blockwise else "threads",
+        "threads": phase.threads,
+        "registers": phase.registers,
+        "spilled": phase.spill_stores + phase.spill_loads,
+        "stack": phase.stack,
+        "shared": phase.shared,
+    }
 
 
 def disassembled(cubin: bytes) -> str:

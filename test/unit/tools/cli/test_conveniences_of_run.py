@@ -121,6 +121,18 @@ def test_a_search_is_for_what_is_compiled(
     assert capsys.readouterr().err == f"penstock-run: error: {message}\n"
 
 
+def test_the_origin_of_a_plan_is_json_if_that_is_asked_for(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plan = str(tmp_path / "net.penstock")
+    assert run_tool([job, "--random-inputs", "1", "--save-plan", plan]) == 0
+    capsys.readouterr()
+    assert run_tool([plan, "--show-origin", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["origin"]
+    assert found["pipeline"].startswith("op-infer-shapes")
+    assert found["plugins"] == []
+
+
 def test_a_view_of_the_standard_input(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
