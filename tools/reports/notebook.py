@@ -10,12 +10,10 @@ from html import escape
 from pathlib import Path
 from typing import Unpack
 
-from penstock.lowering.pipelines import pipeline
 from penstock.notebook import Displayed
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.observe.chrome_trace import Trace
-from penstock.tools.driver.compiler import installed_compiler, run_pipeline
-from penstock.tools.driver.edited_pipeline import ended_at, steps_of
+from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.reports.memory.planners import DEFAULT, planners_of
 from penstock.tools.reports.memory.reports import reports_of
@@ -26,13 +24,14 @@ from penstock.tools.session.executable import Executable
 from penstock.tools.session.model import (
     Model,
     compile_model,
-    pipeline_options,
+    lower,
     read_model,
 )
 from penstock.tools.session.options import (
     DEFAULTS,
     CompileOptions,
     Keywords,
+    joined,
     with_keywords,
 )
 from penstock.tools.session.session import Session
@@ -71,7 +70,9 @@ def page_for(value: Displayed) -> str:
         case Session():
             return page_of(value.program)
         case Job() | TracedJob():
-            return page_of(compile_model(model_of(value)).program)
+            options = value.options
+            front = installed_compiler(options.load)
+            return page_of(compile_model(model_of(value), options, front).program)
         case _:
             raise TypeError(f"no page shows a {type(value).__name__}")
 
@@ -130,11 +131,11 @@ def memory_map(
     assert "Memory of @double" in found.page
     ```
     """
+    chosen = with_keywords(options, keywords)
+    if isinstance(source, (Job, TracedJob)):
+        chosen = joined(chosen, source.options)
+    front = installed_compiler(chosen.load)
     names = planners_of(planners)
     model = model_of(source)
-    chosen = with_keywords(options, keywords)
-    passes = pipeline(pipeline_options(chosen, merge=model.has_several))
-    steps = ended_at(steps_of(passes), "memory")
-    specs = tuple(step.spec for step in steps)
-    run_pipeline(*installed_compiler(), model.module, specs)
+    lower(*front, model, chosen, "memory")
     return MemoryMap(reports_of(model.module), names)

@@ -18,6 +18,7 @@ from penstock.notebook import Displayed
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.observe.chrome_trace import Trace
 from penstock.tools.driver.errors import UsageError
+from penstock.tools.reports.memory_map.map import MemoryMap
 from penstock.tools.reports.notebook import memory_map, page_for
 from penstock.tools.session.session import Session
 
@@ -90,6 +91,33 @@ def test_memory_maps_show_themselves_and_are_written(tmp_path: Path) -> None:
     assert len(found.reports[0].streams) == 2
     again = memory_map(EXAMPLES / "digits.mlir", planners="none")
     assert "@digits" in again.page
+
+
+PLANNED = "set regst-plan-memory.algorithm=first-fit-time"
+
+
+@penstock.job(edits=[PLANNED])
+def edited(x: Annotated[Tensor, (8, 4), "f32"]) -> Any:
+    """A job whose planner is another one."""
+    return np.tanh(x)
+
+
+def bytes_of(found: MemoryMap) -> int:
+    """The bytes of all memory."""
+    return sum(zone.usage.size for report in found.reports for zone in report.zones)
+
+
+@pytest.mark.slow
+def test_memory_maps_are_of_the_pipeline_that_was_asked_for() -> None:
+    assert memory_map(edited).page == memory_map(edited.trace()).page
+    encoder = EXAMPLES / "encoder.mlir"
+    usual = memory_map(encoder, planners="none")
+    other = memory_map(encoder, planners="none", edits=[PLANNED])
+    assert bytes_of(other) > bytes_of(usual)
+    with pytest.raises(UsageError, match="plan-memory"):
+        memory_map(squares, edits=["set regst-plan-memoru.algorithm=best"])
+    with pytest.raises(PenstockError, match="no memory planner 'bset'"):
+        memory_map(squares, edits=["set regst-plan-memory.algorithm=bset"])
 
 
 def test_jobs_that_cannot_be_shown_say_why() -> None:
