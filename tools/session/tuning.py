@@ -38,6 +38,7 @@ from penstock.lowering.launch.autotune.selection import (
     apply,
     key_of,
     machine_of,
+    times_now,
 )
 from penstock.lowering.pipelines import Passes
 from penstock.plugins import PluginError
@@ -275,7 +276,7 @@ def subject_of(request: Request, tuning: Tuning, database: KernelDatabase) -> Su
     candidates, _ = candidates_for(request, alternatives())
     machine = machine_of(request.target, machine_here(), tuning.gpu)
     key = key_of(request, machine)
-    known = {name: time.median_ns for name, time in database.times(key).items()}
+    known = times_now(candidates, database.times(key))
     subject = Subject(request, key, candidates, known)
     wanted = candidates[: tuning.most]
     if all(candidate.name in known for candidate in wanted):
@@ -414,7 +415,7 @@ def keep_results(
     subject: Subject, results: Sequence[Result], database: KernelDatabase
 ) -> None:
     """Put what was measured into the database, and into the subject."""
-    sources = {c.name: c.alternative.source for c in subject.candidates}
+    sources = {c.name: c.alternative.code for c in subject.candidates}
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
     times = {
         found.name: Time(

@@ -9,9 +9,12 @@ offers an object of it (`penstock.lowering.launch.autotune.registry`).
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from penstock.dialects.launch import KernelOp
 from penstock.plugins import PluginError
@@ -121,3 +124,22 @@ class Alternative:
         """The origin of the alternative: `penstock`, or the module of a plug-in."""
         module = type(self).__module__
         return "penstock" if module.startswith("penstock.lowering.") else module
+
+    @property
+    def code(self) -> str:
+        """
+        The origin with a digest of the module's text: what was measured of a plug-in is
+        no longer true when a line of it has changed.
+        """
+        return "penstock" if self.source == "penstock" else code_of_module(self.source)
+
+
+@cache
+def code_of_module(module: str) -> str:
+    """The file of a module with a digest of its text, or its name if it has none."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not os.path.isfile(file):
+        return module
+    with open(file, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return f"{os.path.basename(file)} {digest[:32]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
 from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.utils.diagnostics import Finding
-from penstock.lowering.kernel_times.database import KernelDatabase
+from penstock.lowering.kernel_times.database import KernelDatabase, Time
 from penstock.lowering.kernel_times.keys import Key, kernel_key
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
@@ -56,25 +56,24 @@ class Selector:
         facts = self.parts, self.vector_bytes, self.matrices
         return Request(kernel, frozenset(constants), *facts)
 
-    def times(self, request: Request) -> dict[str, float]:
-        """The measured times of a kernel, in nanoseconds by candidate."""
+    def times(self, request: Request) -> dict[str, Time]:
+        """The measured times of a kernel by candidate."""
         if self.database is None:
             return {}
         if request.target == "cuda" and not self.gpu:
             return {}
         machine = machine_of(request.target, self.machine, self.gpu)
-        found = self.database.times(key_of(request, machine))
-        return {name: time.median_ns for name, time in found.items()}
+        return self.database.times(key_of(request, machine))
 
     def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
         """
         The choice for a kernel with its reason, and the reasons of those that refuse
         it.
         """
-        if not (times := self.times(request)):
+        if not (measured := self.times(request)):
             return choose_unmeasured(request, self.offered)
         candidates, refusals = candidates_for(request, self.offered)
-        if not any(candidate.name in times for candidate in candidates):
+        if not (times := times_now(candidates, measured)):
             return choose_unmeasured(request, self.offered)
         refusals |= {
             candidate.alternative.name: NOT_MEASURED
@@ -159,6 +158,18 @@ def note_failing(program: ProgramOp) -> None:
 def machine_of(target: str, machine: str, gpu: str) -> str:
     """The text of the machine that kernels of a target run on."""
     return f"{machine} {gpu}" if target == "cuda" else machine
+
+
+def times_now(
+    candidates: Iterable[Candidate], measured: Mapping[str, Time]
+) -> dict[str, float]:
+    """The nanoseconds of candidates by name, as far as their code was measured."""
+    return {
+        candidate.name: time.median_ns
+        for candidate in candidates
+        if (time := measured.get(candidate.name)) is not None
+        and time.source == candidate.alternative.code
+    }
 
 
 def key_of(request: Request, machine: str) -> Key:

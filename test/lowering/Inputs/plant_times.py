@@ -4,7 +4,8 @@ Make a kernel database with times that nobody measured:
     python plant_times.py FILE.mlir OUT.db 'KERNEL: ALTERNATIVE' 12.5 'TASK: task' 700
 
 gives alternatives of kernels, and tasks, in a file so many nanoseconds, on this
-machine, for vectors of 64 bytes.
+machine, for vectors of 64 bytes. `--load FILE.py` after OUT.db loads plug-ins, whose
+code times are of.
 """
 
 import sys
@@ -19,12 +20,13 @@ from penstock.lowering.kernel_times.keys import (
     key_of_task,
     machine_here,
 )
+from penstock.lowering.launch.autotune.registry import alternatives
 from penstock.tools.driver.compiler import installed_compiler
 
 
-def keys_of(path: str) -> dict[str, Key]:
-    """The keys of kernels and tasks in a file, by their names."""
-    compiler, _ = installed_compiler()
+def keys_of(path: str, files: list[str]) -> dict[str, Key]:
+    """The keys of kernels and tasks in a file, by their names; `files` are loaded."""
+    compiler, _ = installed_compiler(files)
     module = compiler.parse(Path(path).read_bytes(), path)
     found: dict[str, Key] = {}
     for op in module.walk():
@@ -39,13 +41,19 @@ def keys_of(path: str) -> dict[str, Key]:
 def main() -> None:
     """Make it."""
     source, target, *planted = sys.argv[1:]
-    keys = keys_of(source)
+    files: list[str] = []
+    if planted[0] == "--load":
+        _, file, *planted = planted
+        files.append(file)
+    keys = keys_of(source, files)
+    codes = {found.name: found.code for found in alternatives()}
     Path(target).unlink(missing_ok=True)
     with KernelDatabase(Path(target), write=True) as database:
         for what, time in zip(planted[::2], planted[1::2], strict=True):
             name, _, alternative = what.partition(": ")
             nanoseconds = float(time)
-            row = Time(nanoseconds, nanoseconds, 3, "2026-01-01T00:00:00+00:00")
+            code = codes.get(alternative.partition(" ")[0], "penstock")
+            row = Time(nanoseconds, nanoseconds, 3, "2026-01-01T00:00:00+00:00", code)
             database.record(keys[name], {alternative: row})
 
 

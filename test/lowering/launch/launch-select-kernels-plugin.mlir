@@ -1,6 +1,6 @@
 // A file brings alternatives of its own.
 // RUN: penstock-opt %s --load %S/../Inputs/kernels.py -p 'launch-select-kernels{refusals=true}' | filecheck %s
-// RUN: python %S/../Inputs/plant_times.py %s %t.db 'swish: acme-swish' 12 'swish: rules' 9
+// RUN: python %S/../Inputs/plant_times.py %s %t.db --load %S/../Inputs/kernels.py 'swish: acme-swish' 12 'swish: rules' 9
 // RUN: penstock-opt %s --load %S/../Inputs/kernels.py -p 'launch-select-kernels{vector-bytes=64 database="%t.db"}' | filecheck %s --check-prefix=MEASURED
 // RUN: cp %S/../Inputs/kernels.py %t.py
 // RUN: not penstock-opt --load %S/../Inputs/kernels.py --load %t.py %s 2>&1 | filecheck %s --check-prefix=TWICE

@@ -146,6 +146,31 @@ def test_the_measured_best_is_chosen(tmp_path: Path) -> None:
         np.testing.assert_array_equal(session.run({"x": x, "y": y})["s"], x + y)
 
 
+def test_times_of_an_alternative_are_those_of_its_code(tmp_path: Path) -> None:
+    path, file = tmp_path / "kernels.db", tmp_path / "adders.py"
+    text = ADDERS.read_text(encoding="utf-8")
+    try:
+        file.write_text(text, encoding="utf-8")
+        _ = installed_compiler([str(file)])
+        tuned(SUM, path)
+        kept = {entry.alternative: entry.time.source for entry in entries_of(path)}
+        assert kept.pop("rules") == "penstock"
+        assert all(source.startswith("adders.py ") for source in kept.values())
+        # A line of it changes: nothing is known of it any more.
+        file.write_text(f"{text}\n# changed\n", encoding="utf-8")
+        _ = installed_compiler([str(file)])
+        with Session(model_of(SUM), kernels=path) as session:
+            (chosen,) = selected(session)
+            assert chosen.startswith("rules: ")
+            assert chosen.endswith(" ns measured, nothing else was")
+        (subject,) = tuned(SUM, path)
+        assert {*subject.times} == {"adders-slow", "adders-fast", "rules"}
+        now = {entry.alternative: entry.time.source for entry in entries_of(path)}
+        assert all(now[name] != source for name, source in kept.items())
+    finally:
+        unload()
+
+
 @pytest.mark.usefixtures("adders")
 def test_what_computes_something_else_is_left_out_and_told(tmp_path: Path) -> None:
     path = tmp_path / "kernels.db"
