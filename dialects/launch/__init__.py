@@ -36,7 +36,7 @@ from penstock.dialects.launch.memory import (
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.padded_view import PaddedOp
-from penstock.dialects.launch.program import ProgramOp, turns_of
+from penstock.dialects.launch.program import ProgramOp, repetitions_of
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
@@ -76,8 +76,8 @@ __all__ = [
     "frames_of",
     "memref_bytes",
     "names_of",
+    "repetitions_of",
     "symbols",
-    "turns_of",
 ]
 
 Launch = Dialect(

@@ -50,7 +50,12 @@ from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
-from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
+from penstock.dialects.utils.repetitions import (
+    Flow,
+    RateError,
+    TooManyActs,
+    repetition_vector,
+)
 from penstock.dialects.utils.signless import signless
 from penstock.dialects.utils.tensors import element_bytes
 
@@ -155,7 +160,7 @@ class ProgramOp(IRDLOperation):
                     verify_fed(op, table, writers)
         verify_jobs(self, table, writers)
         verify_ports(self, writers)
-        verify_turns(self, writers)
+        verify_repetitions(self, writers)
 
 
 def verify_place(op: RegisterOp | VariableOp, table: dict[str, Operation]) -> None:
@@ -411,15 +416,15 @@ def is_part(
     return row == other and max(rows, others) == rounds * min(rows, others)
 
 
-def verify_turns(program: ProgramOp, writers: dict[str, str]) -> None:
+def verify_repetitions(program: ProgramOp, writers: dict[str, str]) -> None:
     """
     Raise `VerifyException` if actors hand pieces on at rates that do not suit each
     other.
     """
-    turns_of(program, writers)
+    repetitions_of(program, writers)
 
 
-def turns_of(
+def repetitions_of(
     program: ProgramOp, writers: Mapping[str, str] | None = None
 ) -> dict[str, int]:
     """
@@ -444,7 +449,9 @@ def turns_of(
             flows.append(Flow(writer, reader, made, actor.rates.get(register, 1)))
             used.append(register)
     try:
-        found = turns(flows, [lcm(*actor.rates.values()) for actor in actors])
+        found = repetition_vector(
+            flows, [lcm(*actor.rates.values()) for actor in actors]
+        )
     except RateError as error:
         flow = flows[error.index]
         text = (

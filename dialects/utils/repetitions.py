@@ -54,7 +54,7 @@ class TooManyActs(ValueError):
         return f"{self.acts} times, which may be {MOST_ACTS} at most"
 
 
-def turns(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
+def repetition_vector(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
     """
     The acts of each actor in an iteration: multiples of its `rounds`, as few as can be.
 

@@ -55,16 +55,18 @@ class Acts:
     reads has changed how often it comes.
     """
 
-    def __init__(self, turns: Sequence[int], phases: Sequence[int] = ()) -> None:
-        self.turns = turns
-        self._kinds = list(zip(turns, phases or turns, strict=True))
-        *self._first, self.count = accumulate(turns, initial=0)
-        self.task_of = [task for task, count in enumerate(turns) for _ in range(count)]
+    def __init__(self, repetitions: Sequence[int], phases: Sequence[int] = ()) -> None:
+        self.repetitions = repetitions
+        self._kinds = list(zip(repetitions, phases or repetitions, strict=True))
+        *self._first, self.count = accumulate(repetitions, initial=0)
+        self.task_of = [
+            task for task, count in enumerate(repetitions) for _ in range(count)
+        ]
         """The task of each act."""
 
     def first_for(self, task: int, piece: int, pieces: int) -> int:
         """The first act of a task for one of so many pieces in a launch."""
-        return self._first[task] + piece * (self.turns[task] // pieces)
+        return self._first[task] + piece * (self.repetitions[task] // pieces)
 
     def last_for(self, task: int, piece: int, pieces: int) -> int:
         """The last act of a task for one of so many pieces in a launch."""
@@ -91,7 +93,7 @@ class Acts:
             yield Edge(read, self.first_for(writer, target, pieces), launches)
 
     def _own(self) -> Iterator[Edge]:
-        for first, count in zip(self._first, self.turns, strict=True):
+        for first, count in zip(self._first, self.repetitions, strict=True):
             yield from (Edge(a, a + 1, 0) for a in range(first, first + count - 1))
             if count > 1:
                 yield Edge(first + count - 1, first, 1)
@@ -111,10 +113,10 @@ class Acts:
         each group, and each of those between groups alone.
         """
         groups = self.groups(line)
-        rounds = gcd(*(self.turns[task] for task in line))
+        rounds = gcd(*(self.repetitions[task] for task in line))
         found: list[list[Control]] = []
         for group in groups:
-            acts = self.turns[group[0]]
+            acts = self.repetitions[group[0]]
             found.append([Control(a, b, 0, acts) for a, b in pairwise(group)])
             is_inner = len(groups) == 1 or acts > rounds
             if is_inner and len(group) > 1:

@@ -175,7 +175,7 @@ class Usage:
             return [Span(users, writers)]
         # Pieces under other names of the same bytes may come more often.
         pieces = gcd(
-            self.rates.pieces(register.register), *(acts.turns[u] for u in users)
+            self.rates.pieces(register.register), *(acts.repetitions[u] for u in users)
         )
         return [
             Span(
@@ -188,10 +188,10 @@ class Usage:
     @cached_property
     def acts(self) -> Acts | None:
         """All acts of a launch, if tasks act at different rates, and not too often."""
-        turns = [self.rates.turns[task] for task in self.tasks]
-        is_rated = self.rates.is_rated and sum(turns) <= MAX_ACTS
+        repetitions = [self.rates.repetitions[task] for task in self.tasks]
+        is_rated = self.rates.is_rated and sum(repetitions) <= MAX_ACTS
         phases = [self.rates.phases[task] for task in self.tasks]
-        return Acts(turns, phases) if is_rated else None
+        return Acts(repetitions, phases) if is_rated else None
 
     @cached_property
     def of_streams(self) -> dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]]:
@@ -272,7 +272,7 @@ class Usage:
         return [
             Queue(first, second, pieces, *tokens_of(register))
             for register, first, second in self._flows()
-            if not self.rates.turns[self.tasks[second]]
+            if not self.rates.repetitions[self.tasks[second]]
             % (pieces := self.rates.pieces(register))
         ]
 
@@ -324,11 +324,11 @@ class Usage:
 
     def most_pieces(self, source: int, target: int) -> int:
         """As many pieces in a launch as two tasks can both count."""
-        return gcd(*(self.rates.turns[self.tasks[i]] for i in (source, target)))
+        return gcd(*(self.rates.repetitions[self.tasks[i]] for i in (source, target)))
 
     def is_each_act(self, control: Control) -> bool:
         """Whether a control register has a piece for each act of its two tasks."""
-        acts = [self.rates.turns[self.tasks[i]] for i in control[:2]]
+        acts = [self.rates.repetitions[self.tasks[i]] for i in control[:2]]
         return acts == [control.pieces] * 2
 
     def _known_edges(self) -> Iterator[Edge]:
@@ -337,7 +337,7 @@ class Usage:
             yield from self._register_edges
             return
         for first, second, pieces, full, free in self._queues:
-            if acts.turns[first] == acts.turns[second] == pieces:
+            if acts.repetitions[first] == acts.repetitions[second] == pieces:
                 yield Edge(first, second, full)
                 yield Edge(second, first, free)
 

@@ -24,7 +24,12 @@ from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import fail_if_any
-from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
+from penstock.dialects.utils.repetitions import (
+    Flow,
+    RateError,
+    TooManyActs,
+    repetition_vector,
+)
 from penstock.lowering.analysis.aliases import Holds
 
 PIECES = "pieces"
@@ -54,7 +59,7 @@ def is_rated(ops: Iterable[Operation]) -> bool:
     return any(isinstance(op, RateOp) for op in ops)
 
 
-def job_turns(job: JobOp) -> dict[Operation, int]:
+def job_repetitions(job: JobOp) -> dict[Operation, int]:
     """
     The number of acts of each op of a job. Raises `VerifyException` if the rates of two
     do not suit each other.
@@ -102,7 +107,7 @@ def balanced(
 ) -> dict[Node, int]:
     """The number of acts of each node. Raises `VerifyException`."""
     try:
-        found = turns(
+        found = repetition_vector(
             [link.flow for link in links], [made(x) * taken(x) for x in nodes]
         )
     except RateError as error:
@@ -134,7 +139,7 @@ class PlanRates:
         self._writer: dict[SSAValue, TaskOp] = {}
         self._flows: list[Flow] = []
         if not self.is_rated:
-            self.turns = dict.fromkeys(self.tasks, 1)
+            self.repetitions = dict.fromkeys(self.tasks, 1)
             return
         # Those of a main job need less than all of their registers, so order nothing.
         acting = [(i, task) for i, task in enumerate(self.tasks) if task.kind != "main"]
@@ -151,7 +156,7 @@ class PlanRates:
             if (source := self._writer.get(value)) is not None
         ]
         self._flows = [link.flow for link in data]
-        self.turns = balanced(
+        self.repetitions = balanced(
             self.tasks,
             data,
             lambda task: f"task '{task.task_name.data}'",
@@ -176,7 +181,7 @@ class PlanRates:
             held = dict.fromkeys(x for value in task.ins for x in holds.of(value))
             for value in held:
                 if value not in task.ins and (source := self._writer.get(value)):
-                    pieces, acts = self.pieces(value), self.turns[task]
+                    pieces, acts = self.pieces(value), self.repetitions[task]
                     # Else it reads what is made of several pieces, not the bytes.
                     if acts % pieces == 0:
                         ends = number[source], number[task], made(source.op)
@@ -191,7 +196,7 @@ class PlanRates:
         if isinstance(owner, RegisterOp):
             said = owner.attributes.get(PIECES)
             initial = 0 if owner.initial is None else owner.initial.value.data
-        acts = [self.turns[self.tasks[i]] for i in (source, target)]
+        acts = [self.repetitions[self.tasks[i]] for i in (source, target)]
         pieces = gcd(*acts)
         if said is not None:
             if not isinstance(said, IntegerAttr) or not is_part(
@@ -257,8 +262,8 @@ class PlanRates:
         if not self.is_rated or (writer := self._writer.get(value)) is None:
             return 1
         if value in writer.outs:
-            return self.turns[writer] // made(writer.op)
-        return self.turns[writer] // self.every(writer).get(value, 1)
+            return self.repetitions[writer] // made(writer.op)
+        return self.repetitions[writer] // self.every(writer).get(value, 1)
 
     def slots_needed(self) -> dict[SSAValue, int]:
         """Slots of each value with which a launch comes to its end, if that matters."""
@@ -280,7 +285,7 @@ class PlanRates:
             return link.initial + begun - done[flow.target] // flow.taken
 
         def can_act(task: int) -> bool:
-            return done[task] < self.turns[self.tasks[task]] and all(
+            return done[task] < self.repetitions[self.tasks[task]] and all(
                 link.initial + done[link.flow.source] // link.flow.made
                 > done[task] // link.flow.taken
                 for link in near[task]
@@ -325,7 +330,7 @@ class PlanRates:
                     return False
                 if flow.source == task and full >= slots(link.value):
                     return False
-            return done[task] < self.turns[self.tasks[task]]
+            return done[task] < self.repetitions[self.tasks[task]]
 
         is_moving = True
         while is_moving:
@@ -337,7 +342,7 @@ class PlanRates:
         return [
             task
             for task, count in zip(self.tasks, done, strict=True)
-            if count < self.turns[task]
+            if count < self.repetitions[task]
         ]
 
 

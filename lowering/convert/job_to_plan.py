@@ -102,7 +102,7 @@ from penstock.lowering.analysis.op_layouts import (
     target_of,
 )
 from penstock.lowering.analysis.ordering_tokens import JobWaits, control_of
-from penstock.lowering.analysis.repetitions import job_turns
+from penstock.lowering.analysis.repetitions import job_repetitions
 from penstock.lowering.analysis.sbp_candidates import candidates_for
 from penstock.lowering.analysis.task_builder import TaskBuilder, at
 from penstock.lowering.convert.boxing_tasks import BoxingTasks
@@ -136,7 +136,7 @@ def op_findings(job: JobOp) -> Iterator[Finding]:
         if slots is not None and count_of(slots) is None:
             yield op, f"slots must be an i64 of 1 to {MOST_ACTS}, got {slots}"
     try:
-        job_turns(job)
+        job_repetitions(job)
     except VerifyException as error:
         yield job, str(error)
 

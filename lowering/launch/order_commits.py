@@ -35,8 +35,8 @@ from penstock.dialects.launch import (
     ProgramOp,
     VariableOp,
     names_of,
+    repetitions_of,
     symbols,
-    turns_of,
 )
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
@@ -112,11 +112,11 @@ class JobCommits:
         if not self.gate.updates:
             return
         commit = next(filter(commits_in, self.actors), None) or self._commit()
-        turns = turns_of(self.program)
+        repetitions = repetitions_of(self.program)
         waited = set(names_of(commit.reads))
         for actor in (self.actors[x] for x in self.gate.uncertain):
             if waited.isdisjoint(names_of(actor.writes)):
-                self._connect(actor, commit, AHEAD, turns[actor.sym_name.data])
+                self._connect(actor, commit, AHEAD, repetitions[actor.sym_name.data])
         signalled = set(names_of(commit.writes))
         for actor in (self.actors[x] for x in self.gate.updates):
             if signalled.isdisjoint(names_of(actor.reads)):

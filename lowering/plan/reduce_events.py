@@ -94,10 +94,10 @@ def implied_controls(
     waits = found.waits
     if not rates.is_rated:
         return implied_registers(waits.tasks, waits.registers, controls)
-    turns = [rates.turns[task] for task in found.tasks]
-    if sum(turns) > MAX_ACTS:
+    repetitions = [rates.repetitions[task] for task in found.tasks]
+    if sum(repetitions) > MAX_ACTS:
         return ()
-    acts = Acts(turns)
+    acts = Acts(repetitions)
     own = [
         [OwnEdge(Edge(*e), index) for queue in queues for e in acts.edges_of(queue)]
         for index, queues in enumerate(queues_of(found, rates))

@@ -459,7 +459,12 @@ def turns_of(
     """
     if not any(actor.every for actor in actors):
         return [1] * len(actors)
-    from penstock.dialects.utils.repetitions import Flow, RateError, TooManyActs, turns
+    from penstock.dialects.utils.repetitions import (
+        Flow,
+        RateError,
+        TooManyActs,
+        repetition_vector,
+    )
 
     flows: list[Flow] = []
     used: list[str] = []
@@ -473,7 +478,9 @@ def turns_of(
         made = actors[producer].acts_for(index)
         flows.append(Flow(producer, reader, made, actors[reader].acts_for(index)))
     try:
-        return turns(flows, [lcm(*(n for _, n in actor.every)) for actor in actors])
+        return repetition_vector(
+            flows, [lcm(*(n for _, n in actor.every)) for actor in actors]
+        )
     except RateError as error:
         flow = flows[error.index]
         raise PenstockError(

@@ -27,7 +27,7 @@ from penstock.dialects.plan import YieldOp as PlanYieldOp
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.lowering.analysis.repetitions import PlanRates, job_turns, made
+from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions, made
 from penstock.tools.driver.diagnostics import UsageError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Evaluation:
         """Evaluate a job or a plan."""
         match entry:
             case JobOp():
-                for op, turns in job_turns(entry).items():
+                for op, turns in job_repetitions(entry).items():
                     self._turns.update(dict.fromkeys(op.results, turns))
                 self._turns = {x: n // made_of(x) for x, n in self._turns.items()}
                 self.run(entry.body.block.ops)

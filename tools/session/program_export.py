@@ -221,14 +221,14 @@ def image_of(program: ProgramOp) -> ProgramImage:
         RegisterOp,
         VariableOp,
         frames_of,
-        turns_of,
+        repetitions_of,
     )
 
     alignments: dict[str, int] = {}
     chunks: list[Memory] = []
     ops = list(program.body.block.ops)
     registers = {op.sym_name.data: op for op in ops if isinstance(op, RegisterOp)}
-    turns = turns_of(program)
+    repetitions = repetitions_of(program)
     numbers = _numbers_of(op.memory_case for op in ops if isinstance(op, ChunkOp))
     for op in ops:
         if isinstance(op, ChunkOp):
@@ -259,7 +259,9 @@ def image_of(program: ProgramOp) -> ProgramImage:
         tuple(_variable(op) for op in ops if isinstance(op, VariableOp)),
         tuple(kernel_image(op) for op in ops if isinstance(op, KernelOp)),
         tuple(
-            _actor(op, turns[op.sym_name.data]) for op in ops if isinstance(op, ActorOp)
+            _actor(op, repetitions[op.sym_name.data])
+            for op in ops
+            if isinstance(op, ActorOp)
         ),
     )
 

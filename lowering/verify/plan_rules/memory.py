@@ -45,11 +45,11 @@ class Sharing:
 
     def __init__(self, pieces: Pieces) -> None:
         self._plan, self._pieces = pieces.plan, pieces
-        tasks = zip(self._plan.tasks, pieces.turns, strict=True)
+        tasks = zip(self._plan.tasks, pieces.repetitions, strict=True)
         self._actors = [
             name
-            for task, turns in tasks
-            for name in [f"task '{task.task_name.data}'"] * turns
+            for task, repetitions in tasks
+            for name in [f"task '{task.task_name.data}'"] * repetitions
         ]
         self._labels = {
             name: f"'{register.register_name.data}'"

@@ -19,7 +19,7 @@ MOST_ACTS = 1 << 14
 def is_unrolled(plan_graph: PlanGraph) -> bool:
     """Whether each act of a launch is looked at."""
     rates = plan_graph.rates
-    acts = sum(rates.turns[task] for task in plan_graph.tasks)
+    acts = sum(rates.repetitions[task] for task in plan_graph.tasks)
     return rates.is_rated and acts <= MOST_ACTS
 
 
@@ -27,8 +27,8 @@ class ActGraph(Unrolled):
     """The acts of a plan's tasks in one launch, as a marked graph."""
 
     def __init__(self, plan_graph: PlanGraph) -> None:
-        turns = plan_graph.rates.turns
-        super().__init__([turns[task] for task in plan_graph.tasks])
+        repetitions = plan_graph.rates.repetitions
+        super().__init__([repetitions[task] for task in plan_graph.tasks])
         self._plan = plan_graph
         self.graph = MarkedGraph(self.size, [*self.own_edges(), *self._edges()])
 
@@ -36,7 +36,7 @@ class ActGraph(Unrolled):
         """The pieces of a register in a launch."""
         writer = self._plan.writer[register]
         made = self._plan.rates.every(self._plan.tasks[writer])
-        return self.turns[writer] // made.get(register.register, 1)
+        return self.repetitions[writer] // made.get(register.register, 1)
 
     def _edges(self) -> Iterator[Edge]:
         plan = self._plan
@@ -46,7 +46,7 @@ class ActGraph(Unrolled):
             count, facts = self.count(register), plan.facts[register]
             free = facts.slots - facts.initial
             for holder in holders:
-                if not plan.is_main[holder] and self.turns[holder] % count == 0:
+                if not plan.is_main[holder] and self.repetitions[holder] % count == 0:
                     yield from self.edges(writer, holder, count, facts.initial, free)
 
 
@@ -81,7 +81,7 @@ class ActOrder:
         )
 
     def _count(self, user: int, update: int) -> int:
-        return gcd(self._acts.turns[user], self._acts.turns[update])
+        return gcd(self._acts.repetitions[user], self._acts.repetitions[update])
 
     def _reaches(self, source: int, target: int, launches: int) -> bool:
         return self._acts.graph.reaches(source, target, launches)

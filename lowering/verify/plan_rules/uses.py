@@ -65,9 +65,11 @@ class Pieces:
         return self.plan.graph if self.acts is None else self.acts.graph
 
     @property
-    def turns(self) -> Sequence[int]:
+    def repetitions(self) -> Sequence[int]:
         """The number of acts of each task that are looked at."""
-        return [1] * len(self.plan.tasks) if self.acts is None else self.acts.turns
+        return (
+            [1] * len(self.plan.tasks) if self.acts is None else self.acts.repetitions
+        )
 
     @cached_property
     def stored(self) -> dict[RegisterOp, Storage]:
@@ -112,14 +114,14 @@ class Pieces:
         )
 
     def _acts(self) -> Iterator[Act]:
-        for task, turns in enumerate(self.turns):
+        for task, repetitions in enumerate(self.repetitions):
             ins, outs = self.plan.access[task].ins, self.plan.access[task].outs
-            for act in range(turns):
+            for act in range(repetitions):
                 called: dict[RegisterOp, str] = {}
                 begun: list[str] = []
                 for register in (*ins, *outs):
                     names = self.names[register]
-                    piece, later = divmod(act * len(names), turns)
+                    piece, later = divmod(act * len(names), repetitions)
                     called[register] = names[piece]
                     if register in outs and not later:
                         begun.append(names[piece])

@@ -26,7 +26,7 @@ from penstock.dialects.launch import (
     RegisterOp,
     frames_of,
     names_of,
-    turns_of,
+    repetitions_of,
 )
 from penstock.dialects.launch.actors import ON, WHEN
 from penstock.dialects.utils.diagnostics import fail_if_any
@@ -51,8 +51,8 @@ class Turn:
     ) -> None:
         self._program, self._table = program, program.symbol_table()
         self._all = actors
-        turns = turns_of(program)
-        self._acts = [turns[actor.sym_name.data] for actor in actors]
+        repetitions = repetitions_of(program)
+        self._acts = [repetitions[actor.sym_name.data] for actor in actors]
         self._writer = {x: i for i, a in enumerate(actors) for x in names_of(a.writes)}
         self._repeat()
         self.pieces: dict[str, str] = {}

@@ -18,20 +18,20 @@ from penstock.lowering.algorithms.marked_graph import Edge
 class Unrolled:
     """The acts of actors by number: those of the first actor, then of the second..."""
 
-    def __init__(self, turns: Sequence[int]) -> None:
-        self.turns = turns
+    def __init__(self, repetitions: Sequence[int]) -> None:
+        self.repetitions = repetitions
         """The number of acts of each actor in an iteration."""
-        *self.first, self.size = accumulate(turns, initial=0)
+        *self.first, self.size = accumulate(repetitions, initial=0)
 
     def acts_for(self, actor: int, piece: int, count: int) -> range:
         """The acts of an actor for one of so many pieces in an iteration."""
-        length = self.turns[actor] // count
+        length = self.repetitions[actor] // count
         first = self.first[actor] + piece * length
         return range(first, first + length)
 
     def own_edges(self) -> Iterator[Edge]:
         """That each actor acts in order."""
-        for first, count in zip(self.first, self.turns, strict=True):
+        for first, count in zip(self.first, self.repetitions, strict=True):
             last = first + count - 1
             yield from (Edge(act, act + 1, 0) for act in range(first, last))
             if count > 1:
@@ -43,9 +43,9 @@ class Unrolled:
         """That two actors wait for each other's pieces, of which some are there."""
         for piece in range(pieces):
             # The n-th that is read is the (n - full)-th that is written.
-            turns, source = divmod(piece - full, pieces)
+            later, source = divmod(piece - full, pieces)
             written = self.acts_for(writer, source, pieces)[-1]
-            yield Edge(written, self.acts_for(reader, piece, pieces)[0], -turns)
-            turns, target = divmod(piece + free, pieces)
+            yield Edge(written, self.acts_for(reader, piece, pieces)[0], -later)
+            later, target = divmod(piece + free, pieces)
             read = self.acts_for(reader, piece, pieces)[-1]
-            yield Edge(read, self.acts_for(writer, target, pieces)[0], turns)
+            yield Edge(read, self.acts_for(writer, target, pieces)[0], later)

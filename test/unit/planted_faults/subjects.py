@@ -112,10 +112,10 @@ def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
     """The inputs of the job in a module, and the shape of what is given."""
     from penstock.dialects.job import InputOp, JobOp
     from penstock.dialects.utils.tensors import tensor_type
-    from penstock.lowering.analysis.repetitions import job_turns
+    from penstock.lowering.analysis.repetitions import job_repetitions
 
     job = only(module, JobOp)
-    turns = job_turns(job)
+    turns = job_repetitions(job)
     found: list[tuple[str, tuple[int, ...]]] = []
     for op, count in turns.items():
         if isinstance(op, InputOp):

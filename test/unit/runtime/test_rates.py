@@ -14,7 +14,7 @@ from penstock.dialects.utils.repetitions import (
     Flow,
     RateError,
     TooManyActs,
-    turns,
+    repetition_vector,
 )
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
@@ -455,7 +455,7 @@ def test_turns_balance_all_flows_and_have_no_smaller_solution(
     for flow in flows:
         rounds[flow.source] = int(np.lcm(rounds[flow.source], flow.made))
         rounds[flow.target] = int(np.lcm(rounds[flow.target], flow.taken))
-    found = turns(flows, rounds)
+    found = repetition_vector(flows, rounds)
     for flow in flows:
         assert found[flow.source] * flow.taken == found[flow.target] * flow.made
     assert all(n % m == 0 for n, m in zip(found, rounds, strict=True))
@@ -471,15 +471,15 @@ def test_turns_balance_all_flows_and_have_no_smaller_solution(
 def test_a_flow_that_does_not_balance_is_told_with_the_acts_of_others() -> None:
     flows = [Flow(0, 1), Flow(1, 2, 4, 1), Flow(0, 2, 2, 1)]
     with pytest.raises(RateError) as raised:
-        turns(flows, [1, 1, 1])
+        repetition_vector(flows, [1, 1, 1])
     assert (raised.value.index, raised.value.acts, raised.value.others) == (1, 2, 1)
 
 
 def test_acts_of_a_turn_have_a_limit() -> None:
     flows = [Flow(0, 1, 1, MOST_ACTS), Flow(1, 2)]
-    assert turns(flows, [1, 1, 1]) == [1, MOST_ACTS, MOST_ACTS]
+    assert repetition_vector(flows, [1, 1, 1]) == [1, MOST_ACTS, MOST_ACTS]
     with pytest.raises(TooManyActs) as raised:
-        turns([*flows, Flow(2, 3, 1, 10**9)], [1, 1, 1, 1])
+        repetition_vector([*flows, Flow(2, 3, 1, 10**9)], [1, 1, 1, 1])
     assert (raised.value.index, raised.value.acts) == (3, 10**9 * MOST_ACTS)
 
 

@@ -328,7 +328,14 @@ def pack_int8(
 
 @dataclass(frozen=True)
 class _Int8Packing:
-    """Copies columns piece by piece, and all terms of each."""
+    """
+    Copies columns piece by piece, and all terms of each.
+
+    `Pieces` walks the columns, as for windows of other elements. Terms are another
+    matter: a group joins four, which different loops may hold, so their offsets come
+    from a table. Windows of other elements copy one term a store, nest their loops, and
+    count indices for padding, of which bytes have none.
+    """
 
     pieces: Pieces
     width: int
