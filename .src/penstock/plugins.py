@@ -132,6 +132,13 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.algorithms.boxing_policies:BUILT_IN",
         ),
         Kind(
+            "device",
+            "penstock.device",
+            "where the tasks of another kind of device run",
+            "placement <NAME, ...> of a job or an op",
+            "penstock.runtime.loading.devices:BUILT_IN",
+        ),
+        Kind(
             "dialect",
             "xdsl.universe",
             "ops, with their types, meaning in NumPy and kernels",

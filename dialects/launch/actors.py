@@ -56,6 +56,7 @@ from penstock.dialects.launch.views import ViewAttr, Views
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
+from penstock.plugins import names_of as plugins
 
 KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
 """The dialects whose ops a kernel may hold."""
@@ -107,6 +108,16 @@ class KernelOp(IRDLOperation):
         IsolatedFromAbove(),
         SymbolOpInterface(),
     )
+
+    @property
+    def compiled_for(self) -> str:
+        """
+        The kind of device whose form of source it has: kernels for a device of a
+        plug-in are those of the CPU.
+        """
+        target = self.target.data
+        is_ours = target in ("cpu", "cuda") or target not in plugins("device")
+        return target if is_ours else "cpu"
 
     def __init__(self, sym_name: str, target: str, body: Region):
         super().__init__(

@@ -36,7 +36,7 @@ def kernel_source(kernel: KernelOp) -> str:
     """
     if kernel.source is not None:
         return kernel.source
-    target, name = kernel.target.data, kernel.sym_name.data
+    target, name = kernel.compiled_for, kernel.sym_name.data
     if (printer := PRINTERS.get(target)) is None:
         known = ", ".join(PRINTERS)
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"

@@ -52,5 +52,5 @@ class LaunchScheduleAttentionPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         width = checked_vector_bytes(self.vector_bytes)
         for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.target.data == "cpu":
+            if isinstance(kernel, KernelOp) and kernel.compiled_for == "cpu":
                 schedule_attention(kernel, width)

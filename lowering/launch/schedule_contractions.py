@@ -108,7 +108,7 @@ class LaunchScheduleContractionsPass(ModulePass):
         if matrices is None:
             matrices = self.vector_bytes is None and has_matrices_here()
         for kernel, constants in called_kernels(op):
-            if kernel.target.data != "cpu" or PANELS in kernel.attributes:
+            if kernel.compiled_for != "cpu" or PANELS in kernel.attributes:
                 continue
             constants = constants if self.panels else {}
             schedule_kernel(kernel, width, self.parts, constants, matrices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +14,12 @@ from penstock.runtime.loading.kernel_failures import compiling
 from penstock.runtime.loading.memory import HostChunk
 from penstock.runtime.program.executable import Kernel
 from penstock.runtime.program.tables import Actor, Argument, Call, Fixed, Register
+
+BUILT_IN: Mapping[str, str] = {
+    "cpu": "The processor, and the memory of the host.",
+    "cuda": "GPUs, or their simulator.",
+}
+"""The kinds of devices that need no plug-in."""
 
 
 class Place(NamedTuple):

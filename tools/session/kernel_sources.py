@@ -29,7 +29,7 @@ def kernel_sources(
     sources: dict[str, str] = {}
     findings: list[Finding] = []
     for op in program.body.block.ops:
-        if not isinstance(op, KernelOp) or op.target.data not in targets:
+        if not isinstance(op, KernelOp) or op.compiled_for not in targets:
             continue
         try:
             sources[op.sym_name.data] = kernel_source(op)

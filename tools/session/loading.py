@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from penstock.runtime.errors import KernelError
+from penstock.plugins import PluginError, names_of, plugin_of
+from penstock.runtime.errors import KernelError, PenstockError
 from penstock.tools.driver.errors import InternalError
 from penstock.tools.driver.progress import Progress
 
@@ -81,11 +82,29 @@ def blaming(executable: Executable) -> Generator[None]:
 
 def open_devices(kinds: Collection[str]) -> dict[str, Device]:
     """
-    The devices besides the CPU among these kinds. Raises PenstockError if there are
-    none.
+    The devices besides the CPU among these kinds, those of plug-ins too. Raises
+    PenstockError if there are none.
     """
+    others = sorted({*kinds} - {"cpu", "cuda"})
+    found = {kind: _opened(kind) for kind in others if kind in names_of("device")}
     if "cuda" not in kinds:
-        return {}
+        return found
     from penstock.runtime.cuda.device import open_cuda
 
-    return {"cuda": open_cuda()}
+    return {"cuda": open_cuda(), **found}
+
+
+def _opened(kind: str) -> Device:
+    """The device of a plug-in. Raises PenstockError if it opens none."""
+    try:
+        plugin = plugin_of("device", kind)
+        device = plugin.call()
+        if missing := [name for name in _METHODS if not hasattr(device, name)]:
+            plugin.refuse(f"opens {type(device).__name__}, which has no {missing[0]}")
+    except PluginError as error:
+        raise PenstockError(str(error)) from error
+    return cast("Device", device)
+
+
+_METHODS = "is_simulated", "allocate", "allocate_pinned", "call", "copy", "wire"
+"""All that a device has to have."""

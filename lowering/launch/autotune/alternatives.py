@@ -46,7 +46,7 @@ class Request:
     @property
     def target(self) -> str:
         """The kind of device: `cpu`, `cuda`..."""
-        return self.kernel.target.data
+        return self.kernel.compiled_for
 
     @property
     def dtypes(self) -> tuple[str, ...]:

@@ -1,0 +1,77 @@
+"""Devices of plug-ins: a job runs on one, and rubbish is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.plugins import forget, register
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.devices import Cpu
+from penstock.runtime.loading.memory import HostChunk
+from penstock.tools.driver.errors import Rejected
+from penstock.tools.session.session import Session
+
+JOB = """
+job.job @two placement <acme, [0:0-1]> {
+  %x = job.input "x" {sbp = #job.sbp<S(1)>} : tensor<8x16xf32>
+  %w = job.variable "w" init <ones> : tensor<16x8xf32>
+  %h = op.matmul %x, %w : tensor<8x16xf32>, tensor<16x8xf32> -> tensor<8x8xf32>
+  job.output "y", %h : tensor<8x8xf32>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    forget(__name__)
+
+
+def run(folder: Path, x: np.ndarray) -> np.ndarray:
+    path = folder / "job.mlir"
+    path.write_text(JOB, encoding="utf-8")
+    with Session.open(path) as session:
+        return session.run({"x": x})["y"]
+
+
+X = np.random.default_rng(4).standard_normal((8, 16)).astype(np.float32)
+
+
+def test_a_job_runs_on_two_devices_of_a_plug_in(tmp_path: Path) -> None:
+    seen: dict[int, int] = {}
+
+    class Acme(Cpu):
+        def allocate(self, size: int, number: int = 0) -> HostChunk:
+            seen[number] = size
+            return super().allocate(size, number)
+
+    register("device", "acme")(Acme)
+    expected = X.astype(np.float64) @ np.ones((16, 8))
+    np.testing.assert_allclose(run(tmp_path, X), expected, rtol=1e-5, atol=1e-5)
+    assert seen.keys() == {0, 1}
+
+
+def test_without_it_the_job_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Rejected, match="there are no kernels for 'acme'"):
+        run(tmp_path, X)
+
+
+def test_an_object_that_is_no_device_is_refused(tmp_path: Path) -> None:
+    register("device", "acme")(lambda: 5)
+    expected = r"^device 'acme' opens int, which has no is_simulated \(.*\.py:\d+\)$"
+    with pytest.raises(PenstockError, match=expected):
+        run(tmp_path, X)
+
+
+def test_one_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    @register("device", "acme")
+    def fail() -> object:
+        raise OSError("no such bus")
+
+    expected = r"^device 'acme' fails: OSError: no such bus \(.*devices.py:\d+\)$"
+    with pytest.raises(PenstockError, match=expected):
+        run(tmp_path, X)
