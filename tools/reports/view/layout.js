@@ -36,24 +36,40 @@ class Pieces {
       const { x, y } = graph.node(`${i}`);
       return [x, y];
     });
+    const bands = new Map();      // the height of each layer, by its middle
+    const bandOf = y => Math.round(y * 100);
+    at.forEach(([, y], i) => {
+      bands.set(bandOf(y), Math.max(bands.get(bandOf(y)) ?? 0, sizes[i][1]));
+    });
+    const heightAt = y => bands.get(bandOf(y)) ?? 0;
     const lines = edges.map(([a, b]) => {
       const points = graph.edge(`${a}`, `${b}`).points.map(p => [p.x, p.y]);
-      if (at[a][1] < at[b][1]) moveEnds(points, at[a], sizes[a], at[b], sizes[b]);
-      return points;
+      return at[a][1] < at[b][1]
+        ? straightened(points, [at[a], sizes[a]], [at[b], sizes[b]], heightAt) : points;
     });
     return { at, lines, middle: graph.graph().width / 2 };
   }
 }
 
-/** From the lower border of a box to the upper one: dagre's ends can cross neighbours. */
-function moveEnds(points, [ax, ay], [aw, ah], [bx, by], [bw, bh]) {
+/**
+ * A line from the lower border of a box to the upper one of another, that passes each
+ * layer upright: dagre's can cross neighbours, which may be higher than the box.
+ */
+function straightened(points, [[ax, ay], [aw, ah]], [[bx, by], [bw, bh]], heightAt) {
   const clamp = (x, middle, width) => {
     const half = Math.max(0, width / 2 - 8);
     return Math.min(middle + half, Math.max(middle - half, x));
   };
-  const last = points.length - 1, [first, end] = [points[1][0], points[last - 1][0]];
-  points[0] = [clamp(first, ax, aw), ay + ah / 2];
-  points[last] = [clamp(end, bx, bw), by - bh / 2];
+  const first = clamp(points[1][0], ax, aw), last = clamp(points.at(-2)[0], bx, bw);
+  const line = [[first, ay + ah / 2]];
+  if (heightAt(ay) > ah) line.push([first, ay + heightAt(ay) / 2]);
+  for (const [x, y] of points.slice(1, -1)) {
+    const half = heightAt(y) / 2;
+    if (half) line.push([x, y - half], [x, y + half]); else line.push([x, y]);
+  }
+  if (heightAt(by) > bh) line.push([last, by - heightAt(by) / 2]);
+  line.push([last, by - bh / 2]);
+  return line;
 }
 
 /** Cut where no edge leads over a node, and put the pieces below each other. */

@@ -253,10 +253,7 @@ def assert_clean(found: dict[str, Json], but: Sequence[str] = ()) -> None:
 def test_models_are_drawn_without_crossings(model: ModelProto, shown: Shown):
     with shown(compiled(model)) as tab:
         found = layouts(tab)
-        # Chains hide where a line of a U-Net passes them.
-        chains = {key for key in found if key.startswith("chain")}
-        assert_clean({key: found[key] for key in found.keys() - chains})
-        assert_clean({key: found[key] for key in chains}, ["crossings"])
+        assert_clean(found)
         assert tab.is_quiet()
 
 
@@ -299,16 +296,31 @@ def test_flaws_are_found(shown: Shown):
 
 
 def test_equal_pieces_are_laid_out_once(shown: Shown):
-    with shown(gpt(60)) as tab:
+    with shown(gpt(30)) as tab:
         found = layouts(tab, ["scope"])
         assert_clean(found, ["crossings"])
-        assert max(facts["crossings"] for facts in found.values()) <= 60
+        assert max(facts["crossings"] for facts in found.values()) <= 30
         unfolded = found["scope all"]
-        assert unfolded["boxes"] > 800
-        assert unfolded["calls"] < 40 < 600 < unfolded["pieces"]
+        assert unfolded["boxes"] > 400
+        assert unfolded["calls"] < 40 < 300 < unfolded["pieces"]
         assert unfolded["largest"] < 20
         assert unfolded["width"] < 1200
         assert found["scope first"]["boxes"] <= 160
+
+
+def test_no_piece_is_too_large_for_dagre(shown: Shown):
+    with shown(training(45)) as tab:
+        asked = tab.run(
+            "new Engine(graphView.service.graph)"
+            ".do({ what: 'show', by: 'none', purposes: [0] }).asked"
+        )
+        assert tab.run("tasks.length") > 300
+        assert 1 < asked["largest"] <= 300
+
+
+def test_lines_pass_by_boxes_that_are_higher(shown: Shown):
+    with shown(gpt(2, heads=3)) as tab:
+        assert_clean(layouts(tab), ["crossings"])
 
 
 def test_blocks_of_branches_are_columns(shown: Shown):
@@ -320,9 +332,9 @@ def test_blocks_of_branches_are_columns(shown: Shown):
 
 
 def test_scopes_of_forward_and_backward_are_no_cycles(shown: Shown):
-    with shown(training(8)) as tab:
+    with shown(training(5)) as tab:
         found = layouts(tab)
-        assert_clean(found, ["crossings", "throughBoxes"])
+        assert_clean(found, ["crossings"])
         labels = tab.run("graphView.picture.groups.map(group => group.label)")
         assert {"layers.3", "layers.3 (2)"} <= {*labels}
 
