@@ -12,6 +12,7 @@ from pathlib import Path
 from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.runtime.options import DEVICES
 from penstock.tools.cli.common_options import add_common_options
+from penstock.tools.cli.debugging_options import add_debugging_options, debugging
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
@@ -118,6 +119,7 @@ def arguments() -> CommandParser:
     add_pipeline_options(
         parser, default="without one, edits or a level the job is written as it is"
     )
+    add_debugging_options(parser)
     add_debug_option(parser)
     add_common_options(parser)
     return parser
@@ -154,7 +156,8 @@ def _import(args: argparse.Namespace) -> int:
         text = stream.getvalue() + "\n"
     else:
         level = args.compile_to or "launch"
-        text = text_at(front, model, options, level, printer)
+        with debugging(args, front):
+            text = text_at(front, model, options, level, printer)
     # What cannot be compiled leaves no files.
     if model.weights:
         write_arrays(weights, model.weights)

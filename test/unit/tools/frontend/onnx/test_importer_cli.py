@@ -432,3 +432,12 @@ def test_a_model_from_the_standard_input_is_printed(
     assert read(b"no model") == 2
     message = "penstock-import: error: <stdin> is no ONNX model\n"
     assert capsys.readouterr() == ("", message)
+
+
+def test_passes_are_shown_and_timed(save: Save, tmp_path: Path, capsys: Capture):
+    words = "--compile-to", "plan", "--print-ir-after=job-clean", "--timing"
+    assert run_tool([str(save(LAYER)), "-o", str(tmp_path / "job.mlir"), *words]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("// -----// IR Dump After job-clean //----- //\n")
+    assert "... Execution time report ..." in err
+    assert "convert-job-to-plan" in err.rpartition("... Execution")[2]
