@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
 from penstock.tools.frontend.onnx.control import CONTROL, Opsets
@@ -132,7 +134,8 @@ class Reader:
         needed = needed_values(graph, outputs)
         for index, proto in enumerate(graph.node):
             if needed.intersection(proto.output):
-                self.builder.node = name = name_of(proto, index)
+                name = name_of(proto, index)
+                self.builder.node = scoped_name(proto, name)
                 self._read_node(proto, name, needed, self.model.opset_import)
         self.builder.node = None
         present = set(names_of(graph))
@@ -346,6 +349,32 @@ def name_of(node: NodeProto, index: int) -> str:
     The name of a node in messages: its name, else its first output, else its number.
     """
     return node.name or next(filter(None, node.output), f"#{index}")
+
+
+SCOPES = "pkg.torch.onnx.name_scopes"
+"""The metadata in which PyTorch's exporter lists modules, the outermost first."""
+
+
+def scoped_name(node: NodeProto, name: str) -> str:
+    """
+    The name of a node with the scopes that it lies in: its own if that is a path, else
+    one of the modules that PyTorch's exporter says, such as `/layers.0/attn/node_mul`.
+    """
+    said = next((x.value for x in node.metadata_props if x.key == SCOPES), "")
+    if not said or "/" in name:
+        return name
+    try:
+        scopes: object = literal_eval(said)
+    except (SyntaxError, ValueError):
+        return name
+    if not isa(scopes, list[str]):
+        return name
+    # The first one is that of the model, the last one that of the node itself.
+    path, outer = "", ""
+    for scope in scopes[1:-1]:
+        path += f"/{scope.removeprefix(f'{outer}.')}"
+        outer = scope
+    return f"{path}/{name}" if path else name
 
 
 def full_name(proto: NodeProto) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import ModelProto, helper
 from xdsl.ir import Operation
 
@@ -103,6 +104,28 @@ def test_names_outlive_text_fusion_and_a_saved_plan(tmp_path: Path):
 
 def names_of_actors(program: ProgramOp) -> set[str]:
     return {name for actor in program.actors for name in nodes_of(actor)}
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("['', 'blocks.2', 'blocks.2.mlp', 'linear_8']", "/blocks.2/mlp/h"),
+        ("['', 'net', 'net.0', 'net.0.act', 'x']", "/net/0/act/h"),
+        ("['', 'linear']", "h"),
+        ("['', 3, 'linear']", "h"),
+        ("'', oops[", "h"),
+    ],
+)
+def test_modules_that_an_exporter_says_are_scopes(said: str, name: str):
+    model = model_of_a_layer()
+    first = model.graph.node[0]
+    first.name = ""
+    first.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=said)
+    model.graph.node[1].metadata_props.add(
+        key="pkg.torch.onnx.name_scopes", value="['', 'other', 'x']"
+    )
+    (job,) = import_model(model, "layer.onnx").module.ops
+    assert names_in(job) == {name, *(node.name for node in model.graph.node[1:])}
 
 
 def test_a_mere_name_gets_the_line_that_it_stands_in():
