@@ -22,6 +22,8 @@ from penstock.tools.session.bisection import (
     first_wrong_output,
     first_wrong_task,
 )
+from penstock.tools.session.model import program_of
+from penstock.tools.session.program_export import ExportedProgram
 from penstock.tools.session.session import Model, Session
 
 if TYPE_CHECKING:
@@ -106,16 +108,18 @@ class Search:
             failure = error
         finally:
             front[0].instrumentations.remove(bisection)
-        lines = [*lines_of(found, engine)]
-        if failure is not None:
-            lines.append(f"tasks were not compared: {failure}")
-        report.say(lines, facts_of(found))
+        report.say(lines_of(found, engine, failure), facts_of(found))
         return EXIT_FAILED if found.wrong or found.task or found.engine else 0
 
     def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
         """The difference of outputs on another engine than the reference executor."""
-        with Session(
-            self.model, options, engine=engine, allow_source=self.allow_source
+        program = program_of(self.model)
+        weights, folder = self.model.weights, self.model.directory
+        with Session.of(
+            ExportedProgram(program, weights, folder),
+            options.threads,
+            engine,
+            allow_source=self.allow_source,
         ) as session:
             job = self.job if len(session.jobs) > 1 else None
             outputs = session.run(self.inputs, job)
@@ -123,14 +127,21 @@ class Search:
         return None if wrong is None else " ".join(wrong)
 
 
-def lines_of(found: Findings, engine: str) -> Iterator[str]:
-    """The lines of a finding, for a person."""
+def lines_of(
+    found: Findings, engine: str, failure: PenstockError | None = None
+) -> Iterator[str]:
+    """
+    What was found, for a person; a failure kept the tasks from being compared.
+    """
     checked = f"ran the IR after {len(found.checked)} passes that change it"
     yield checked + (f", not after {len(found.skipped)}" if found.skipped else "")
     for name, reason in found.skipped.items():
         yield f"  not after {name}: {reason}"
     yield _pass_line(found.wrong)
-    yield _task_line(found.task)
+    if failure is None:
+        yield _task_line(found.task)
+    else:
+        yield f"tasks were not compared: {failure}"
     if found.engine is not None:
         yield f"the executor '{engine}' gives wrong outputs: {found.engine}"
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.tools.cli.bisect import lines_of
 from penstock.tools.cli.opt import run_tool as opt_tool
 from penstock.tools.cli.run import run_tool
 from penstock.tools.cli.view import run_tool as view_tool
+from penstock.tools.session.bisection import Findings
 
 JOB = """
 job.job @net placement <cpu, [0:0]> {
@@ -198,3 +200,52 @@ def test_a_pass_of_a_plug_in_that_is_wrong_is_found(
     found = json.loads(capsys.readouterr().out)["bisect"]
     assert found["wrong"]["pass_name"] == "acme-break"
     assert (found["task"]["task"], found["task"]["read"]) == ("y", False)
+
+
+OVERLAPPING = '''
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.passes import ModulePass
+
+from penstock.dialects.regst import RegisterOp
+
+
+@dataclass(frozen=True)
+class Overlap(ModulePass):
+    """Put all registers at the first byte."""
+
+    name = "acme-overlap"
+
+    def apply(self, ctx, op):
+        for register in [x for x in op.walk() if isinstance(x, RegisterOp)]:
+            if register.offset is not None:
+                register.properties["offset"] = IntegerAttr(0, i64)
+'''
+CHAIN = """
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x4xf32>
+  %a = op.softmax %x axis 1 : tensor<4x4xf32> -> tensor<4x4xf32>
+  %y = op.matmul %a, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  job.output "y", %y : tensor<4x4xf32>
+}
+"""
+
+
+def test_a_wrong_pass_is_named_also_where_a_check_ends_the_pipeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    job, plugin = tmp_path / "net.mlir", tmp_path / "overlap.py"
+    job.write_text(CHAIN, encoding="utf-8")
+    plugin.write_text(OVERLAPPING, encoding="utf-8")
+    edit = "--load", str(plugin), "--insert-after", "regst-plan-memory=acme-overlap"
+    assert run_tool([str(job), *edit, "--random-inputs", "1", "--bisect"]) == 1
+    _, first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("first pass whose output runs wrong: acme-overlap (number ")
+    assert others[0].startswith("tasks were not compared: ")
+    assert "verify-plan: " in others[0]
+
+
+def test_an_executor_that_is_wrong_is_told():
+    *_, last = lines_of(Findings(engine="y differs by 1.00e+00"), "actors")
+    assert last == "the executor 'actors' gives wrong outputs: y differs by 1.00e+00"

@@ -20,6 +20,7 @@ from penstock.dialects.regst import RegisterOp
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pass_pipeline import make_passes
 from penstock.tools.session.bisection import Bisection, WrongTask, first_wrong_task
 from penstock.tools.session.model import Model, program_of
@@ -208,3 +209,63 @@ def test_plans_with_memory_are_evaluated_in_the_order_of_events():
     np.testing.assert_allclose(found, expected(), rtol=1e-5)
     assert isinstance(plan := model.entry, PlanOp)
     assert len(list(plan.tasks)) == len(evaluation.tasks_of(plan))
+
+
+def test_an_output_that_the_reference_lacks_is_told():
+    compiler, _ = installed_compiler()
+    model = Model(compiler.parse(JOB.encode(), "net.mlir"), {}, Path())
+    with pytest.raises(PenstockError, match="any pass: z is no output of the refer"):
+        Bisection(model, INPUTS, {}, 1e-5).check_start()
+
+
+TWO = """
+job.job @one placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  job.output "y", %x : tensor<4xf32>
+}
+job.job @two placement <cpu, [0:0]> {
+  %x = job.input "u" : tensor<4xf32>
+  job.output "v", %x : tensor<4xf32>
+}
+"""
+
+
+def test_one_of_several_jobs_is_run_where_it_can_be_run_alone():
+    compiler, table = installed_compiler()
+    model = Model(compiler.parse(TWO.encode(), "two.mlir"), {}, Path())
+    x = {"x": X[0]}
+    bisection = Bisection(model, x, {"y": X[0]}, 1e-5, "one")
+    bisection.check_start()
+    compiler.instrumentations.append(bisection)
+    compiler.apply(model.module, make_passes(table, PIPELINES["jobs"]))
+    assert bisection.found.wrong is None
+    assert bisection.found.skipped == {
+        "plan-merge-jobs": "a plan.plan of several jobs is not run alone"
+    }
+    assert "convert-plan-to-launch" in bisection.found.checked
+
+
+WAITING = """
+plan.plan @waiting {
+  %k = regst.register "k" slots 1 on <0, host> : !regst.control
+  %l = regst.register "l" slots 1 on <0, host> : !regst.control
+  plan.task "a" on <0, cpu:0> stream <compute, 0> order 0 ins()
+      waits(%k : !regst.control)
+      signals(%l : !regst.control) {
+    plan.yield
+  }
+  plan.task "b" on <0, cpu:0> stream <compute, 1> order 0 ins()
+      waits(%l : !regst.control)
+      signals(%k : !regst.control) {
+    plan.yield
+  }
+}
+"""
+
+
+def test_tasks_that_wait_for_each_other_are_told():
+    compiler, _ = installed_compiler()
+    model = Model(compiler.parse(WAITING.encode(), "w.mlir"), {}, Path())
+    message = "^tasks wait for each other: (a -> b -> a|b -> a -> b)$"
+    with pytest.raises(UsageError, match=message):
+        PlacedEvaluation(model, {}).run_entry(model.entry)
