@@ -137,6 +137,15 @@ def flags_of(options: CompileOptions) -> str:
     return " ".join(flags)
 
 
+def refuse_pipeline(options: CompileOptions) -> None:
+    """Raise UsageError for options about the passes of what is not compiled."""
+    for edit in options.edits:
+        raise UsageError(f"--{edit.verb} is for what is compiled")
+    for name in ("pipeline", "load"):
+        if getattr(options, name):
+            raise UsageError(f"{FLAGS[name]} is for what is compiled")
+
+
 def joined(options: CompileOptions, own: CompileOptions) -> CompileOptions:
     """
     The options of a session with those of one job: its own pipeline if it has one, its

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.dialects.launch import ProgramOp
 from penstock.tools.driver.errors import UsageError
-from penstock.tools.session.options import DEFAULTS, FLAGS, CompileOptions
+from penstock.tools.session.options import DEFAULTS, CompileOptions, refuse_pipeline
 
 
 def program_in(
@@ -24,18 +24,10 @@ def program_in(
     from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 
     if is_plan(path):
-        _refuse_pipeline(options)
+        refuse_pipeline(options)
         return read_plan(path, options.device).program
     if path.suffix.lower() == ".onnx":
         raise UsageError(f"{path} is no program: penstock-import makes one of it")
     front = installed_compiler(options.load)
     model = read_model(front[0], path, data)
     return compile_model(model, options, front, allow_source=True).program
-
-
-def _refuse_pipeline(options: CompileOptions) -> None:
-    """Raise UsageError for options about the passes of what is not compiled."""
-    for edit in options.edits:
-        raise UsageError(f"--{edit.verb} is for what is compiled")
-    for name in {"pipeline", "load"} & {*options.changed}:
-        raise UsageError(f"{FLAGS[name]} is for what is compiled")

@@ -28,6 +28,7 @@ from penstock.tools.session.options import (
     DEFAULTS,
     CompileOptions,
     Keywords,
+    refuse_pipeline,
     with_keywords,
 )
 
@@ -154,6 +155,7 @@ class Session(Closing, Displayed):
         options = with_keywords(options, keywords)
         check_name("engine", engine, ENGINES)
         if is_plan(Path(path)):
+            refuse_pipeline(options)
             plan = read_plan(Path(path), options.device)
             threads = options.threads
             return cls.of(plan, threads, engine, allow_source=allow_source)

@@ -451,6 +451,23 @@ def test_a_plan_is_not_compiled(
     assert outcome == (2, "", f"penstock-run: error: {message}\n")
 
 
+@pytest.mark.parametrize(
+    ("keywords", "flag"),
+    [
+        ({"edits": ["skip cse"]}, "--skip"),
+        ({"pipeline": "cpu"}, "--pipeline"),
+        ({"load": ["a.py"]}, "--load"),
+    ],
+)
+def test_a_session_of_a_plan_is_not_compiled(
+    tmp_path: Path, keywords: dict[str, Any], flag: str
+):
+    with Session(model()) as session:
+        session.save(tmp_path / "job.penstock")
+    with pytest.raises(UsageError, match=f"{flag} is for what is compiled"):
+        Session.open(tmp_path / "job.penstock", **keywords)
+
+
 def test_only_plans_have_an_origin(commands: Commands):
     message = (
         "penstock-run: error: --show-origin is for saved plans; --dump-pipeline prints "
