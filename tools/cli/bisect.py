@@ -131,7 +131,7 @@ def lines_of(
     found: Findings, engine: str, failure: PenstockError | None = None
 ) -> Iterator[str]:
     """
-    What was found, for a person; a failure kept the tasks from being compared.
+    The lines of a finding, for a person; a failure kept tasks from being compared.
     """
     checked = f"ran the IR after {len(found.checked)} passes that change it"
     yield checked + (f", not after {len(found.skipped)}" if found.skipped else "")
