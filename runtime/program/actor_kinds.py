@@ -23,12 +23,21 @@ reads is thrown away and counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.actors import Actor, Register
 
-KINDS = ("plain", "case", "esac", "input_wise", "lock", "send_ids")
+BUILT_IN: Mapping[str, str] = {
+    "plain": "Reads and writes all of its registers in every act.",
+    "case": "Produces a piece in the register that a number says.",
+    "esac": "Takes a piece from any of its inputs, and says from which.",
+    "input_wise": "Takes a piece from each of its inputs, in any order.",
+    "lock": "Grants sections that may not be held at the same time.",
+    "send_ids": "Produces the numbers in a list that a number says.",
+}
+
+KINDS = tuple(BUILT_IN)
 """The kinds by their numbers in compiled code."""
 
 DYNAMIC = ("case", "esac", "lock", "send_ids")

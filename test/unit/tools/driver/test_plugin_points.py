@@ -96,6 +96,7 @@ def test_what_was_registered_is_found_with_its_place() -> None:
         (KIND, "a", 5, "memory planner 'a' is no function but of int"),
         ("pass", "a", int, "pass 'a' is no ModulePass but the class int"),
         ("dialect", "a", "x", "dialect 'a' is no Dialect but of str"),
+        ("actor-kind", "a", print, "no actor kind can be added, as kinds are parts of"),
     ],
 )
 def test_what_cannot_be_registered(
