@@ -529,7 +529,7 @@ class Minimap {
     const { picture, scale } = this.view;
     const isWhole = picture.w * scale <= width && picture.h * scale <= height;
     if (isWhole || width < 480) return null;
-    const k = Math.min(150 / picture.w, (height - 90) * 0.6 / picture.h);
+    const k = Math.min(100 / picture.w, (height - 90) * 0.45 / picture.h);
     const w = Math.max(10, picture.w * k), h = Math.max(10, picture.h * k);
     return { x: width - w - 14, y: 14, w, h };
   }
