@@ -3,8 +3,8 @@ Plans of ONNX models that were compiled before on this machine, in the cache fol
 
 A plan is found again by the contents of the model's file and of those that it keeps
 tensors in, by what was asked for, and by all that compiles: the modules of this
-package, the packages they need, and the plug-ins, installed or loaded. So a second process
-compiles nothing, and imports neither the compiler nor the package `onnx`.
+package, the packages they need, and the plug-ins, installed or loaded. So a second
+process compiles nothing, and imports neither the compiler nor the package `onnx`.
 """
 
 from __future__ import annotations
