@@ -19,7 +19,7 @@ from penstock.lowering.analysis.aliases import (
     operand_register,
 )
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, earlier_readers
-from penstock.lowering.regst.alias_forest import Forest, Timeline, Tree, Version
+from penstock.lowering.regst.alias_forest import Forest, Timeline, Version
 from penstock.lowering.regst.alias_rules import Rules, quoted
 
 APART = "policy: it keeps them apart"
@@ -61,8 +61,8 @@ class Aliasing:
                 self._viewers.setdefault(viewed(task, pairs[task]), []).append(task)
         self._shown: set[TaskOp] = set()
         """The tasks whose results lie on their operands as views."""
-        self._judged: set[Tree] = set()
-        """The trees all of whose views together would take more memory."""
+        self._judged: set[TaskOp] = set()
+        """The tasks whose views were judged together with others of the same bytes."""
         self.failures: list[Finding] = []
         """The pairs that must be used and cannot, and aliases that are not sound."""
         self._note_musts()
@@ -181,16 +181,16 @@ class Aliasing:
         its operand does, if together they take no more memory than copies; else none.
         One view alone keeps all of the bytes alive, and frees those of one copy.
         """
-        tree = self.forest.spot(viewed(task, self._pairs[task])).tree
-        if tree in self._judged:
+        if task in self._judged:
             return ()
-        self._judged.add(tree)
+        tree = self.forest.spot(viewed(task, self._pairs[task])).tree
         beside = [
             other
             for register in tree.registers
             for other in self._viewers.get(register, ())
             if other not in self._shown and self._view_refusal(other) is None
         ]
+        self._judged.update(beside)
         return () if next(self._peak_rule(beside), None) else beside
 
     def _show(self, task: TaskOp) -> None:
