@@ -357,7 +357,11 @@ def _add(kind: Kind, name: str, thing: object, frame: FrameType | None) -> None:
     # Cells of a notebook are run again.
     if known is not None and not module == known.module == "__main__":
         raise PluginError(f"there already is a {kind.noun} '{name}' ({known.origin})")
-    if known is None and (name in kind.built_in() or name in _installed(kind)):
+    entry = _installed(kind).get(name)
+    if entry is not None and entry.module == module:
+        # The entry point names what its module registers, too.
+        origin = origin_of(entry)
+    elif known is None and (entry is not None or name in kind.built_in()):
         raise PluginError(f"there already is a {kind.noun} '{name}'")
     place = place_of(thing) or place
     _registered[kind.name, name] = PlugIn(kind, name, origin, thing, module, place)

@@ -86,22 +86,6 @@ def _short(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
 
 
-def digest_of_plugins(files: Iterable[str] = ()) -> str:
-    """
-    The digest of all plug-ins of this environment and process, and of these files.
-
-    Raises `UsageError` if a file cannot be read.
-    """
-    loaded = [_text_of(file) for file in files]
-    # A file that was loaded before and is not named now still has registered plug-ins.
-    loaded += [_text_of(file) for file in files_of_registered()]
-    texts = sorted({*loaded})
-    digest = hashlib.sha256(installed_plugins_text().encode())
-    for text in (*texts, *_packages_of(texts)):
-        digest.update(f"\n{len(text)}\n{text}".encode())
-    return digest.hexdigest()
-
-
 def _text_of(file: str) -> str:
     try:
         return Path(file).read_text("utf-8", "replace")

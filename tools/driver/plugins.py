@@ -42,7 +42,7 @@ def universes_of(files: Sequence[str] = ()) -> dict[str, Universe]:
     """
     installed = installed_universes()
     loaded = load_files(files, installed)
-    program = program_universe()
+    program = program_universe(installed)
     offers = program.all_dialects or program.all_passes or program.all_targets
     return {**installed, **loaded, **({"this program": program} if offers else {})}
 
@@ -91,11 +91,31 @@ def load_files(
     return {path: _offer_of(_loaded(path), path, dialects) for path in paths}
 
 
-def program_universe() -> Universe:
-    """All that this program has registered itself, outside of loaded files."""
+def program_universe(installed: Mapping[str, Universe]) -> Universe:
+    """
+    All that this program has registered itself, outside of loaded files; modules of
+    installed packages may register the same that their universe offers.
+    """
     loaded = {module.__name__ for module in _modules.values()}
     found = [x for x in points.registering_modules() if x not in loaded]
-    return _union([_registered_by(module) for module in sorted(found)])
+    mine = _union([_registered_by(module) for module in sorted(found)])
+    theirs = _union(list(installed.values()))
+    return Universe(
+        all_dialects=_beside(mine.all_dialects, theirs.all_dialects),
+        all_passes=_beside(mine.all_passes, theirs.all_passes),
+        all_targets=_beside(mine.all_targets, theirs.all_targets),
+    )
+
+
+def _beside(
+    mine: Mapping[str, Callable[[], T]], theirs: Mapping[str, Callable[[], T]]
+) -> dict[str, Callable[[], T]]:
+    """Those of one table that are not the same in another one."""
+    return {
+        name: factory
+        for name, factory in mine.items()
+        if name not in theirs or theirs[name]() is not factory()
+    }
 
 
 def known_pipelines() -> PipelineTable:

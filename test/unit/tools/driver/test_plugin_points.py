@@ -26,7 +26,7 @@ from penstock.runtime.jit import package_digest
 from penstock.tools.cli.plugin_list import list_text
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.plugin_digest import (
-    digest_of_plugins,
+    codes_of_files,
     installed_plugins_text,
 )
 from penstock.tools.driver.plugins import load_files, universes_of, unload
@@ -152,6 +152,27 @@ def test_passes_of_a_program_join_those_of_files() -> None:
     assert universes_of()["this program"].all_passes["mine"]() is Mine
 
 
+def test_a_module_registers_what_its_entry_point_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "from penstock.plugins import register\n"
+    text += (
+        '@register("memory-planner", "theirs")\ndef plan(problem, budget): return []\n'
+    )
+    install(monkeypatch, tmp_path, text)
+    for _ in range(2):
+        found = plugin_of(KIND, "theirs")
+        assert (found.call(1, 2), found.origin) == ([], "acme_site:plan")
+    forget("acme_site")
+
+
+def test_a_pass_that_a_universe_offers_may_be_registered_too() -> None:
+    from xdsl.transforms.canonicalize import CanonicalizePass
+
+    register("pass", "canonicalize")(CanonicalizePass)
+    assert "this program" not in universes_of()
+
+
 # Interfaces
 
 
@@ -248,21 +269,21 @@ def test_an_installed_plug_in_is_listed_even_if_it_is_broken(
 def test_the_digest_is_of_what_files_say_and_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    none = digest_of_plugins()
+    assert codes_of_files() == ()
     path = file_of(tmp_path, PLANNER.format("one", 1))
-    first = digest_of_plugins([path])
-    assert first == digest_of_plugins([path]) != none
+    first = codes_of_files([path])
+    assert first == codes_of_files([path]) != ()
     load_files([path], {})
     # It is there for all that this process compiles.
-    assert digest_of_plugins() == first
+    assert codes_of_files() == first
     file_of(tmp_path, PLANNER.format("one", 2))
-    assert digest_of_plugins([path]) != first
+    assert codes_of_files([path]) != first
     file_of(tmp_path, "import acme_helper\n")
-    before = digest_of_plugins([path])
+    before = codes_of_files([path])
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     (tmp_path / "acme_helper.py").write_text("x = 1\n")
     for name in ("_digest", "_imports_of", "_places", "code_of"):
         getattr(package_digest, name).cache_clear()
-    assert digest_of_plugins([path]) != before
+    assert codes_of_files([path]) != before
     with pytest.raises(UsageError, match=r"cannot load .*none.py: no such file"):
-        digest_of_plugins([str(tmp_path / "none.py")])
+        codes_of_files([str(tmp_path / "none.py")])
