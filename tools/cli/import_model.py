@@ -132,6 +132,8 @@ def _import(args: argparse.Namespace) -> int:
         raise UsageError(f"cannot read {args.file}: is a directory")
     if not args.file.exists():
         raise UsageError(f"cannot read {args.file}: no such file or directory")
+    # No plug-in imports files of these kinds.
+    refuse_others(args.file, ".onnx")
     options = CompileOptions(
         args.device,
         args.threads,
@@ -186,7 +188,6 @@ def _read(
         module = module_of(compiler, args.file, found)
         set_initialisers(module, found, weights)
         return Model(module, found.weights, Path()), ExactPrinter
-    refuse_others(args.file, ".onnx")
     with needing_onnx():
         from penstock.tools.frontend.onnx.model import import_file
         from penstock.tools.frontend.onnx.printing import NodePrinter
