@@ -5,6 +5,7 @@ moment on, and whose warnings take a line each.
 The tools take a while to import, so each is imported where an interrupt is expected.
 """
 
+import os
 import sys
 from io import TextIOWrapper
 from typing import cast
@@ -85,6 +86,7 @@ def view() -> None:
 
 
 def _prepare(program: str) -> None:
+    _open_closed_streams()
     from penstock.runtime.jit.first_start import first_start
     from penstock.runtime.jit.numba_settings import ignore_settings_files
 
@@ -92,6 +94,14 @@ def _prepare(program: str) -> None:
     _escape_names_in_what_is_printed()
     first_start.listener = _show_first_start
     _tell_warnings_of(program)
+
+
+def _open_closed_streams() -> None:
+    """Let the standard streams that are closed lead nowhere: Python has None there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
 
 
 class _Escaping(TextIOWrapper):

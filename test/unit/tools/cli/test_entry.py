@@ -76,3 +76,23 @@ def test_entry_points_import_nothing_that_takes_time():
     ).stdout
     packages = ["penstock", "penstock.tools", "penstock.tools.cli"]
     assert out.split() == [*packages, "penstock.tools.cli.entry"]
+
+
+@pytest.mark.parametrize("command", ["penstock-opt", "penstock-run"])
+def test_a_closed_output_is_no_defect(command: str, tmp_path: Path):
+    path = tmp_path / "job.mlir"
+    path.write_text(
+        "job.job @j placement <cpu, [0:0]> {\n"
+        '  %x = job.input "x" : tensor<2xf32>\n'
+        '  job.output "y", %x : tensor<2xf32>\n'
+        "}\n"
+    )
+    code = f"from penstock.tools.cli.entry import {commands()[command]} as f; f()"
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", code]
+    done = subprocess.run(
+        [*shell, str(path), "--pipeline", "cpu", "--compile-to", "job"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
