@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,8 +55,16 @@ def read_problem(path: Path, alignment: int = 1) -> Problem:
     except (OSError, KeyError, TypeError, ValueError) as error:
         form = "lines of id,lower,upper,size"
         raise UsageError(f"{path} has no {form}: {error!r}") from error
+    _check(path, rows)
     random.Random(0).shuffle(rows)
     return Problem(rows, alignment)
+
+
+def _check(path: Path, rows: Sequence[Lifetime]) -> None:
+    for number, (first, last, size) in enumerate(rows, 1):
+        if last < first or size < 0:
+            got = f"lower {first}, upper {last + 1}, size {size}"
+            raise UsageError(f"{path}: buffer {number} cannot be packed: {got}")
 
 
 def packed(problem: Problem, planner: str) -> Packed:

@@ -138,6 +138,16 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
         read_problem(path)
 
 
+@pytest.mark.parametrize("got", ["3,1,5", "0,0,5", "0,1,-5"])
+def test_a_buffer_that_is_never_needed_is_refused(tmp_path: Path, got: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"id,lower,upper,size\n0,0,1,1\n1,{got}\n")
+    lower, upper, size = got.split(",")
+    told = f"buffer 2 cannot be packed: lower {lower}, upper {upper}, size {size}"
+    with pytest.raises(UsageError, match=told):
+        read_problem(path)
+
+
 def test_light_models_are_nine() -> None:
     models = light_models()
     assert len(models) == 9
