@@ -9,6 +9,9 @@
 // RUN: filecheck %s --check-prefix=LOCAL --input-file %t.local.mlir
 // RUN: not penstock-opt %t.local.mlir 2>&1 | filecheck %s --check-prefix=AGAIN
 
+// Where none can be written, the failure is told all the same.
+// RUN: not penstock-opt %s -p verify-jobs --crash-reproducer=%t.nowhere/crash.mlir 2>&1 | filecheck %s --check-prefix=NOWHERE
+
 // One can be asked for where nothing fails.
 // RUN: penstock-opt %s -p canonicalize,cse --mlir-generate-reproducer=%t.good.mlir -o %t.out
 // RUN: penstock-opt %t.good.mlir --run-reproducer | diff - %t.out
@@ -46,5 +49,8 @@ job.job @other placement <cpu, [0:0]> {
 // LOCAL:     pipeline: "builtin.module(verify-jobs)",
 
 // INSTEAD: job.job @unlike
+
+// NOWHERE: warning: there is no reproducer: cannot write {{.*}}crash.mlir: no such file or directory
+// NOWHERE-NEXT: error: verify-jobs:
 
 // NONE: reproducer.mlir:1:1: error: --run-reproducer: the file has no mlir_reproducer

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from penstock.tools.driver.diagnostics import reject
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.files import write_whole
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 
@@ -120,7 +121,12 @@ class ReproducerWriting(PassInstrumentation):
     def after_failure(self, step: Step, module: ModuleOp) -> None:
         if self._always:
             return
-        self._write()
+        try:
+            self._write()
+        except UsageError as error:
+            # The failure of the pass is what matters, and is told next.
+            self._tell(f"{self._path}: warning: there is no reproducer: {error}")
+            return
         name = step.name
         self._tell(f"{self._path}: note: this reproduces the failure of {name}")
 
