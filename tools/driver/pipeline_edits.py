@@ -16,6 +16,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from penstock.tools.driver.errors import UsageError
 
@@ -91,4 +92,7 @@ def edits_of(given: Sequence[Edit | str]) -> tuple[Edit, ...]:
     """Edits, of which some are texts. Raises UsageError for a text that is none."""
     if isinstance(given, str):
         raise UsageError(f"edits are a list of texts, got '{given}'")
+    for each in cast("Sequence[object]", given):
+        if not isinstance(each, Edit | str):
+            raise UsageError(f"edits are a list of texts, got {each!r}")
     return tuple(x if isinstance(x, Edit) else parse_edit(x) for x in given)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from penstock.runtime.options import DEVICES, check_count, check_name
 from penstock.tools.driver.errors import UsageError
@@ -53,6 +53,9 @@ class CompileOptions:
         if self.device is not None:
             check_name("device", self.device, DEVICES)
         check_count("threads", self.threads)
+        pipeline = cast("object", self.pipeline)
+        if not isinstance(pipeline, str | None):
+            raise UsageError(f"a pipeline is a text, got {pipeline!r}")
 
     @property
     def changed(self) -> list[str]:

@@ -129,6 +129,8 @@ def test_a_file_runs_as_it_is_now(drop: Path):
         ({"edits": ["skip csee"]}, "skip csee: the pipeline has no pass 'csee', did"),
         ({"edits": ["skp cse"]}, "unknown edit 'skp', did you mean 'skip'? (known:"),
         ({"edits": "skip cse"}, "edits are a list of texts, got 'skip cse'"),
+        ({"edits": [3]}, "edits are a list of texts, got 3"),
+        ({"pipeline": 3}, "a pipeline is a text, got 3"),
         ({"load": ["nowhere.py"]}, "cannot load nowhere.py: no such file"),
         (
             {"edits": ["set regst-plan-memory.algorithm=bets"]},
