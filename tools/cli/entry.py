@@ -7,81 +7,51 @@ The tools take a while to import, so each is imported where an interrupt is expe
 
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
-from typing import cast
+from typing import NoReturn, cast
 
 EXIT_INTERRUPTED = 130
 
 
-def opt() -> None:
-    """Run `penstock-opt` on the arguments of this process."""
-    _prepare("penstock-opt")
-    try:
-        from penstock.tools.cli.opt import run_tool
-
-        code = run_tool()
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    sys.exit(code)
-
-
-def run() -> None:
-    """Run `penstock-run` on the arguments of this process."""
-    _prepare("penstock-run")
-    try:
-        from penstock.tools.cli.run import run_tool
-
-        code = run_tool()
-    except KeyboardInterrupt:
-        code = _interrupted("penstock-run")
-    sys.exit(code)
-
-
-def importer() -> None:
-    """Run `penstock-import` on the arguments of this process."""
-    _prepare("penstock-import")
-    try:
-        from penstock.tools.cli.import_model import run_tool
-
-        code = run_tool()
-    except KeyboardInterrupt:
-        code = _interrupted("penstock-import")
-    sys.exit(code)
-
-
-def reduce() -> None:
-    """Run `penstock-reduce` on the arguments of this process."""
-    _prepare("penstock-reduce")
-    try:
-        from penstock.tools.cli.reduce import run_tool
-
-        code = run_tool()
-    except KeyboardInterrupt:
-        code = _interrupted("penstock-reduce")
-    sys.exit(code)
-
-
-def compare() -> None:
+def compare() -> NoReturn:
     """Run `penstock-compare` on the arguments of this process."""
-    _prepare("penstock-compare")
-    try:
-        from penstock.tools.cli.compare_variants import run_tool
-
-        code = run_tool()
-    except KeyboardInterrupt:
-        code = _interrupted("penstock-compare")
-    sys.exit(code)
+    _run("penstock-compare", "compare_variants")
 
 
-def view() -> None:
+def importer() -> NoReturn:
+    """Run `penstock-import` on the arguments of this process."""
+    _run("penstock-import", "import_model")
+
+
+def opt() -> NoReturn:
+    """Run `penstock-opt` on the arguments of this process."""
+    _run("penstock-opt", "opt")
+
+
+def reduce() -> NoReturn:
+    """Run `penstock-reduce` on the arguments of this process."""
+    _run("penstock-reduce", "reduce")
+
+
+def run() -> NoReturn:
+    """Run `penstock-run` on the arguments of this process."""
+    _run("penstock-run", "run")
+
+
+def view() -> NoReturn:
     """Run `penstock-view` on the arguments of this process."""
-    _prepare("penstock-view")
-    try:
-        from penstock.tools.cli.view import run_tool
+    _run("penstock-view", "view")
 
-        code = run_tool()
+
+def _run(program: str, module: str) -> NoReturn:
+    """Run the tool in a module of `penstock.tools.cli` under its command's name."""
+    _prepare(program)
+    try:
+        code = import_module(f"penstock.tools.cli.{module}").run_tool()
     except KeyboardInterrupt:
-        code = _interrupted("penstock-view")
+        is_quiet = program == "penstock-opt"
+        code = EXIT_INTERRUPTED if is_quiet else _interrupted(program)
     sys.exit(code)
 
 
