@@ -316,7 +316,16 @@ def _print_lowered(
     options: CompileOptions,
     given: Mapping[str, Array] | None,
 ) -> int:
-    """Print the passes that compile a model, or the model at a level."""
+    """
+    Print the passes that compile a model, or the model at a level. Raises UsageError
+    for flags that ask for files or a check of a run, as there is none.
+    """
+    for name in ("save_plan", "outputs", "check"):
+        if getattr(args, name) is not None:
+            flag = "--dump-pipeline" if args.dump_pipeline else "--compile-to"
+            raise UsageError(
+                f"{flag} runs nothing: leave out --{name.replace('_', '-')}"
+            )
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.lowered_text import pipeline_text, text_at
 

@@ -249,3 +249,16 @@ def test_a_wrong_pass_is_named_also_where_a_check_ends_the_pipeline(
 def test_an_executor_that_is_wrong_is_told():
     *_, last = lines_of(Findings(engine="y differs by 1.00e+00"), "actors")
     assert last == "the executor 'actors' gives wrong outputs: y differs by 1.00e+00"
+
+
+@pytest.mark.parametrize("asked", ["--save-plan", "--outputs", "--check"])
+@pytest.mark.parametrize("shown", ["--dump-pipeline", "--compile-to=plan"])
+def test_what_is_only_shown_has_no_run(
+    job: str, asked: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    given = "numpy" if asked == "--check" else str(tmp_path / "out")
+    assert run_tool([job, shown, asked, given]) == 2
+    flag = shown.partition("=")[0]
+    told = f"penstock-run: error: {flag} runs nothing: leave out {asked}\n"
+    assert capsys.readouterr() == ("", told)
+    assert not (tmp_path / "out").exists()
