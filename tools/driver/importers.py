@@ -88,13 +88,25 @@ def module_of(compiler: Compiler, path: Path, imported: Imported) -> ModuleOp:
     belongs to no variable. Lines in messages are those of the importer's text.
     """
     from penstock.dialects.job import VariableOp
+    from penstock.dialects.utils.tensors import tensor_type
 
     name = f"{path} ({imported.by})"
     module = compiler.parse(imported.text.encode(), name)
     compiler.verify(module)
-    known = {op.port.data for op in module.walk() if isinstance(op, VariableOp)}
-    if strange := sorted(imported.weights.keys() - known):
+    variables = [op for op in module.walk() if isinstance(op, VariableOp)]
+    if strange := sorted(imported.weights.keys() - {op.port.data for op in variables}):
         raise UsageError(f"{name}: there is no variable '{strange[0]}' for an array")
+    for op in variables:
+        array, shape = (
+            imported.weights.get(op.port.data),
+            tensor_type(op.result).get_shape(),
+        )
+        # The parts of a variable on devices are loaded from an array of the whole.
+        if array is not None and op.whole is None and array.shape != shape:
+            raise UsageError(
+                f"{name}: variable '{op.port.data}' has shape {shape}, got an array of "
+                f"shape {array.shape}"
+            )
     return module
 
 

@@ -107,6 +107,7 @@ def test_an_importer_makes_text_and_arrays(tmp_path: Path) -> None:
         (("", []), "returns no arrays by name but list"),
         (("", {"w": [1]}), "returns list for variable 'w'"),
         ((JOB.format("zeros"), {"v": np.zeros(1)}), "no variable 'v' for an array"),
+        ((JOB.format("zeros"), {"w": np.zeros((9, 7, 5))}), "variable 'w' has shape"),
     ],
 )
 def test_rubbish_of_an_importer_is_refused(
