@@ -27,6 +27,9 @@ DEVICES = ("cpu", "cuda")
 MOST_EACH = 4
 """The threads for each processor beyond which there is a warning."""
 
+MOST_THREADS = 4096
+"""More than any machine has processors: a mistake would occupy it for minutes."""
+
 
 def check_named(inputs: object) -> None:
     """Raise PenstockError unless these are arrays by name."""
@@ -66,6 +69,14 @@ def check_count(name: str, count: object) -> None:
         raise PenstockError(f"{name} must be at least 1, got {count!r}")
 
 
+def check_threads(threads: object) -> None:
+    """Raise PenstockError for what is no number of threads, or too large a one."""
+    check_count("threads", threads)
+    assert is_integer(threads), "it is a count"
+    if threads > MOST_THREADS:
+        raise PenstockError(f"threads must be at most {MOST_THREADS}, got {threads}")
+
+
 def check_options(device: object, threads: object, engine: object) -> None:
     """
     Raise PenstockError unless these are a kind of device, or None for what a job says
@@ -73,7 +84,7 @@ def check_options(device: object, threads: object, engine: object) -> None:
     """
     if device is not None:
         check_name("device", device, DEVICES)
-    check_count("threads", threads)
+    check_threads(threads)
     check_name("engine", engine, ENGINES)
 
 

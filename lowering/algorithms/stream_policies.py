@@ -98,7 +98,7 @@ def pairs_of(plugin: PlugIn, found: object) -> list[tuple[int, int]]:
         rows = list(cast("Iterable[object]", found))
     except TypeError as error:
         plugin.refuse(f"returns no list of pairs: {error}")
-    pairs = [plugin.integers(row) for row in rows]
-    if odd := next((pair for pair in pairs if len(pair) != 2), None):
-        plugin.refuse(f"returns {odd}, no pair of a task and its lane")
-    return [(task, lane) for task, lane in pairs]
+    for row in rows:
+        if not isinstance(row, Sequence) or len(cast("Sequence[object]", row)) != 2:
+            plugin.refuse(f"returns {row!r}, no pair of a task and its lane")
+    return [(task, lane) for task, lane in map(plugin.integers, rows)]

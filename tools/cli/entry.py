@@ -11,6 +11,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import NoReturn, cast
 
+EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
@@ -52,7 +53,25 @@ def _run(program: str, module: str) -> NoReturn:
     except KeyboardInterrupt:
         is_quiet = program == "penstock-opt"
         code = EXIT_INTERRUPTED if is_quiet else _interrupted(program)
-    sys.exit(code)
+    sys.exit(_flushed(program) or code)
+
+
+def _flushed(program: str) -> int:
+    """The exit code 1 after an error where there is no room for the output, else 0."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        import os
+
+        # Python must not try again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return EXIT_FAILED
+        reason = (error.strerror or str(error)).lower()
+        text = f"{program}: error: cannot write the standard output: {reason}"
+        print(text, file=sys.stderr)
+        return EXIT_FAILED
+    return 0
 
 
 def _prepare(program: str) -> None:

@@ -74,7 +74,7 @@ def add_pipeline_options(
         choices=LEVELS,
         metavar="LEVEL",
         help=f"stop at a level: {', '.join(LEVELS)}; what is printed then can be given "
-        "to any command to go on",
+        "to any command to go on, but for source",
     )
     group.add_argument(
         "--dump-pipeline",

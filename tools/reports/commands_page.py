@@ -20,7 +20,7 @@ stderr. With `--json` every report and table is JSON.
 |---|---|
 | 0 | all went well, and every check has passed |
 | 1 | bad input, or a run, a check or a search that has failed |
-| 2 | a bad command line, or a file that cannot be read or written |
+| 2 | a bad command line, or a file that cannot be read or written; `penstock-opt`: 1 |
 | 70 | a defect of Penstock; `--debug` shows the traceback |
 | 130 | Ctrl-C |
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypedDict, cast
 
-from penstock.runtime.options import DEVICES, check_count, check_name
+from penstock.runtime.options import DEVICES, check_name, check_threads
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pipeline_edits import Edit, edits_of
 
@@ -52,7 +52,7 @@ class CompileOptions:
     def __post_init__(self) -> None:
         if self.device is not None:
             check_name("device", self.device, DEVICES)
-        check_count("threads", self.threads)
+        check_threads(self.threads)
         pipeline = cast("object", self.pipeline)
         if not isinstance(pipeline, str | None):
             raise UsageError(f"a pipeline is a text, got {pipeline!r}")

@@ -78,6 +78,21 @@ def test_entry_points_import_nothing_that_takes_time():
     assert out.split() == [*packages, "penstock.tools.cli.entry"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_without_room_is_an_error():
+    code = "from penstock.tools.cli.entry import opt; opt()"
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--list", "target"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+        )
+    text = "cannot write the standard output: no space left on device"
+    assert (done.returncode, done.stderr) == (1, f"penstock-opt: error: {text}\n")
+
+
 @pytest.mark.parametrize("command", ["penstock-opt", "penstock-run"])
 def test_a_closed_output_is_no_defect(command: str, tmp_path: Path):
     path = tmp_path / "job.mlir"

@@ -210,6 +210,13 @@ def test_another_interface_is_refused_before_anything_runs(
         plugin_of(KIND, "theirs")
 
 
+def test_an_interface_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "PENSTOCK_INTERFACE = 0.2\n")
+    expected = 'PENSTOCK_INTERFACE is a text such as "0.2"'
+    with pytest.raises(UsageError, match=expected):
+        load_files([path], {})
+
+
 def test_an_interface_that_no_text_shows_is_seen_by_registering(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

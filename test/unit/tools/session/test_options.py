@@ -53,6 +53,8 @@ def test_options_are_checked_once_they_are_made():
         CompileOptions("gpu")
     with pytest.raises(PenstockError, match="threads must be at least 1, got 0"):
         CompileOptions(threads=0)
+    with pytest.raises(PenstockError, match="threads must be at most 4096, got 4097"):
+        CompileOptions(threads=4097)
 
 
 def test_sessions_take_options_by_their_old_keywords():

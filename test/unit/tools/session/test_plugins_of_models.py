@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,10 @@ def test_an_initialiser_gets_shape_generator_and_parameters(tmp_path: Path) -> N
 def test_rubbish_of_an_initialiser_is_refused(
     value: object, message: str, tmp_path: Path
 ) -> None:
-    register("initialiser", "acme")(lambda shape, generator: value)
+    @register("initialiser", "acme")
+    def acme(shape: tuple[int, ...], generator: object) -> object:
+        return value
+
     expected = rf"^initialiser 'acme' {message} \(.*test_plugins_of_models.py:\d+\)$"
     with pytest.raises(PenstockError, match=expected):
         output(tmp_path, "acme")
@@ -89,7 +93,11 @@ def test_parameters_are_those_of_the_function(
 
 def test_an_importer_makes_text_and_arrays(tmp_path: Path) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    register("importer", "acme")(lambda path: (path.read_text(), {"w": array}))
+
+    @register("importer", "acme")
+    def acme(path: Path) -> tuple[str, dict[str, Any]]:
+        return path.read_text(encoding="utf-8"), {"w": array}
+
     path = tmp_path / "model.ACME"
     path.write_text(JOB.format("zeros"))
     model = read_model(installed_compiler()[0], path)
@@ -99,21 +107,24 @@ def test_an_importer_makes_text_and_arrays(tmp_path: Path) -> None:
         np.testing.assert_array_equal(session.run({})["y"], array)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (5, "returns no text of IR but int"),
-        (("", {}, 1), "returns 3 things, not a text and arrays"),
-        (("", []), "returns no arrays by name but list"),
-        (("", {"w": [1]}), "returns list for variable 'w'"),
-        ((JOB.format("zeros"), {"v": np.zeros(1)}), "no variable 'v' for an array"),
-        ((JOB.format("zeros"), {"w": np.zeros((9, 7, 5))}), "variable 'w' has shape"),
-    ],
-)
+MODELS: list[tuple[object, str]] = [
+    (5, "returns no text of IR but int"),
+    (("", {}, 1), "returns 3 things, not a text and arrays"),
+    (("", []), "returns no arrays by name but list"),
+    (("", {"w": [1]}), "returns list for variable 'w'"),
+    ((JOB.format("zeros"), {"v": np.zeros(1)}), "no variable 'v' for an array"),
+    ((JOB.format("zeros"), {"w": np.zeros((9, 7, 5))}), "variable 'w' has shape"),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), MODELS)
 def test_rubbish_of_an_importer_is_refused(
     model: object, message: str, tmp_path: Path
 ) -> None:
-    register("importer", "acme")(lambda path: model)
+    @register("importer", "acme")
+    def acme(path: Path) -> object:
+        return model
+
     path = tmp_path / "model.acme"
     path.write_text("")
     with pytest.raises(UsageError, match=message) as caught:
@@ -122,7 +133,10 @@ def test_rubbish_of_an_importer_is_refused(
 
 
 def test_bad_text_of_an_importer_is_its_own(tmp_path: Path) -> None:
-    register("importer", "acme")(lambda path: "\n%x = op.nothing")
+    @register("importer", "acme")
+    def acme(path: Path) -> str:
+        return "\n%x = op.nothing"
+
     path = tmp_path / "model.acme"
     path.write_text("")
     with pytest.raises(Rejected) as caught:
