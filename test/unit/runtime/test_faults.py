@@ -118,13 +118,6 @@ def test_delay_ends_when_the_run_does():
     faults = KernelFault("b", act=0, seconds=600), KernelFault("a", act=1, code=2)
     with line.core(*faults, threads=2) as core, pytest.raises(TaskError):
         core.run(3)
-    reports, clock = Reports(), Clock()
-    with line.core(KernelFault("b", act=0, seconds=600)) as core:
-        core.watch(Watchdog(0.01, reports, clock=clock))
-        clock.jump(0.01, lambda: core.acts_made() == 2)
-        with pytest.raises(WatchdogError):
-            core.run(3)
-    assert "'b' at act 0: is in its kernel, for " in reports.texts[0]
 
 
 def test_kernel_waits_at_a_gate(start: Start, until: Until):
@@ -145,6 +138,13 @@ def test_gate_that_stays_closed_is_left_when_the_run_ends():
     faults = KernelFault("b", act=0, gate=gate), KernelFault("a", act=1, code=2)
     with Line().core(*faults, threads=2) as core, pytest.raises(TaskError):
         core.run(3)
+    reports, clock, gate = Reports(), Clock(), Gate()
+    with Line().core(KernelFault("b", act=0, gate=gate)) as core:
+        core.watch(Watchdog(0.01, reports, clock=clock))
+        clock.jump(0.01, lambda: gate.is_reached and core.acts_made() == 2)
+        with pytest.raises(WatchdogError):
+            core.run(3)
+    assert "'b' at act 0: is in its kernel, for " in reports.texts[0]
 
 
 def test_only_the_call_of_a_fault_fails():

@@ -54,11 +54,15 @@ SECONDS = 0.01
 
 
 def test_report_says_what_each_actor_waits_for_and_who_runs_what():
-    reports, clock = Reports(), Clock()
-    tables = line_of(lambda args, part, parts: None if reports.said.wait(300) else 1)
-    with Core(tables) as core:
+    reports, clock, begun = Reports(), Clock(), threading.Event()
+
+    def kernel(args: int, part: int, parts: int) -> int | None:
+        begun.set()
+        return None if reports.said.wait(300) else 1
+
+    with Core(line_of(kernel)) as core:
         core.watch(Watchdog(0.3, reports, clock=clock))
-        clock.jump(0.4, lambda: core.acts_made() == 2)
+        clock.jump(0.4, lambda: begun.is_set() and core.acts_made() == 2)
         with pytest.raises(WatchdogError) as caught:
             core.run(5)
         assert len(reports.texts) == 1
@@ -73,11 +77,15 @@ def test_report_says_what_each_actor_waits_for_and_who_runs_what():
 
 
 def test_report_alone_lets_the_run_go_on():
-    reports, clock = Reports(), Clock()
-    tables = line_of(lambda args, part, parts: None if reports.said.wait(300) else 1)
-    with Core(tables) as core:
+    reports, clock, begun = Reports(), Clock(), threading.Event()
+
+    def kernel(args: int, part: int, parts: int) -> int | None:
+        begun.set()
+        return None if reports.said.wait(300) else 1
+
+    with Core(line_of(kernel)) as core:
         core.watch(Watchdog(SECONDS, reports, fails=False, clock=clock))
-        clock.jump(SECONDS, lambda: core.acts_made() == 2)
+        clock.jump(SECONDS, lambda: begun.is_set() and core.acts_made() == 2)
         core.run(5)
     assert [without_times(text) for text in reports.texts] == [STUCK]
 
