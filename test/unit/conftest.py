@@ -39,11 +39,13 @@ from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.lowering.regst import plan_memory as regst_plan_memory
+from penstock.plugins import forget, registering_modules
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.object_key import core_folder, packing_folder
 from penstock.runtime.jit import cubin, pool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.plugins import unload
 from penstock.tools.universe import keep_function_of_pass
 
 Array: TypeAlias = NDArray[np.generic]
@@ -70,6 +72,17 @@ keep_machine_code_with(keep_function_of_pass)
 
 OWN_CODE = core_folder(), packing_folder()
 """Where the compiled core and searches are that all tests share: the user's cache."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_plugins_of_other_files() -> Iterator[None]:
+    """Forget what a test file has loaded and registered when its tests are done."""
+    before = registering_modules()
+    yield
+    unload()
+    for module in registering_modules() - before:
+        forget(module)
+
 
 GUARD_BYTES = 64
 GUARD = 0xA5

@@ -126,7 +126,7 @@ def test_only_passes_that_changed_something_are_followed_by_verifying(
     compiler, module = parsed()
     verified: list[str] = []
 
-    def verify(module: ModuleOp, prefix: str = "") -> None:
+    def verify(module: ModuleOp, prefix: str = "", position: int = 0) -> None:
         verified.append(prefix)
 
     monkeypatch.setattr(compiler, "verify", verify)

@@ -409,7 +409,11 @@ def test_orders_do_not_depend_on_hashes():
     printed = {
         subprocess.run(
             [sys.executable, "-c", PRINT_ORDERS],
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
             cwd=os.path.dirname(__file__),
             capture_output=True,
             text=True,

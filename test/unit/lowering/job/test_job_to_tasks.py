@@ -9,6 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     Builtin,
     FileLineColLoc,
+    FusedLoc,
     IntAttr,
     ModuleOp,
     StringAttr,
@@ -152,7 +153,7 @@ def located(op: Operation, line: int) -> Operation:
 
 
 def test_locations_are_carried_on():
-    """Copies have that of what they copy, fused ops that of their last member."""
+    """Fused ops have those of all members, a copy of the result that of the last."""
     x = located(InputOp("x", TYPE), 1)
     a = located(ReluOp(x), 2)
     b = located(ReluOp(a), 3)
@@ -167,7 +168,12 @@ def test_locations_are_carried_on():
     assert isinstance(plan, PlanOp)
     assert lines_of(plan) == 9
     # Input, its copy, the two ops as one, its copy, output.
-    assert [lines_of(task) for task in plan.tasks] == [1, 1, 3, 3, 4]
+    x_task, x_copy, both, both_copy, y_task = plan.tasks
+    tasks = x_task, x_copy, both_copy, y_task
+    assert [lines_of(task) for task in tasks] == [1, 1, 3, 4]
+    assert isinstance(both.location, FusedLoc)
+    places = [x for x in both.location.locations if isinstance(x, FileLineColLoc)]
+    assert [place.line.data for place in places] == [3, 2]
 
 
 def lines_of(op: Operation) -> int:

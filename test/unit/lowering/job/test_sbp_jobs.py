@@ -510,7 +510,11 @@ def test_devices_with_a_memory_of_their_own():
     """Two CUDA devices, in Numba's simulator."""
     result = subprocess.run(
         [sys.executable, "-c", CUDA, str(Path(__file__).parent)],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        env={
+            **os.environ,
+            "NUMBA_ENABLE_CUDASIM": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         capture_output=True,
         text=True,
         timeout=300,

@@ -6,7 +6,7 @@ say.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from penstock.lowering.pipelines import (
 )
 from penstock.lowering.pipelines import text_of as pipeline_text
 from penstock.lowering.regst.plan_memory import GUARDS
+from penstock.plugins import forget
 from penstock.tools.cli import run_arguments
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
@@ -266,7 +267,12 @@ def never_share(problem: Problem, budget: Budget) -> Sequence[int]:
     return side_by_side(problem.sizes, problem.alignment)
 
 
-register_packing("test-never-shares", never_share)
+@pytest.fixture(autouse=True)
+def planner() -> Iterator[None]:
+    """A memory planner that others must not see."""
+    register_packing("test-never-shares", never_share)
+    yield
+    forget(__name__)
 
 
 def recounted(plan: PlanOp) -> int:

@@ -307,9 +307,9 @@ def test_output_cannot_be_written(driver: Driver):
             "(its options: pdl-file)",
         ),
         (
-            "apply-pdl{pdl-file=1}",
-            "pass 'apply-pdl': incompatible types: given (1,), expected "
-            "str | None (its options: pdl-file)",
+            "plan-assign-streams{streams=x}",
+            "pass 'plan-assign-streams': incompatible types: given ('x',), expected "
+            "<class 'int'> (its options: streams, policy, machine)",
         ),
         (
             "distribute-stencil",

@@ -108,7 +108,7 @@ def _show(message: Warning | str, *place: object) -> None:
 def test_commands_print_no_escape_sequence_of_a_name(tmp_path: Path) -> None:
     (file := tmp_path / "job.mlir").write_text(JOB, encoding="utf-8")
     outputs = str(tmp_path / "out\x1b[31m.npz")
-    run = told("run", str(file), "--random-inputs", "1", "-o", outputs)
+    run = told("run", str(file), "--random-inputs", "1", "--outputs", outputs)
     assert is_safe(run)
     assert r"out\x1b[31m.npz" in run
     missing = told("run", str(tmp_path / "no\x1b[31m.mlir"))
