@@ -7,6 +7,7 @@ import pytest
 from counted_work import LINEAR, steps_of
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     Builtin,
     FileLineColLoc,
     FusedLoc,
@@ -16,9 +17,10 @@ from xdsl.dialects.builtin import (
     TensorType,
     f32,
 )
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
+from xdsl.utils.hints import isa
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.job import (
@@ -172,7 +174,8 @@ def test_locations_are_carried_on():
     tasks = x_task, x_copy, both_copy, y_task
     assert [lines_of(task) for task in tasks] == [1, 1, 3, 4]
     assert isinstance(both.location, FusedLoc)
-    places = [x for x in both.location.locations if isinstance(x, FileLineColLoc)]
+    assert isa(members := both.location.locations, ArrayAttr[Attribute])
+    places = [x for x in members if isinstance(x, FileLineColLoc)]
     assert [place.line.data for place in places] == [3, 2]
 
 
