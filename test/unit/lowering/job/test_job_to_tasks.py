@@ -174,7 +174,8 @@ def test_locations_are_carried_on():
     tasks = x_task, x_copy, both_copy, y_task
     assert [lines_of(task) for task in tasks] == [1, 1, 3, 4]
     assert isinstance(both.location, FusedLoc)
-    assert isa(members := both.location.locations, ArrayAttr[Attribute])
+    members = both.location.locations
+    assert isa(members, ArrayAttr[Attribute])
     places = [x for x in members if isinstance(x, FileLineColLoc)]
     assert [place.line.data for place in places] == [3, 2]
 
