@@ -183,15 +183,18 @@ def _run(path: str, file: str) -> ModuleType:
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot load {path}: its name must end in .py")
-    text = Path(file).read_text("utf-8", "replace")
+    data = Path(file).read_bytes()
     try:
+        text = data.decode("utf-8", "replace")
         points.check_interface(points.stated_interface(text), "it")
     except points.PluginError as error:
         raise UsageError(f"cannot load {path}: {error}") from error
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        # The import system takes code that it kept of a file for that of another one of
+        # its size, written in the same second.
+        exec(compile(data, file, "exec", dont_inherit=True), vars(module))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
