@@ -22,5 +22,5 @@ class Displayed:
     """An object that a notebook shows as a page."""
 
     def _repr_html_(self) -> str:
-        # What makes pages stands above what they show.
+        # The makers of pages stand above the objects that they show.
         return import_module("penstock.tools.reports.notebook").html_of(self)

@@ -284,7 +284,7 @@ class PlugIn:
         raise PluginError(f"{self} {reason}{where}")
 
     def integers(self, found: object) -> list[int]:
-        """What came back, if it is a sequence of integers."""
+        """The result, if it is a sequence of integers."""
         try:
             return [index(number) for number in cast("Iterable[int]", found)]
         except TypeError as error:

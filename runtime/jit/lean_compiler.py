@@ -105,8 +105,10 @@ class InnerFunction(CPUDispatcher):
         """Numba's description of a call with arguments of these types."""
         if not self.overloads:
             first_start.begin(self.py_func.__qualname__)
-            with register_dispatcher(self):
-                self.compile(self._signature)
+            try:
+                with register_dispatcher(self):
+                    self.compile(self._signature)
+            finally:
+                first_start.end()
             self.disable_compile()
-            first_start.end()
         return super().get_call_template(args, kws)

@@ -318,7 +318,7 @@ class Tab:
         self.rest()
 
     def picture(self) -> bytes:
-        """What is to be seen in the window, as PNG."""
+        """The contents of the window as PNG."""
         return b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def is_quiet(self) -> bool:

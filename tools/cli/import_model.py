@@ -160,7 +160,7 @@ def _import(args: argparse.Namespace) -> int:
         level = args.compile_to or "launch"
         with debugging(args, front):
             text = text_at(front, model, options, level, printer)
-    # What cannot be compiled leaves no files.
+    # A model that cannot be compiled leaves no files.
     if model.weights:
         write_arrays(weights, model.weights)
     if is_printed:

@@ -304,7 +304,7 @@ def test_saving_never_overlaps_training_but_may_overlap_reading():
         assert not others & writers, (job, others)
 
 
-# What is refused ---------------------------------------------------------------------
+# Refusals ----------------------------------------------------------------------------
 
 
 def test_state_has_an_array_that_fits_for_each_variable(session: Session):

@@ -230,7 +230,7 @@ def test_job_of_the_system_can_be_run_alone(two: Session):
         check(found, {"ForeignOutput-System-Pull-h": made})
 
 
-# What is refused ---------------------------------------------------------------------
+# Refusals ----------------------------------------------------------------------------
 
 
 def test_jobs_are_named(two: Session):

@@ -193,7 +193,7 @@ def test_the_adapter_converts_files(
     monkeypatch.delitem(sys.modules, name)
 
 
-# What is refused ---------------------------------------------------------------------
+# Refusals ----------------------------------------------------------------------------
 
 
 def test_nothing_to_write_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -339,7 +339,7 @@ def test_scopes_of_forward_and_backward_are_no_cycles(shown: Shown):
         assert {"layers.3", "layers.3 (2)"} <= {*labels}
 
 
-# What a person does -----------------------------------------------------------------
+# Actions of a person ----------------------------------------------------------------
 
 
 def test_groups_fold_by_clicks_and_keys(shown: Shown):

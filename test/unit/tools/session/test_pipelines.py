@@ -422,7 +422,7 @@ def test_a_plan_tells_its_origin(commands: Commands, drop: Path):
     copy = str(commands.folder / "copy.penstock")
     commands(run_tool, plan, *commands.inputs, "--save-plan", copy)
     assert commands(run_tool, copy, "--show-origin").splitlines() == lines
-    # What a file holds now is what counts.
+    # The contents of a file count as they are now.
     drop.write_text(PASS + "# changed\n", encoding="utf-8")
     commands(run_tool, commands.job, *asked, *saved)
     now = commands(run_tool, plan, "--show-origin").splitlines()
