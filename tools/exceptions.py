@@ -17,7 +17,13 @@ from penstock.runtime.errors import (
     WatchdogError,
 )
 from penstock.runtime.executors.stream import EndOfData, NoRoom
-from penstock.tools.driver.errors import Diagnosis, InternalError, Rejected, UsageError
+from penstock.tools.driver.errors import (
+    Diagnosis,
+    FileError,
+    InternalError,
+    Rejected,
+    UsageError,
+)
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.schedules import ScheduleError
 from penstock.tools.frontend.python.signature import ArgumentError
@@ -33,6 +39,7 @@ __all__ = [
     "DeadlockError",
     "Diagnosis",
     "EndOfData",
+    "FileError",
     "InternalError",
     "KernelError",
     "LibraryError",

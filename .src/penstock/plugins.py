@@ -180,7 +180,7 @@ KINDS: Mapping[str, Kind] = {
         Kind(
             "memory-planner",
             "penstock.packing",
-            "the offsets of buffers that may share bytes",
+            "the offsets of buffers, wherever two or more may share bytes",
             "regst-plan-memory{algorithm=NAME}",
             "penstock.lowering.algorithms.packing.registry:BUILT_IN",
         ),
@@ -276,7 +276,10 @@ class PlugIn:
         try:
             return self.function(*arguments, **options)
         except Exception as error:
-            raise PluginError(f"{self} fails: {told(error)}") from error
+            # An error of the call itself, such as a wrong signature, is of no line.
+            where = None if line_of_plugin(error) else self.place
+            place = f" ({where})" if where else ""
+            raise PluginError(f"{self} fails: {told(error)}{place}") from error
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise PluginError: what came back is no good."""

@@ -347,6 +347,7 @@ class Placer:
         )
 
     def _pack(self, problem: Problem) -> Sequence[int]:
+        count("problems packed")
         return pack(problem, self.algorithm, self.budget)
 
 
@@ -554,6 +555,7 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     controls = list(usage.missing_controls(least_guard(usage, guards, places)))
     log.debug("guards %s", guards)
     count("registers placed", len(places))
+    count("problems packed", 0)
     for register, span in places.items():
         log.debug("%s at %s", register.register_name.data, span)
     for chunk in chunks:

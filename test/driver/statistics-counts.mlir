@@ -8,6 +8,7 @@
 // CHECK-NEXT:   (S) 7 ops after
 // CHECK:      'regst-plan-memory' Pass
 // CHECK:        (S) {{ *}}2 registers placed
+// CHECK-NEXT:   (S) {{ *}}0 problems packed
 // CHECK:      'plan-reduce-events' Pass
 // CHECK:        (S) {{ *}}0 controls removed
 job.job @two placement <cpu, [0:0]> {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.tools.cli.exit_codes import EXIT_FAILED, fail
 from penstock.tools.cli.run_arguments import PROGRAM
 from penstock.tools.cli.run_output import RunOutput
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError
 from penstock.tools.session.differences import (
     NO_FINITE_VALUES,
     difference,
@@ -36,7 +36,7 @@ def report_errors(
     that has values, but no finite one, fails: it would prove nothing.
     """
     if missing := sorted(set(outputs) - set(reference)):
-        raise UsageError(f"{name} has no outputs {', '.join(missing)}")
+        raise FileError(f"{name} has no outputs {', '.join(missing)}")
     report = report or RunOutput(as_json=False)
     from penstock.runtime.loading.arrays import reread
 

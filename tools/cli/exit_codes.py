@@ -16,10 +16,16 @@ from pathlib import Path
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.tools.cli.command_parser import EXIT_USAGE as EXIT_USAGE
 from penstock.tools.cli.command_parser import CommandParser as CommandParser
-from penstock.tools.driver.errors import InternalError, Rejected, UsageError, printable
+from penstock.tools.driver.errors import (
+    FileError,
+    InternalError,
+    Rejected,
+    UsageError,
+    printable,
+)
 
 EXIT_FAILED = 1
-"""Bad input, or a run or a check that failed."""
+"""A file does not hold what it should, or a run or a check has failed."""
 EXIT_INTERNAL = 70
 """A defect."""
 EXIT_INTERRUPTED = 130
@@ -39,7 +45,7 @@ def exit_code_of(
     try:
         return run()
     except UsageError as error:
-        return fail(program, str(error), EXIT_USAGE)
+        return fail(program, str(error), usage_code(error))
     except BrokenPipeError:
         # The reader is gone; Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,6 +70,11 @@ def exit_code_of(
         return fail(program, str(error), EXIT_FAILED)
     except Exception as error:
         return fail_inside(program, unexpected("", error), debug=debug)
+
+
+def usage_code(error: UsageError) -> int:
+    """The exit code of a wrong command line, or of a wrong file that it names."""
+    return EXIT_FAILED if isinstance(error, FileError) else EXIT_USAGE
 
 
 def fail(where: str, message: str, code: int) -> int:

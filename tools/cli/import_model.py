@@ -24,7 +24,7 @@ from penstock.tools.cli.standard_input import (
     with_standard_input,
 )
 from penstock.tools.driver.compiler import Compiler, installed_compiler
-from penstock.tools.driver.errors import UsageError, needing_onnx
+from penstock.tools.driver.errors import FileError, UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole
 from penstock.tools.driver.importers import (
     import_by_plugin,
@@ -127,11 +127,7 @@ def arguments() -> CommandParser:
 
 def _import(args: argparse.Namespace) -> int:
     if args.data is not None:
-        raise UsageError(f"{args.file} is no ONNX model")
-    if args.file.is_dir():
-        raise UsageError(f"cannot read {args.file}: is a directory")
-    if not args.file.exists():
-        raise UsageError(f"cannot read {args.file}: no such file or directory")
+        raise FileError(f"{args.file} is no ONNX model")
     # No plug-in imports files of these kinds.
     refuse_others(args.file, ".onnx")
     options = CompileOptions(

@@ -26,16 +26,17 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from penstock.dialects.utils.diagnostics import Place
 from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.runtime.errors import PenstockError
 from penstock.tools.cli.command_parser import CommandParser
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.debugging_options import Debugging, add_debugging_options
 from penstock.tools.cli.exit_codes import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
-    EXIT_USAGE,
     fail,
     fail_inside,
     unexpected,
+    usage_code,
 )
 from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
 from penstock.tools.driver import expected_diagnostics as expected
@@ -359,7 +360,8 @@ class PenstockOptMain(xDSLOptMain):
             with stream:
                 data = stream.read()
         except OSError as error:
-            reject(explain_os_error(error))
+            text = f"cannot read {self.get_input_name()}: {explain_os_error(error)}"
+            raise UsageError(text) from error
         if self.args.frontend is None:
             refuse_others(Path(self.get_input_name()), ".mlir")
         extension = self.args.frontend or extension
@@ -370,9 +372,9 @@ class PenstockOptMain(xDSLOptMain):
             if imported is not None:
                 return list(self._split(imported.text.encode())), "mlir"
             known = ", ".join(self.available_frontends)
-            reject(
-                f"unknown file extension '{extension}', known are: {known}; "
-                "-f names the format"
+            raise UsageError(
+                f"{self.get_input_name()} has the unknown extension '{extension}', "
+                f"known are: {known}; -f names the format"
             )
         return list(self._split(data)), extension
 
@@ -612,7 +614,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         if debug:
             traceback.print_exception(error)
-        return fail(_PROGRAM, str(error), EXIT_USAGE)
+        return fail(_PROGRAM, str(error), usage_code(error))
     except BrokenPipeError:
         # The reader is gone; Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -621,6 +623,8 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except InternalError as error:
         return fail_inside(_PROGRAM, error, debug=debug)
+    except PenstockError as error:
+        return fail(_PROGRAM, str(error), EXIT_FAILED)
     except Exception as error:
         return fail_inside(_PROGRAM, unexpected(_PROGRAM, error), debug=debug)
     return 0

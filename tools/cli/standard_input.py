@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from penstock.tools.driver.errors import UsageError, explain_os_error
+
 STDIN = Path("<stdin>")
 """The name of the standard input in messages."""
 
@@ -25,6 +27,15 @@ def is_standard_input(file: Path) -> bool:
     return str(file) == "-"
 
 
+def check_readable(file: Path) -> None:
+    """Raise UsageError for an input that cannot be opened."""
+    try:
+        with file.open("rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {explain_os_error(error)}") from error
+
+
 def with_standard_input(
     args: argparse.Namespace, run: Callable[[argparse.Namespace], int]
 ) -> int:
@@ -34,6 +45,7 @@ def with_standard_input(
     """
     args.data = None
     if not is_standard_input(args.file):
+        check_readable(args.file)
         return run(args)
     data = sys.stdin.buffer.read()
     found = (kind for start, kind in _STARTS.items() if data.startswith(start))

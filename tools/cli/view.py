@@ -22,7 +22,7 @@ from penstock.tools.cli.standard_input import (
     is_standard_input,
     with_standard_input,
 )
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
@@ -120,7 +120,7 @@ def _run(args: argparse.Namespace) -> int:
     program = _program(args)
     name = program.sym_name.data
     if trace is not None and trace.program != name:
-        raise UsageError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
+        raise FileError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
     outputs = list(_outputs(args, program, trace))
     for path, text in outputs:
         _write(path, text)

@@ -10,6 +10,7 @@ from xdsl.utils.lexer import Span
 
 from penstock.dialects.utils.diagnostics import Finding, Place, place_of
 from penstock.tools.driver.errors import Diagnosis as Diagnosis
+from penstock.tools.driver.errors import FileError as FileError
 from penstock.tools.driver.errors import InternalError as InternalError
 from penstock.tools.driver.errors import Rejected as Rejected
 from penstock.tools.driver.errors import UsageError as UsageError

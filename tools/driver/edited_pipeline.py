@@ -19,7 +19,7 @@ from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 
 from penstock.dialects.utils.diagnostics import definition_of
 from penstock.lowering.pipelines import LEVELS, Passes, Pipeline, text_of
-from penstock.tools.driver.diagnostics import UsageError, suggest
+from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.pass_pipeline import (
     PassTable,
     import_item,
@@ -108,20 +108,20 @@ def edited_passes(
 
 
 def _passes_of(name: str, pipeline: Pipeline) -> Sequence[ArgSpec]:
-    """The passes of a pipeline, which may be that of a plug-in. Raises `UsageError`."""
+    """The passes of a pipeline, which may be that of a plug-in. Raises `FileError`."""
     where = definition_of(type(pipeline))
     start = f"pipeline '{name}'{f' ({where})' if where else ''}"
     try:
         found = cast("object", pipeline.passes())
     except Exception as error:
-        raise UsageError(f"{start} fails: {type(error).__name__}: {error}") from error
+        raise FileError(f"{start} fails: {type(error).__name__}: {error}") from error
     if not isinstance(found, Sequence):
         kind = type(found).__name__
-        raise UsageError(f"{start} returns no passes but what is of {kind}")
+        raise FileError(f"{start} returns no passes but what is of {kind}")
     specs = cast("Sequence[object]", found)
     for spec in specs:
         if not isinstance(spec, ArgSpec):
-            raise UsageError(f"{start} has a pass that is no `call` but {spec!r}")
+            raise FileError(f"{start} has a pass that is no `call` but {spec!r}")
     return cast("Sequence[ArgSpec]", specs)
 
 

@@ -21,6 +21,13 @@ class UsageError(PenstockError):
     """The command line, or a call, asks for something impossible."""
 
 
+class FileError(UsageError):
+    """
+    A file that can be read does not hold what it should: the command line, or call, is
+    right but for that.
+    """
+
+
 class InternalError(PenstockError):
     """
     A defect, shown by the exception that caused this one; `where` names its author, or

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.plugins import PlugIn, PluginError, names_of, plugin_of
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError
 from penstock.tools.driver.files import READERS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def import_by_plugin(path: Path) -> Imported | None:
     """
     The model in a file, if there is an importer of its format.
 
-    Raises `UsageError` if the importer fails, or returns no model.
+    Raises `FileError` if the importer fails, or returns no model.
     """
     suffix = path.suffix.lower()
     if suffix in READERS or suffix[1:] not in names_of(KIND) or not path.is_file():
@@ -57,7 +57,7 @@ def import_by_plugin(path: Path) -> Imported | None:
         plugin = plugin_of(KIND, suffix[1:])
         return checked(plugin, plugin.call(path))
     except PluginError as error:
-        raise UsageError(f"cannot import {path}: {error}") from error
+        raise FileError(f"cannot import {path}: {error}") from error
 
 
 def checked(plugin: PlugIn, found: object) -> Imported:
@@ -84,7 +84,7 @@ def module_of(compiler: Compiler, path: Path, imported: Imported) -> ModuleOp:
     """
     The verified module of a model that was imported from a file.
 
-    Raises `Rejected` for a text that is not accepted, `UsageError` for an array that
+    Raises `Rejected` for a text that is not accepted, `FileError` for an array that
     belongs to no variable. Lines in messages are those of the importer's text.
     """
     from penstock.dialects.job import VariableOp
@@ -95,7 +95,7 @@ def module_of(compiler: Compiler, path: Path, imported: Imported) -> ModuleOp:
     compiler.verify(module)
     variables = [op for op in module.walk() if isinstance(op, VariableOp)]
     if strange := sorted(imported.weights.keys() - {op.port.data for op in variables}):
-        raise UsageError(f"{name}: there is no variable '{strange[0]}' for an array")
+        raise FileError(f"{name}: there is no variable '{strange[0]}' for an array")
     for op in variables:
         array, shape = (
             imported.weights.get(op.port.data),
@@ -103,7 +103,7 @@ def module_of(compiler: Compiler, path: Path, imported: Imported) -> ModuleOp:
         )
         # The parts of a variable on devices are loaded from an array of the whole.
         if array is not None and op.whole is None and array.shape != shape:
-            raise UsageError(
+            raise FileError(
                 f"{name}: variable '{op.port.data}' has shape {shape}, got an array of "
                 f"shape {array.shape}"
             )

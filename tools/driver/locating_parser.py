@@ -51,7 +51,7 @@ MOST_DIGITS = 64
 
 class _Lexer(MLIRLexer):
     """
-    The lexer of xDSL with two mends for string literals.
+    The lexer of xDSL with two mends for string literals, and one for a message.
 
     Its own pattern tries exponentially many ways to match a string that is never
     closed. And the printer escapes each byte outside ASCII, which the lexer takes for
@@ -73,6 +73,23 @@ class _Lexer(MLIRLexer):
         except UnicodeDecodeError:
             return token
         return Token(MLIRTokenKind.STRING_LIT, literal)
+
+    def _lex_prefixed_ident(self, start_pos: int) -> MLIRToken:
+        try:
+            return super()._lex_prefixed_ident(start_pos)
+        except ParseError as error:
+            text = self.input.content[start_pos:]
+            message = f"expected a name after '{text[0]}'{_hint_about(text)}"
+            raise ParseError(error.span, message) from None
+
+
+def _hint_about(text: str) -> str:
+    """The reason why a text that begins with a mark is probably no IR."""
+    from penstock.lowering.codegen.target import title_of
+
+    if text.startswith(title_of("")):
+        return ": this is the source of kernels, the last level, and no IR"
+    return ": comments of IR begin with //" if text.startswith("# ") else ""
 
 
 _UNDEFINED_VALUES = "values used but not defined"

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
 from penstock.dialects.utils.diagnostics import told
 from penstock.plugins import PluginError
-from penstock.tools.driver.diagnostics import UsageError, suggest
+from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.errors import explain_os_error
 
 T = TypeVar("T")
@@ -95,14 +95,14 @@ def unknown_target(name: str, available: Iterable[str]) -> UsageError:
 
 
 def import_item(kind: str, name: str, factory: Callable[[], T]) -> T:
-    """The result of a lazy factory; a failed import is a `UsageError`."""
+    """The result of a lazy factory; a failed import is a `FileError`."""
     try:
         return factory()
     except PluginError as error:
-        raise UsageError(str(error)) from error
+        raise FileError(str(error)) from error
     except Exception as error:
         text = str(error) if isinstance(error, ImportError) else told(error)
-        raise UsageError(f"{kind} '{name}' cannot be loaded: {text}") from error
+        raise FileError(f"{kind} '{name}' cannot be loaded: {text}") from error
 
 
 def instantiate(kind: str, cls: type[SpecT], spec: ArgSpec) -> SpecT:

@@ -23,7 +23,7 @@ from xdsl.universe import Universe
 import penstock.plugins as points
 from penstock.lowering.pipelines import Pipeline, get_all_pipelines
 from penstock.plugins import told
-from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.diagnostics import FileError, UsageError
 from penstock.tools.driver.edited_pipeline import PipelineTable
 from penstock.tools.driver.files import explain_os_error, sha256_of
 
@@ -62,14 +62,14 @@ def _load_entry(entry: EntryPoint) -> Universe:
         points.check_entry(entry)
         universe = entry.load()
     except points.PluginError as error:
-        raise UsageError(str(error)) from error
+        raise FileError(str(error)) from error
     except Exception as error:
-        raise UsageError(
+        raise FileError(
             f"the installed plug-in '{entry.name}' ({entry.value}) cannot be loaded: "
             f"{told(error)}"
         ) from error
     if not isinstance(universe, Universe):
-        raise UsageError(
+        raise FileError(
             f"the installed plug-in '{entry.name}' ({entry.value}) is "
             f"no xdsl.universe.Universe but of type {type(universe).__name__}"
         )
@@ -188,7 +188,7 @@ def _run(path: str, file: str) -> ModuleType:
         text = data.decode("utf-8", "replace")
         points.check_interface(points.stated_interface(text), "it")
     except points.PluginError as error:
-        raise UsageError(f"cannot load {path}: {error}") from error
+        raise FileError(f"cannot load {path}: {error}") from error
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     try:
@@ -199,7 +199,7 @@ def _run(path: str, file: str) -> ModuleType:
         raise
     except BaseException as error:
         points.forget(name)
-        raise UsageError(
+        raise FileError(
             f"cannot load {_blame(path, error)}: {type(error).__name__}: "
             f"{error.msg if isinstance(error, SyntaxError) else error}"
         ) from error
@@ -222,7 +222,7 @@ def _offer_of(
     if hasattr(module, "UNIVERSE"):
         universe = module.UNIVERSE
         if not isinstance(universe, Universe):
-            raise UsageError(
+            raise FileError(
                 f"cannot load {path}: UNIVERSE is no xdsl.universe.Universe "
                 f"but of type {type(universe).__name__}"
             )
@@ -233,7 +233,7 @@ def _offer_of(
     offered = _union([found, _registered_by(module.__name__)])
     offers = offered.all_dialects or offered.all_passes
     if not offers and module.__name__ not in points.registering_modules():
-        raise UsageError(
+        raise FileError(
             f"cannot load {path}: it has no pass, dialect or UNIVERSE, and registers "
             "nothing"
         )

@@ -19,8 +19,8 @@ stderr. With `--json` every report and table is JSON.
 | exit code | what it means |
 |---|---|
 | 0 | all went well, and every check has passed |
-| 1 | bad input, or a run, a check or a search that has failed |
-| 2 | a bad command line, or a file that cannot be read or written; `penstock-opt`: 1 |
+| 1 | a file does not hold what it should, or a run, a check or a search has failed |
+| 2 | a bad command line, which may name a file that cannot be opened or written |
 | 70 | a defect of Penstock; `--debug` shows the traceback |
 | 130 | Ctrl-C |
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.tools.driver.drafts import draft_of, drafting
-from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,14 +34,19 @@ class Shaped(Protocol):
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an `.npz` file by name. Raises UsageError if it cannot be read."""
+    """
+    The arrays of an `.npz` file by name. Raises UsageError if it cannot be opened, and
+    FileError if it is none.
+    """
     from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
     try:
         with NpzArrays(path) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except NPZ_ERRORS as error:
-        raise UsageError(f"cannot read {path}: {explain_npz_error(error)}") from error
+        text = f"cannot read {path}: {explain_npz_error(error)}"
+        is_found = not isinstance(error, OSError)
+        raise (FileError if is_found else UsageError)(text) from error
 
 
 def check_writable(path: Path) -> None:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 if TYPE_CHECKING:
     from numpy import dtype, generic
@@ -32,23 +32,27 @@ _FORM = re.compile(
     re.DOTALL,
 )
 _FILE = re.compile(r"(?P<name>.+?)=@(?P<file>.+)", re.DOTALL)
+_OTHER_TYPE = re.compile(r"(?:[0-9]+x)*(?P<type>[A-Za-z]+[0-9]*)(?:=.*)?", re.DOTALL)
+"""The form with an element type that is not known."""
 _SEPARATORS = re.compile(r"[\s,\[\]]+")
 _TRUTH = {"0": False, "1": True, "false": False, "true": True}
 
 
 def is_value(text: str) -> bool:
     """Whether a text is an input with its value, and not the path of a file."""
-    return _FORM.fullmatch(text) is not None or _FILE.fullmatch(text) is not None
+    if _FORM.fullmatch(text) or _FILE.fullmatch(text):
+        return True
+    return "=" in text and not text.endswith(".npz") and not Path(text).exists()
 
 
 def read_value(text: str) -> tuple[str, Array]:
     """
-    The name of an input, and its array. Raises UsageError for values that do not fit,
-    and for files that cannot be read.
+    The name of an input, and its array. Raises UsageError for values that do not fit
+    and for files that cannot be opened, FileError for files of another form.
     """
     if (found := _FORM.fullmatch(text)) is None:
-        found = _FILE.fullmatch(text)
-        assert found is not None, "is_value says so"
+        if (found := _FILE.fullmatch(text)) is None:
+            raise UsageError(_finding_about(text))
         return found["name"], _array_in(found["file"])
     name, values = found["name"], found["values"] or ""
     shape = tuple(int(extent) for extent in found["shape"].split("x") if extent)
@@ -56,6 +60,19 @@ def read_value(text: str) -> tuple[str, Array]:
         return name, _array(values, shape, _DTYPES[found["type"]])
     except (ValueError, OverflowError) as error:
         raise UsageError(f"input '{name}': {error}") from error
+
+
+def _finding_about(text: str) -> str:
+    """The reason why a text with an equals sign is neither an input nor a file."""
+    from penstock.tools.driver.diagnostics import suggest
+
+    name, _, rest = text.partition("=")
+    if other := _OTHER_TYPE.fullmatch(rest):
+        type, known = other["type"], ", ".join(_DTYPES)
+        near = suggest(type, list(_DTYPES))
+        return f"input '{name}': unknown element type '{type}'{near} (known: {known})"
+    form = "extents and a type such as 2x3xf32=1,2,3, or @FILE.npy"
+    return f"input '{name}': expected {form}, got '{rest}'"
 
 
 def _array(text: str, shape: tuple[int, ...], dtype_name: str) -> Array:
@@ -113,4 +130,4 @@ def _array_in(file: str) -> Array:
     except OSError as error:
         raise UsageError(f"cannot read {file}: {explain_os_error(error)}") from error
     except (ValueError, EOFError) as error:
-        raise UsageError(f"cannot read {file}: it is no .npy file") from error
+        raise FileError(f"cannot read {file}: it is no .npy file") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.tools.driver.drafts import drafting
-from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 from penstock.tools.session.arrays import read_arrays, write_arrays
 from penstock.tools.session.safetensors_files import read_safetensors
 
@@ -21,8 +21,8 @@ SUFFIXES = (".npz", ".safetensors")
 
 def read_model_file(path: Path) -> dict[str, Array]:
     """
-    The arrays of a file by name. Raises UsageError if it is none of a kind that is
-    known, or cannot be read.
+    The arrays of a file by name. Raises UsageError for a file of no known kind, or that
+    cannot be opened, and FileError for one that is damaged.
     """
     if _suffix_of(path) == ".npz":
         return read_arrays(path)
@@ -31,7 +31,7 @@ def read_model_file(path: Path) -> dict[str, Array]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except ValueError as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        raise FileError(f"cannot read {path}: {error}") from error
 
 
 def write_model_file(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -28,7 +28,7 @@ from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions, made
-from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.diagnostics import FileError, UsageError
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
@@ -70,7 +70,7 @@ def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array
 
 def data_order(plan: PlanOp) -> list[TaskOp]:
     """
-    The tasks of a plan, each behind those whose data it reads. Raises UsageError if
+    The tasks of a plan, each behind those whose data it reads. Raises FileError if
     some read from each other in a cycle.
     """
     tasks = list(plan.tasks)
@@ -83,7 +83,7 @@ def data_order(plan: PlanOp) -> list[TaskOp]:
         return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         names = " -> ".join(task.task_name.data for task in error.args[1])
-        raise UsageError(f"tasks read from each other: {names}") from error
+        raise FileError(f"tasks read from each other: {names}") from error
 
 
 def written_by(task: TaskOp) -> Sequence[SSAValue]:

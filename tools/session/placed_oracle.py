@@ -20,7 +20,7 @@ from penstock.dialects.job import VariableOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
-from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.diagnostics import FileError
 from penstock.tools.session.oracle import Evaluation, written_by
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class PlacedEvaluation(Evaluation):
             return list(TopologicalSorter(needs).static_order())
         except CycleError as error:
             names = " -> ".join(task.task_name.data for task in error.args[1])
-            raise UsageError(f"tasks wait for each other: {names}") from error
+            raise FileError(f"tasks wait for each other: {names}") from error
 
     def _spot(self, value: SSAValue) -> tuple[bytearray, int, DataType] | None:
         """The memory of a register's first slot; None where there is no place."""

@@ -45,7 +45,7 @@ from penstock.plugins import PluginError
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
 from penstock.tools.driver.compiler import run_pipeline
-from penstock.tools.driver.diagnostics import UsageError
+from penstock.tools.driver.diagnostics import FileError, UsageError
 from penstock.tools.driver.edited_pipeline import edited_passes
 from penstock.tools.driver.progress import Progress
 from penstock.tools.session.model import Model, pipeline_options
@@ -152,8 +152,8 @@ def tune(
     Measure what the kernel database does not know of a model's kernels for the CPU, and
     of its tasks; one subject for each kernel.
 
-    Raises UsageError if the database, an alternative or the pipeline cannot be used,
-    and `Rejected` if the model cannot be lowered.
+    Raises FileError if the database or an alternative cannot be used, UsageError for a
+    pipeline that cannot, and `Rejected` if the model cannot be lowered.
     """
     parts, options = _parts_before(front, model, tuning.options)
     tuning = replace(tuning, options=options)
@@ -163,7 +163,7 @@ def tune(
         with KernelDatabase(tuning.database, write=True) as database:
             subjects = _tune(front, model, tuning, database, parts)
     except (PluginError, DatabaseError) as error:
-        raise UsageError(str(error)) from error
+        raise FileError(str(error)) from error
     for subject in subjects:
         candidates, best = len(subject.candidates), subject.chosen_ns
         log.debug("%s: %d candidates, best %s ns", subject.name, candidates, best)

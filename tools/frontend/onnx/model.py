@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Region
 
 from penstock.dialects.job import JobOp, PlacementAttr
-from penstock.tools.driver.diagnostics import UsageError, suggest
+from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.frontend.onnx.channels import fold_channels
@@ -109,7 +109,7 @@ def import_file(
 
 
 def read_onnx(path: Path) -> ModelProto:
-    """Read and check a model. Raises UsageError if it is none, or lacks weights."""
+    """Read and check a model. Raises FileError if it is none, or lacks weights."""
     library, model = cast(_Onnx, onnx), _without_data(path)
     _data_files_of(model, path)
     with _reading(path, f"cannot read the weights of {path}"):
@@ -127,7 +127,7 @@ def _without_data(path: Path) -> ModelProto:
 
 @contextmanager
 def _reading(path: Path, what: str) -> Generator[None]:
-    """Raise UsageError for what goes wrong with a file."""
+    """Raise UsageError for a file that cannot be read, FileError for a wrong one."""
     try:
         yield
     except OSError as error:
@@ -136,13 +136,13 @@ def _reading(path: Path, what: str) -> Generator[None]:
         # Protocol buffers, the checker and external data each raise their own; what
         # the checker says of a node goes over several lines.
         reason = " ".join(str(error).partition("\n\n")[0].split())
-        raise UsageError(f"{what}: {reason}") from error
+        raise FileError(f"{what}: {reason}") from error
 
 
 def data_files(path: Path) -> Sequence[str]:
     """
     The files in which tensors of a model lie, beside its own, as it names them. Raises
-    UsageError if it is none, or names one outside of its folder.
+    FileError if it is none, or names one outside of its folder.
     """
     return _data_files_of(_without_data(path), path)
 
@@ -160,7 +160,7 @@ def _data_files_of(model: ModelProto, path: Path) -> Sequence[str]:
         parts = PureWindowsPath(file)
         if parts.anchor or ".." in parts.parts:
             reason = f"'{file}' lies outside of its folder"
-            raise UsageError(f"cannot read the weights of {path}: {reason}")
+            raise FileError(f"cannot read the weights of {path}: {reason}")
     return files
 
 
@@ -273,7 +273,7 @@ def import_model(
     A node that no output depends on is left out. Inputs whose values are `known` are
     no inputs of the job, which is made for these values alone. Raises `Rejected` with
     everything in the model that cannot be imported (`NeedsInputs` if it could be, were
-    more inputs known), and UsageError if it cannot be brought to a newer version:
+    more inputs known), and FileError if it cannot be brought to a newer version:
     `name` is what messages call it.
     """
     builder, findings = JobBuilder(weights_file), Findings()
@@ -285,7 +285,7 @@ def import_model(
             findings.add_unknown(proto, name_of(proto, index))
         try:
             modern = modernized(model, name)
-        except UsageError:
+        except FileError:
             # It may be for what is not known.
             findings.raise_if_any()
             raise
@@ -357,7 +357,7 @@ def import_for(
 def modernized(model: ModelProto, name: str) -> ModelProto:
     """
     The model in a version that the converters read, with the functions that it defines
-    written out. Raises UsageError if it cannot be brought there.
+    written out. Raises FileError if it cannot be brought there.
     """
     version = opset_of(model)
     try:
@@ -370,7 +370,7 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
         return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
     except Exception as error:
         # Errors of ONNX's C++ code differ in their text alone.
-        raise UsageError(
+        raise FileError(
             f"{name} cannot be brought from opset {version} to {TARGET_OPSET}: "
             f"{first_line(error)}"
         ) from error
@@ -455,7 +455,8 @@ def run_onnxruntime(
     """
     The outputs of a model by name, computed by ONNX Runtime.
 
-    Raises UsageError if ONNX Runtime is not installed or cannot run the model.
+    Raises UsageError if ONNX Runtime is not installed, FileError if it cannot run the
+    model.
     """
     onnxruntime = onnxruntime_module()
     options = onnxruntime.SessionOptions()
@@ -470,4 +471,4 @@ def run_onnxruntime(
     except Exception as error:
         # Its exceptions have no base of their own.
         reason = first_line(error)
-        raise UsageError(f"ONNX Runtime cannot run the model: {reason}") from error
+        raise FileError(f"ONNX Runtime cannot run the model: {reason}") from error

@@ -18,12 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.lowering.algorithms.packing import Lifetime, Problem, pack
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 FOLDER = Path(__file__).with_name("lifetimes")
 
 SUITES = ("minimalloc", "training")
 """The folders of problems."""
+
+
+_COLUMNS = ("lower", "upper", "size")
+"""The columns that are read."""
 
 
 class Packed(NamedTuple):
@@ -44,27 +48,52 @@ def suite(name: str) -> dict[str, Path]:
 def read_problem(path: Path, alignment: int = 1) -> Problem:
     """
     The problem in a file. Its buffers are shuffled, always in the same way, as their
-    order may give the answer away. Raises UsageError for a file of another form.
+    order may give the answer away. Raises UsageError for a file that cannot be opened,
+    and FileError for one of another form.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = [
-                Lifetime(int(row["lower"]), int(row["upper"]) - 1, int(row["size"]))
-                for row in csv.DictReader(file)
-            ]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        form = "lines of id,lower,upper,size"
-        raise UsageError(f"{path} has no {form}: {error!r}") from error
+            rows = _lifetimes_in(path, csv.DictReader(file))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is no table of lifetimes: it is no text") from error
+    except csv.Error as error:
+        raise FileError(f"{path} is no table of lifetimes: {error}") from error
     _check(path, rows)
     random.Random(0).shuffle(rows)
     return Problem(rows, alignment)
+
+
+def _lifetimes_in(path: Path, table: csv.DictReader[str]) -> list[Lifetime]:
+    """The lifetimes in a table. Raises FileError for one of another form."""
+    for name in _COLUMNS:
+        if name not in (table.fieldnames or ()):
+            columns = ",".join(("id", *_COLUMNS))
+            text = f"has no column '{name}' (the first line is {columns})"
+            raise FileError(f"{path} is no table of lifetimes: it {text}")
+    found: list[Lifetime] = []
+    for row in table:
+        where = f"{path}:{table.line_num}"
+        lower, upper, size = (_integer(where, name, row[name]) for name in _COLUMNS)
+        found.append(Lifetime(lower, upper - 1, size))
+    return found
+
+
+def _integer(where: str, name: str, text: str | None) -> int:
+    """The number in a cell. Raises FileError for another text, and for no cell."""
+    try:
+        return int(text or "")
+    except ValueError as error:
+        got = "nothing" if text is None else f"'{text}'"
+        raise FileError(f"{where}: {name} is an integer, got {got}") from error
 
 
 def _check(path: Path, rows: Sequence[Lifetime]) -> None:
     for number, (first, last, size) in enumerate(rows, 1):
         if last < first or size < 0:
             got = f"lower {first}, upper {last + 1}, size {size}"
-            raise UsageError(f"{path}: buffer {number} cannot be packed: {got}")
+            raise FileError(f"{path}: buffer {number} cannot be packed: {got}")
 
 
 def packed(problem: Problem, planner: str) -> Packed:

@@ -20,7 +20,7 @@ from penstock.lowering.algorithms.packing import (
     packing_names,
 )
 from penstock.lowering.algorithms.packing.greedy import RULES
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError
 from penstock.tools.reports.memory.conflicts import apart
 from penstock.tools.reports.memory.counting import Counting, Tree, names_of
 from penstock.tools.reports.memory.model import Packing
@@ -84,16 +84,16 @@ def layouts_of(packing: Packing, planners: Sequence[str]) -> list[PlannerLayout]
     """
     The layouts by some algorithms, in their order.
 
-    Raises UsageError if one fails.
+    Raises FileError if one fails.
     """
     return [layout_by(planner, packing) for planner in planners]
 
 
 def layout_by(planner: str, packing: Packing) -> PlannerLayout:
-    """The layout by an algorithm. Raises UsageError if it fails."""
+    """The layout by an algorithm. Raises FileError if it fails."""
     try:
         offsets = pack(packing.problem, planner)
     except PackingError as error:
-        raise UsageError(f"--planners: {error}") from error
+        raise FileError(f"--planners: {error}") from error
     places = dict(zip(packing.names, offsets, strict=True))
     return PlannerLayout(planner, packing.problem.peak(offsets), places)

@@ -67,7 +67,7 @@ class MemoryMap(Displayed):
 
     @cached_property
     def page(self) -> str:
-        """The page as text. Raises `UsageError` if a planner fails."""
+        """The page as text. Raises `FileError` if a planner fails."""
         return page_of(self.reports, self.planners)
 
     def write(self, path: str | Path) -> None:

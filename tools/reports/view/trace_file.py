@@ -10,7 +10,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 Json: TypeAlias = "dict[str, Any]"
 """A value of a JSON text, which has no types."""
@@ -41,22 +41,22 @@ def read_trace(path: Path) -> TraceFile:
     """
     The trace in a file.
 
-    Raises UsageError if the file cannot be read or is no trace of ours.
+    Raises UsageError if the file cannot be opened, FileError if it is no trace of ours.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {explain_os_error(error)}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no trace: it is no text") from error
+        raise FileError(f"{path} is no trace: it is no text") from error
     try:
         whole: object = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{path} is no trace: it is no JSON: {error}") from error
+        raise FileError(f"{path} is no trace: it is no JSON: {error}") from error
     try:
         return trace_of(whole)
     except ValueError as error:
-        raise UsageError(f"{path} is no trace: {error}") from error
+        raise FileError(f"{path} is no trace: {error}") from error
 
 
 def trace_of(whole: object) -> TraceFile:

@@ -91,20 +91,49 @@ def test_reads_the_standard_input(
 
 def test_input_file_is_missing(driver: Driver):
     path = str(driver.folder / "none.mlir")
-    driver.refuses(f"{path}: error: no such file or directory", 1, path)
+    message = f"cannot read {path}: no such file or directory"
+    driver.refuses(f"penstock-opt: error: {message}", 2, path)
 
 
 def test_input_file_is_a_directory(driver: Driver):
     path = str(driver.folder)
-    driver.refuses(f"{path}: error: is a directory", 1, path)
+    driver.refuses(f"penstock-opt: error: cannot read {path}: is a directory", 2, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "# kernel a\n",
+            "'#': this is the source of kernels, the last level, and no IR",
+        ),
+        ("# a note\n", "'#': comments of IR begin with //"),
+        ("!\n", "'!'"),
+    ],
+)
+def test_marks_without_a_name(driver: Driver, text: str, message: str):
+    path = driver.file("a.mlir", text)
+    line = text.rstrip()
+    message = f"{path}:1:1: error: expected a name after {message}\n{line}\n^"
+    driver.refuses(message, 1, path)
+
+
+def test_the_source_of_kernels_goes_to_no_command(driver: Driver):
+    path = str(Path(__file__).parents[4] / "examples" / "program.mlir")
+    source = driver.file("a.mlir", driver(path, "-t", "numba").out)
+    outcome = driver(source, "--pipeline", "cpu")
+    assert (outcome.code, outcome.out) == (1, "")
+    first = outcome.err.partition("\n")[0]
+    wanted = "error: expected a name after '#': this is the source of kernels"
+    assert wanted in first
 
 
 def test_file_extension_is_unknown(driver: Driver):
     path = driver.file("a.txt", GOOD)
     driver.refuses(
-        f"{path}: error: unknown file extension 'txt', known are: mlir; "
-        "-f names the format",
-        1,
+        f"penstock-opt: error: {path} has the unknown extension 'txt', known are: "
+        "mlir; -f names the format",
+        2,
         path,
     )
     assert driver(path, "-f", "mlir").out == PRINTED
@@ -668,11 +697,11 @@ def test_bad_plugin_file(
 ):
     plugin = driver.file("plugin.py", text)
     prefix = f"penstock-opt: error: cannot load {plugin}"
-    driver.refuses(prefix + message, 2, "--load", plugin)
+    driver.refuses(prefix + message, 1, "--load", plugin)
     # The line is named wherever a path starts from.
     monkeypatch.chdir(driver.folder)
     driver.refuses(
-        f"penstock-opt: error: cannot load plugin.py{message}", 2, "--load", "plugin.py"
+        f"penstock-opt: error: cannot load plugin.py{message}", 1, "--load", "plugin.py"
     )
 
 
@@ -730,7 +759,7 @@ def test_pass_that_cannot_be_imported(driver: Driver):
     driver.refuses(
         "penstock-opt: error: pass 'far' cannot be loaded: No module named "
         "'no_such_module'",
-        2,
+        1,
         "--load",
         plugin,
         "-p",
@@ -769,13 +798,13 @@ def test_installed_plugin_that_is_broken(
     driver.refuses(
         "penstock-opt: error: the installed plug-in 'other' (no_such_module:UNIVERSE) "
         "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",
-        2,
+        1,
     )
     _install(monkeypatch, "sys:argv")
     driver.refuses(
         "penstock-opt: error: the installed plug-in 'other' (sys:argv) is no "
         "xdsl.universe.Universe but of type list",
-        2,
+        1,
     )
 
 

@@ -15,7 +15,7 @@ from penstock.tools.cli import run
 from penstock.tools.cli import view as command
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected
-from penstock.tools.driver.errors import InternalError, UsageError
+from penstock.tools.driver.errors import FileError, InternalError, UsageError
 
 Commands = list[tuple[str, object, Callable[[list[str]], int], list[str]]]
 
@@ -31,6 +31,7 @@ def raising(error: BaseException, cause: BaseException | None = None):
     ("error", "code", "text"),
     [
         (UsageError("no such job"), 2, "tool: error: no such job\n"),
+        (FileError("no model"), 1, "tool: error: no model\n"),
         (PenstockError("stuck"), 1, "tool: error: stuck\n"),
         (MemoryError(), 1, "tool: error: out of memory\n"),
         (MemoryError("5 bytes"), 1, "tool: error: out of memory: 5 bytes\n"),
@@ -85,6 +86,8 @@ def test_no_command_ends_with_a_bare_traceback(
         ("penstock-view", command, command.run_tool, ["-o", str(tmp_path / "a.html")]),
         ("penstock-import", importer, importer.run_tool, []),
     ]
+    monkeypatch.chdir(tmp_path)
+    Path("model").touch()
     for name, module, tool, more in commands:
         inside = "_import" if module is importer else "_run"
         monkeypatch.setattr(module, inside, raising(ValueError("a defect")))

@@ -88,6 +88,16 @@ def test_what_was_registered_is_found_with_its_place() -> None:
         plugin_of(KIND, "theirs")
 
 
+def test_a_wrong_signature_is_told_with_its_place(tmp_path: Path) -> None:
+    path = file_of(tmp_path, f'@register("{KIND}", "acme")\ndef plan(problem): ...\n')
+    load_files([path], {})
+    with pytest.raises(PluginError) as raised:
+        plugin_of(KIND, "acme").call(1, 2)
+    reason = "plan() takes 1 positional argument but 2 were given"
+    text = f"memory planner 'acme' fails: TypeError: {reason} ({path}:2)"
+    assert str(raised.value) == text
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "thing", "message"),
     [

@@ -246,8 +246,10 @@ def test_bytes_on_the_axis_are_round(size: int, texts: dict[str, float]):
 # The command -------------------------------------------------------------------------
 
 
-def refuses(capsys: pytest.CaptureFixture[str], message: str, *arguments: str) -> None:
-    assert run_tool(arguments) == 2
+def refuses(
+    capsys: pytest.CaptureFixture[str], message: str, *arguments: str, code: int = 2
+) -> None:
+    assert run_tool(arguments) == code
     assert capsys.readouterr() == ("", f"penstock-view: error: {message}\n")
 
 
@@ -323,12 +325,12 @@ def test_files_that_are_no_traces_are_refused(
     for text, reason in cases.items():
         path.write_text(text)
         message = f"{path} is no trace: {reason}"
-        refuses(capsys, message, PROGRAM, "--trace", str(path), *out)
+        refuses(capsys, message, PROGRAM, "--trace", str(path), *out, code=1)
     path.write_bytes(b"\xff\xfe")
     message = f"{path} is no trace: it is no text"
-    refuses(capsys, message, PROGRAM, "--trace", str(path), *out)
+    refuses(capsys, message, PROGRAM, "--trace", str(path), *out, code=1)
     path.write_text("no")
-    assert run_tool([PROGRAM, "--trace", str(path), *out]) == 2
+    assert run_tool([PROGRAM, "--trace", str(path), *out]) == 1
     assert "is no trace: it is no JSON: " in capsys.readouterr().err
     assert not (tmp_path / "o.html").exists()
 
@@ -338,7 +340,7 @@ def test_a_trace_of_another_program_is_refused(
 ):
     out = str(tmp_path / "o.html")
     message = f"{trace} is a trace of @encoder, not of @squares"
-    refuses(capsys, message, PROGRAM, "--trace", str(trace), "-o", out)
+    refuses(capsys, message, PROGRAM, "--trace", str(trace), "-o", out, code=1)
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(
@@ -349,8 +351,9 @@ def test_files_that_cannot_be_read_or_written_are_refused(
     refuses(capsys, f"cannot read {none}: {reason}", none, "-o", out)
     message = f"cannot read {none}: {reason}"
     refuses(capsys, message, PROGRAM, "--trace", none, "-o", out)
-    message = "model.onnx is no program: penstock-import makes one of it"
-    refuses(capsys, message, "model.onnx", "-o", out)
+    (model := tmp_path / "model.onnx").touch()
+    message = f"{model} is no program: penstock-import makes one of it"
+    refuses(capsys, message, str(model), "-o", out)
     missing = str(tmp_path / "no" / "o.html")
     refuses(capsys, f"cannot write {missing}: {reason}", PROGRAM, "-o", missing)
 

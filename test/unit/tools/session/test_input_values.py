@@ -41,9 +41,44 @@ def test_bfloat16():
     assert (array.dtype.name, array.astype(float).tolist()) == ("bfloat16", [1.5, 1.5])
 
 
-@pytest.mark.parametrize("text", ["in.npz", "a=b.npz", "x=f33=1", "3xf32=1"])
-def test_files_are_no_values(text: str):
+@pytest.mark.parametrize("text", ["in.npz", "a=b.npz", "a=b"])
+def test_files_are_no_values(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("a=b").touch()
     assert not is_value(text)
+
+
+KNOWN = (
+    "i1, bf16, f16, f32, f64, i8, si8, i16, si16, i32, si32, i64, si64, ui8, ui16, "
+    "ui32, ui64"
+)
+FORM = "expected extents and a type such as 2x3xf32=1,2,3, or @FILE.npy"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "x=8xf99=1",
+            f"input 'x': unknown element type 'f99' (known: {KNOWN})",
+        ),
+        (
+            "x=8xf3=1",
+            "input 'x': unknown element type 'f3', did you mean 'f32'? (known: i1, ",
+        ),
+        ("x=f33=1", "input 'x': unknown element type 'f33', did you mean 'f32'? "),
+        ("3xf32=1", f"input '3xf32': {FORM}, got '1'"),
+        ("x=8x-f32=1", f"input 'x': {FORM}, got '8x-f32=1'"),
+        ("x=", f"input 'x': {FORM}, got ''"),
+    ],
+)
+def test_texts_that_are_neither_values_nor_files(text: str, message: str):
+    assert is_value(text)
+    with pytest.raises(UsageError) as caught:
+        read_value(text)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(

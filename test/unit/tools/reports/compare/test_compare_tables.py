@@ -11,7 +11,7 @@ import pytest
 
 from penstock.lowering.algorithms.packing import Lifetime
 from penstock.tools.cli.run import run_tool as penstock_run
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError
 from penstock.tools.reports.compare.generated import JOBS, generated_jobs
 from penstock.tools.reports.compare.lifetimes import FOLDER, read_problem, suite
 from penstock.tools.reports.compare.measuring import difference
@@ -128,13 +128,34 @@ def test_a_step_past_the_last_one_is_not_live(tmp_path: Path) -> None:
     assert list(read_problem(path).lifetimes) == [Lifetime(1, 2, 5)]
 
 
+NO_COLUMN = "has no column '{}' (the first line is id,lower,upper,size)"
+
+
 @pytest.mark.parametrize(
-    "text", ["id,lower,size\n1,2,3\n", "id,lower,upper,size\n0,1,x,5\n"]
+    ("text", "told"),
+    [
+        ("id,lower,size\n1,2,3\n", f" is no table of lifetimes: it {NO_COLUMN}"),
+        ("", f" is no table of lifetimes: it {NO_COLUMN}"),
+        ("lower,upper,size\n0,1,5\n\n0,1,1.5\n", ":4: size is an integer, got '1.5'"),
+        ("lower,upper,size\n0,x,5\n", ":2: upper is an integer, got 'x'"),
+        ("lower,upper,size\n0,1\n", ":2: size is an integer, got nothing"),
+    ],
 )
-def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_form_is_refused(
+    tmp_path: Path, text: str, told: str
+) -> None:
     path = tmp_path / "p.csv"
     path.write_text(text)
-    with pytest.raises(UsageError, match=r"p\.csv has no lines of id,lower,upper,size"):
+    with pytest.raises(FileError) as raised:
+        read_problem(path)
+    column = "upper" if text else "lower"
+    assert str(raised.value) == f"{path}{told.format(column)}"
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"id,lower,upper,size\n\xff\n")
+    with pytest.raises(FileError, match="is no table of lifetimes: it is no text"):
         read_problem(path)
 
 
@@ -144,7 +165,7 @@ def test_a_buffer_that_is_never_needed_is_refused(tmp_path: Path, got: str) -> N
     path.write_text(f"id,lower,upper,size\n0,0,1,1\n1,{got}\n")
     lower, upper, size = got.split(",")
     told = f"buffer 2 cannot be packed: lower {lower}, upper {upper}, size {size}"
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(FileError, match=told):
         read_problem(path)
 
 
