@@ -3,9 +3,8 @@ The op dialect: ops on tensors with value semantics.
 
 Each op is defined in one place, its class: operands, properties and syntax, and what
 `penstock.dialects.op.tensor_op.TensorOp` asks for: type inference, cost, in-place
-pairs, its meaning in NumPy and its kernel body. `op.fused` holds elementwise ops that
-are computed together, `op.epilogue` a contraction and elementwise ops on it, `op.rows`
-row ops and elementwise ops around them, `op.wave` independent ops.
+pairs, its meaning in NumPy and its kernel body. `op.fused` holds ops that are computed
+together, `op.wave` independent ops.
 """
 
 from xdsl.ir import Dialect
@@ -55,9 +54,7 @@ from penstock.dialects.op.elementwise import (
     ReciprocalOp,
     SubOp,
 )
-from penstock.dialects.op.epilogue import EpilogueOp
 from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
 from penstock.dialects.op.in_place import HintAttr
 from penstock.dialects.op.indexing import (
     GatherElementsOp,
@@ -152,7 +149,6 @@ Op = Dialect(
         CumProdOp,
         CumSumOp,
         DivOp,
-        EpilogueOp,
         EqualOp,
         ErfOp,
         ExpOp,
@@ -201,7 +197,6 @@ Op = Dialect(
         ReshapeOp,
         RmsNormOp,
         RoundOp,
-        RowsOp,
         RsqrtOp,
         ScatterElementsOp,
         ScatterNdOp,
@@ -226,7 +221,6 @@ Op = Dialect(
         WinogradJoinOp,
         WinogradSplitOp,
         YieldOp,
-        YieldRowsOp,
         YieldWaveOp,
     ],
     [

@@ -1,107 +1,126 @@
-"""`op.fused`: fusion of elementwise ops."""
+"""`op.fused`: ops that are computed together, without tensors between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
-    operand_def,
+    lazy_traits_def,
+    opt_prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.rewriter import Rewriter
 from xdsl.traits import (
+    HasParent,
     IsolatedFromAbove,
     IsTerminator,
     NoMemoryEffect,
-    OpTrait,
     Pure,
     RecursivelySpeculatable,
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.sbp import Part
-from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
-from penstock.dialects.utils.attributes import KnownAttributes
-from penstock.dialects.utils.diagnostics import LocatedVerifyException
-from penstock.dialects.utils.tensors import (
-    are_compatible,
-    broadcast_shapes,
-    element_count,
-    shape_text,
-    tensor_type,
+from penstock.dialects.op.contraction_form import ContractionForm
+from penstock.dialects.op.elementwise_form import ElementwiseForm
+from penstock.dialects.op.group_form import GroupForm, evaluate_block
+from penstock.dialects.op.row_form import RowForm
+from penstock.dialects.op.row_ops import RowOp
+from penstock.dialects.op.sbp import Part, SbpSignature
+from penstock.dialects.op.tensor_op import (
+    ContractionOp,
+    FusibleOp,
+    InPlacePair,
+    TensorOp,
 )
+from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
 
 
-@dataclass(frozen=True)
-class HasParentNamed(OpTrait):
-    """
-    An op stands in an op of one of these names, like `HasParent`, which takes classes:
-    those of other files use this one.
-    """
-
-    names: tuple[str, ...]
-
-    def verify(self, op: Operation) -> None:
-        """Raise a `VerifyException` for another parent."""
-        parent = op.parent_op()
-        if parent is not None and parent.name not in self.names:
-            names = ", ".join(f"'{name}'" for name in self.names)
-            raise VerifyException(f"'{op.name}' expects parent op to be one of {names}")
-
-
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
-    The result of an `op.fused` or an `op.epilogue`, of the ops inside.
+    The results of an `op.fused`, of the ops inside.
 
     ```mlir
-    op.yield %r : tensor<4xf32>
+    op.yield %r, %s : tensor<4xf32>, tensor<4xf32>
     ```
     """
 
     name = "op.yield"
 
-    value = operand_def(TensorType)
+    values = var_operand_def(TensorType)
 
-    traits = traits_def(
-        KnownAttributes(),
-        HasParentNamed(("op.fused", "op.epilogue")),
-        IsTerminator(),
-        Pure(),
+    traits = lazy_traits_def(
+        lambda: (KnownAttributes(), HasParent(FusedOp), IsTerminator(), Pure())
     )
 
-    assembly_format = "$value attr-dict `:` type($value)"
+    assembly_format = "$values attr-dict `:` type($values)"
 
-    def __init__(self, value: SSAValue | Operation):
-        super().__init__(operands=[value])
+    def __init__(self, *values: SSAValue | Operation):
+        super().__init__(operands=[values])
 
 
 @irdl_op_definition
-class FusedOp(ElementwiseOp):
+class FusedOp(FusibleOp):
     """
-    Elementwise ops (and constants all of whose elements are the same) that are
-    computed element by element, without tensors between them.
+    Ops that are computed together, without tensors between them: ops on elements (and
+    constants all of whose elements are the same), around a *root* or without one.
+
+    Without a root they are computed element by element, and the results have one shape.
 
     ```mlir
-    %r = op.fused %x, %b : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+    %r, %u = op.fused %x, %b
+      : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
     ^bb0(%p: tensor<4x8xf32>, %q: tensor<8xf32>):
       %s = op.add %p, %q : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
       %t = op.relu %s : tensor<4x8xf32> -> tensor<4x8xf32>
-      op.yield %t : tensor<4x8xf32>
+      op.yield %t, %s : tensor<4x8xf32>, tensor<4x8xf32>
+    }
+    ```
+
+    A root may be a contraction, whose sums the others follow, in one result of their
+    type: on a CPU they are computed while the sums are in registers. Where the group
+    `starts`, the first op after the sums is an `op.add` of an operand of their type,
+    from whose elements the sums start: the result may lie over it. The terms are the
+    same, but not in the same order.
+
+    ```mlir
+    %r = op.fused %x, %w, %b, %c
+      : tensor<4x8xf32>, tensor<8x2xf32>, tensor<4x2xf32>, tensor<2xf32>
+      -> tensor<4x2xf32> starts {
+    ^bb0(%p: tensor<4x8xf32>, %q: tensor<8x2xf32>, %b: tensor<4x2xf32>,
+         %c: tensor<2xf32>):
+      %m = op.matmul %p, %q : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+      %s = op.add %m, %b : tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+      %t = op.mul %s, %c : tensor<4x2xf32>, tensor<2xf32> -> tensor<4x2xf32>
+      op.yield %t : tensor<4x2xf32>
+    }
+    ```
+
+    Or roots are ops on rows (a softmax, or a normalization along the last dimension),
+    each of which reads results of the one before, which nothing reads after: the group
+    is computed row by row. The first value that is yielded is made last; any other one
+    is read by the last row op.
+
+    ```mlir
+    %y, %s = op.fused %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
+      -> tensor<4x8xf32>, tensor<4x8xf32> {
+    ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>, %h: tensor<8xf32>):
+      %a = op.add %p, %q : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+      %n = op.layer_norm %a, %h : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
+      op.yield %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
     }
     ```
     """
@@ -109,7 +128,8 @@ class FusedOp(ElementwiseOp):
     name = "op.fused"
 
     ins = var_operand_def(TensorType)
-    result = result_def(TensorType)
+    starts = opt_prop_def(UnitAttr)
+    outs = var_result_def(TensorType)
     body = region_def("single_block")
 
     traits = traits_def(
@@ -117,98 +137,110 @@ class FusedOp(ElementwiseOp):
     )
 
     assembly_format = (
-        "($ins^ `:` type($ins))? `->` type($result) attr-dict-with-keyword $body"
+        "($ins^ `:` type($ins))? `->` type($outs) (`starts` $starts^)? "
+        "attr-dict-with-keyword $body"
     )
 
     def __init__(self, ins: Sequence[SSAValue | Operation], body: Region):
         terminator = body.block.last_op
         assert isinstance(terminator, YieldOp), "a fused body ends in op.yield"
-        super().__init__(
-            operands=[ins], result_types=[terminator.value.type], regions=[body]
-        )
+        types = [value.type for value in terminator.values]
+        super().__init__(operands=[ins], result_types=[types], regions=[body])
 
     @property
-    def yielded(self) -> SSAValue:
-        """The value inside the body that the result is."""
-        terminator = self.body.block.last_op
-        assert isinstance(terminator, YieldOp), "checked by the verifier"
-        return terminator.value
+    def form(self) -> GroupForm:
+        """The way in which the group is computed."""
+        block = self.body.block
+        if any(isinstance(op, RowOp) for op in block.ops):
+            return RowForm(block)
+        if any(isinstance(op, ContractionOp) for op in block.ops):
+            return ContractionForm(block, starts=self.starts is not None)
+        return ElementwiseForm(block)
 
-    def members(self) -> Iterator[ElementwiseOp | ConstantOp]:
+    @property
+    def roots(self) -> list[TensorOp]:
+        """The contraction, or the ops on rows in their order."""
+        ops = self.body.block.ops
+        return [op for op in ops if isinstance(op, ContractionOp | RowOp)]
+
+    @property
+    def members(self) -> list[TensorOp]:
         """The ops that are fused, in order."""
-        for op in self.body.block.ops:
-            if isinstance(op, ElementwiseOp | ConstantOp):
-                yield op
+        return self.form.members
+
+    @property
+    def yielded(self) -> Sequence[SSAValue]:
+        """The values inside the body that the results are."""
+        return self.form.yielded
+
+    @property
+    def is_elementwise(self) -> bool:
+        return len(self.outs) == 1 and not self.roots
+
+    @property
+    def label(self) -> str:
+        """Groups with a root show it: `op.fused(matmul)`."""
+        roots = ", ".join(op.kernel_name for op in self.roots)
+        return f"{self.name}({roots})" if roots else self.name
+
+    @property
+    def kernel_name(self) -> str:
+        """Groups with a root are named after it: `fused_matmul`."""
+        return "_".join([super().kernel_name, *(op.kernel_name for op in self.roots)])
 
     def infer_types(self) -> Sequence[TensorType]:
-        self._verify_body()
-        result = tensor_type(self.yielded)
-        for operand in map(tensor_type, self.ins):
-            verify_broadcast(operand, result)
-        return (result,)
-
-    def _verify_body(self) -> None:
         block = self.body.block
         if [arg.type for arg in block.args] != [value.type for value in self.ins]:
             raise VerifyException(
                 "the body's arguments should be those of the operands"
             )
-        if not isinstance(block.last_op, YieldOp):
-            raise VerifyException("the body should end in op.yield")
-        for op in block.ops:
-            if isinstance(op, ElementwiseOp | YieldOp):
-                continue
-            if not isinstance(op, ConstantOp) or op.splat is None:
-                text = f"{op.name} cannot be fused element by element"
-                raise LocatedVerifyException([(op, text)])
+        if not isinstance(block.last_op, YieldOp) or not block.last_op.values:
+            raise VerifyException("the body should end in op.yield of its results")
+        form = self.form
+        if self.starts is not None and not isinstance(form, ContractionForm):
+            raise VerifyException("only the sums of a contraction start from a tensor")
+        return form.infer_types()
 
     def flops(self) -> int:
-        """
-        Scalar operations of one execution, which computes every member once for each
-        element of the result, also those that alone would have fewer elements.
-        """
-        count = element_count(self.result.type)
-        return sum(
-            op.flops() * count // max(1, element_count(op.results[0].type))
-            for op in self.members()
-        )
+        return self.form.flops()
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        return self.form.in_place_pairs(self.ins)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        return self.form.sbp_signatures()
 
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> FusedOp:
         fused = self.remade(operands, parts, self.properties)
-        shape = tensor_type(self.result).get_shape()
+        if self.roots:
+            return fused
+        shape = tensor_type(self.outs[0]).get_shape()
         body = fused.body.block
         for argument, operand in zip(tuple(body.args), operands, strict=True):
             Rewriter.replace_value_with_new_type(argument, operand.type)
-        for member in tuple(fused.members()):
+        for member in fused.members:
             cut = _broadcast_part(tensor_type(member.results[0]), shape, parts[0])
             new = member.part(member.operands, [cut])
             Rewriter.replace_op(member, new)
         return fused
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
-        values: dict[SSAValue, SSAValue] = dict(
-            zip(self.body.block.args, operands, strict=True)
-        )
-        for op in self.members():
-            values[op.results[0]] = self._member_scalar(k, op, values)
-        return values[self.yielded]
+        form = self.form
+        assert isinstance(form, ElementwiseForm), "asked of elementwise ops only"
+        (value,) = form.scalars(k, operands)
+        return value
 
-    def _member_scalar(
-        self,
-        k: KernelBuilder,
-        op: ElementwiseOp | ConstantOp,
-        values: dict[SSAValue, SSAValue],
-    ) -> SSAValue:
-        if isinstance(op, ConstantOp):
-            assert op.splat is not None, "checked by the verifier"
-            return k.constant(op.splat, op.value.get_element_type())
-        return op.scalar(k, [values[operand] for operand in op.operands])
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        self.form.build_kernel(k, ins, outs)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         values: dict[SSAValue, Array] = dict(
             zip(self.body.block.args, operands, strict=True)
         )
-        return (evaluate_block(self.body.block, values)[self.yielded],)
+        made = evaluate_block(self.body.block, values)
+        return [made[value] for value in self.yielded]
 
 
 def _broadcast_part(type: TensorType, shape: Sequence[int], part: Part) -> Part:
@@ -220,27 +252,3 @@ def _broadcast_part(type: TensorType, shape: Sequence[int], part: Part) -> Part:
         if extent != shape[axis + skipped]:
             offsets[axis], extents[axis] = 0, extent
     return Part(tuple(offsets), tuple(extents))
-
-
-def verify_broadcast(operand: TensorType, result: TensorType) -> None:
-    """Raise `VerifyException` unless NumPy broadcasts the operand to the result."""
-    shapes = operand.get_shape(), result.get_shape()
-    shape = broadcast_shapes(shapes)
-    if not are_compatible(result, TensorType(result.element_type, shape)):
-        raise VerifyException(
-            f"an operand of shape {shape_text(shapes[0])} does not broadcast to the "
-            f"result's {shape_text(shapes[1])}"
-        )
-
-
-def evaluate_block(
-    block: Block, values: dict[SSAValue, Array]
-) -> dict[SSAValue, Array]:
-    """
-    The values of a block of tensor ops in terms of NumPy, given those it starts from.
-    """
-    for op in block.ops:
-        if isinstance(op, TensorOp):
-            results = op.evaluate(*(values[operand] for operand in op.operands))
-            values.update(zip(op.results, results, strict=True))
-    return values

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeGuard
 
 from xdsl.dialects.builtin import (
     TensorType,
@@ -123,6 +123,16 @@ class TensorOp(IRDLOperation, ABC):
             rounded(array, tensor_type(value).element_type)
             for array, value in zip(results, self.results, strict=True)
         ]
+
+    @property
+    def label(self) -> str:
+        """The name of the op in tables of kernels and tasks."""
+        return self.name
+
+    @property
+    def kernel_name(self) -> str:
+        """The name that its kernels are numbered under."""
+        return self.name.split(".", 1)[-1]
 
     @abstractmethod
     def build_kernel(
@@ -239,20 +249,38 @@ class TensorOp(IRDLOperation, ABC):
         return op
 
 
-class ElementwiseOp(TensorOp, ABC):
+class FusibleOp(TensorOp, ABC):
     """
-    An op with one result whose every element depends on one element of each operand,
-    where operands are broadcast as NumPy does.
+    An op that may be computed element by element, in the kernel of a group: every
+    elementwise op, and a group of such ops with one result.
     """
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element of its one result is made of one of each operand."""
+        return True
 
     @abstractmethod
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         """
-        Build the scalar ops that compute one element of the result.
+        Build the scalar ops that compute one element of the result of an elementwise
+        op.
 
         `operands` are scalars of the operands' element types; the value returned is
         one of the result's element type.
         """
+
+
+def is_elementwise(op: object) -> TypeGuard[FusibleOp]:
+    """Whether an op can be computed element by element."""
+    return isinstance(op, FusibleOp) and op.is_elementwise
+
+
+class ElementwiseOp(FusibleOp, ABC):
+    """
+    An op with one result whose every element depends on one element of each operand,
+    where operands are broadcast as NumPy does.
+    """
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -276,7 +304,7 @@ class ElementwiseOp(TensorOp, ABC):
 class ContractionOp(TensorOp, ABC):
     """
     A contraction: each element of its one result is a sum of products. An elementwise
-    op that follows can be computed in the same kernel (`op.epilogue`).
+    op that follows can be computed in the same kernel (`op.fused`).
     """
 
 

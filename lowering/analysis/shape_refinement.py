@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import AfterOp, CopyOp, Job
-from penstock.dialects.op import EpilogueOp, FusedOp, RowsOp, YieldOp, YieldRowsOp
+from penstock.dialects.op import FusedOp, YieldOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import known
 from penstock.dialects.utils.diagnostics import Finding
@@ -43,7 +43,7 @@ def refine_block(block: Block) -> Iterator[Finding]:
             refine(op.result, tensor_type(op.source))
         elif isinstance(op, AfterOp):
             refine(op.result, tensor_type(op.value))
-        elif isinstance(op, YieldOp | YieldRowsOp) or op.name in JOB_OPS:
+        elif isinstance(op, YieldOp) or op.name in JOB_OPS:
             continue
         elif not all(is_static(result.type) for result in op.results):
             yield op, f"op {op.name} has no shape inference"
@@ -56,7 +56,7 @@ def is_static(type: Attribute) -> bool:
 
 def refine_tensor_op(op: TensorOp) -> Iterator[Finding]:
     """Refine the results of an op, and yield what does not fit."""
-    if isinstance(op, FusedOp | EpilogueOp | RowsOp):
+    if isinstance(op, FusedOp):
         for arg, operand in zip(op.body.block.args, op.ins, strict=True):
             refine(arg, tensor_type(operand))
         yield from refine_block(op.body.block)

@@ -67,7 +67,7 @@ class Kernels:
         except VerifyException as error:
             self.findings.append((op, f"{op.name} has no kernel: {error}"))
             body = Region(Block())
-        name = self.names.make_numbered(op.name.split(".", 1)[-1])
+        name = self.names.make_numbered(op.kernel_name)
         kernel = launch.KernelOp(name, target, body)
         kernel.location = op.location
         kernel.attributes["cost"] = cost_of(op)
@@ -84,7 +84,7 @@ def cost_of(op: TensorOp) -> DictionaryAttr:
         {
             "bytes": IntegerAttr(min(cost.bytes, LARGEST), i64),
             "flops": IntegerAttr(min(cost.flops, LARGEST), i64),
-            "op": StringAttr(op.name),
+            "op": StringAttr(op.label),
         }
     )
 

@@ -25,50 +25,38 @@ Example: `test/lowering/op/op-fuse-elementwise-example.mlir`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ElementwiseOp
-from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
-    Member,
     Overwritten,
-    carried,
     must_lie_over,
     never_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+from penstock.lowering.op.outline import Splats, outline
 
 Group: TypeAlias = list[Operation]
 """Ops to be computed together, from the last one, whose result is the group's."""
 
-Splats: TypeAlias = Mapping[SSAValue, ConstantOp]
-"""The constants all of whose elements are the same, by their result."""
 
-OF_THE_GROUP = ("placement", "sbp", "slots")
-"""The attributes that say how an op runs, not what it computes."""
-
-
-def find_groups(job: JobOp, max_ops: int) -> list[Group]:
+def find_groups(job: JobOp, max_ops: int, overwritten: Overwritten) -> list[Group]:
     """Sort the elementwise ops of a job into groups, the last group first."""
-    overwritten = Overwritten(job.body.block.ops)
     groups: list[Group] = []
     group_of: dict[Operation, Group] = {}
     for op in reversed(job.body.block.ops):
@@ -153,66 +141,6 @@ def splats_of(job: JobOp) -> Splats:
     }
 
 
-def operands_of(group: Group, splats: Splats) -> list[SSAValue]:
-    """
-    The operands of a group, each value once, in order; splat constants are part of it.
-    """
-    made = {op.results[0] for op in group}
-    read = dict.fromkeys(value for op in reversed(group) for value in op.operands)
-    return [value for value in read if value not in made and value not in splats]
-
-
-def fuse(group: Group, splats: Splats) -> None:
-    """Replace the ops of a group by one `op.fused`, where the last one stood."""
-    last = group[0]
-    ins = operands_of(group, splats)
-    block = Block(arg_types=[value.type for value in ins])
-    fused = FusedOp.create(
-        operands=ins,
-        result_types=[last.results[0].type],
-        attributes={
-            key: attr for key, attr in last.attributes.items() if key in OF_THE_GROUP
-        },
-        regions=[Region(block)],
-        location=fused_location(group),
-    )
-    carry(last, fused)
-    if (hints := carried([Member(last, 0)], ins)) is not None:
-        fused.attributes[IN_PLACE] = hints
-    Rewriter.insert_op(fused, InsertPoint.before(last))
-    last.results[0].replace_all_uses_with(fused.result)
-    for value, arg in zip(ins, block.args, strict=True):
-        arg.name_hint = value.name_hint
-    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
-    for op in reversed(group):
-        move_into(block, op, inside, splats)
-    block.add_op(YieldOp.create(operands=last.results))
-
-
-def move_into(
-    block: Block,
-    op: Operation,
-    inside: dict[SSAValue, SSAValue],
-    splats: Splats,
-) -> None:
-    """Move an op to the end of a fused body, after clones of its splat constants."""
-    for value in op.operands:
-        if value not in inside and (constant := splats.get(value)) is not None:
-            clone = constant.clone()
-            add_without_placement(block, clone)
-            inside[value] = clone.result
-    op.detach()
-    op.operands = [inside.get(value, value) for value in op.operands]
-    add_without_placement(block, op)
-
-
-def add_without_placement(block: Block, op: Operation) -> None:
-    """Put an op at the end of a fused body, which is placed as a whole."""
-    for key in (*OF_THE_GROUP, IN_PLACE):
-        op.attributes.pop(key, None)
-    block.add_op(op)
-
-
 def erase_unused(constants: Iterable[ConstantOp]) -> None:
     """Remove the constants that have no uses left."""
     for constant in constants:
@@ -224,12 +152,14 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
     """Group the elementwise ops of a job."""
     splats = splats_of(job)
     used = [op for value, op in splats.items() if value.uses]
-    for group in find_groups(job, max_ops):
+    overwritten = Overwritten(job.body.block.ops)
+    for group in find_groups(job, max_ops, overwritten):
         has_splats = any(value in splats for op in group for value in op.operands)
         if len(group) > 1 or has_splats:
             count("groups")
             count("ops fused", len(group))
-            fuse(group, splats)
+            last, members = group[0], group[::-1]
+            outline(members, last.results, overwritten, lead=last, splats=splats)
     erase_unused(used)
 
 

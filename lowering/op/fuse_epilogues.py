@@ -2,15 +2,15 @@
 Compute elementwise ops together with the contractions that they follow (epilogue
 fusion).
 
-An elementwise op (or an `op.fused`) becomes an `op.epilogue` with an op whose result it
-reads (a matmul or a convolution; its last such operand, where there are several), if
-nothing else uses that result, both have one type and run in the same place, the
-contraction asks for no `slots` of its own, and the op is one that a kernel computes in
-registers: all its parts work on floats of one type. Depthwise convolutions are left
-alone: their sums are no tiles. On several devices, where ops say how they are cut in
-parts, they stay apart. Ops that must write over an operand by a hint (`in_place`), or
-whose operand another op must, do too; other hints go on to the whole where the operand
-they are about is still there.
+An elementwise op (or an `op.fused` of such ops) becomes an `op.fused` with an op whose
+result it reads (a matmul or a convolution; its last such operand, where there are
+several), if nothing else uses that result, both have one type and run in the same
+place, the contraction asks for no `slots` of its own, and the op is one that a kernel
+computes in registers: all its parts work on floats of one type. Depthwise convolutions
+are left alone: their sums are no tiles. On several devices, where ops say how they are
+cut in parts, they stay apart. Ops that must write over an operand by a hint
+(`in_place`), or whose operand another op must, do too; other hints go on to the whole
+where the operand they are about is still there.
 
 This saves a tensor that is written and read again. On a CPU the epilogue costs next to
 nothing (`launch-schedule-contractions`); on any device the two are one kernel.
@@ -30,36 +30,34 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, f32, f64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.epilogue import EpilogueOp
-from penstock.dialects.op.fused import FusedOp, YieldOp
-from penstock.dialects.op.in_place import IN_PLACE
-from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp, ElementwiseOp
+from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.tensor_op import (
+    AccumulatingOp,
+    ContractionOp,
+    FusibleOp,
+    is_elementwise,
+)
 from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
-    Member,
     Overwritten,
-    carried,
     must_lie_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
-
-OF_THE_WHOLE = ("placement", "slots")
-"""The attributes that say how an op runs, not what it computes."""
+from penstock.lowering.op.outline import outline
 
 
 def root_of(
-    op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+    op: FusibleOp, job: JobOp, overwritten: Overwritten
 ) -> ContractionOp | None:
     """The contraction that an elementwise op can be computed with, if any."""
     if not _is_of_floats(op) or _is_cut(op) or must_lie_over(op):
@@ -77,7 +75,7 @@ def _is_cut(op: Operation) -> bool:
     return OPERANDS in op.attributes or RESULTS in op.attributes
 
 
-def _is_root(root: ContractionOp, op: ElementwiseOp, job: JobOp) -> bool:
+def _is_root(root: ContractionOp, op: FusibleOp, job: JobOp) -> bool:
     return (
         not _is_cut(root)
         and not (isinstance(root, Conv2dOp) and root.is_depthwise)
@@ -88,7 +86,7 @@ def _is_root(root: ContractionOp, op: ElementwiseOp, job: JobOp) -> bool:
     )
 
 
-def _is_of_floats(op: ElementwiseOp) -> bool:
+def _is_of_floats(op: FusibleOp) -> bool:
     """Whether all that an op computes is of the type of its result, and static."""
     result = tensor_type(op.results[0])
     return (
@@ -101,96 +99,59 @@ def _is_of_floats(op: ElementwiseOp) -> bool:
     )
 
 
-def _tensors(op: ElementwiseOp) -> Iterator[SSAValue]:
+def _tensors(op: FusibleOp) -> Iterator[SSAValue]:
     yield from (*op.operands, *op.results)
     if isinstance(op, FusedOp):
-        for member in op.members():
+        for member in op.members:
             yield from (*member.operands, *member.results)
 
 
 def fuse(
-    root: ContractionOp, op: ElementwiseOp, job: JobOp, overwritten: Overwritten
+    root: ContractionOp, op: FusibleOp, job: JobOp, overwritten: Overwritten
 ) -> None:
     """Replace both ops by one, where the elementwise op stood."""
-    made = root.results[0]
-    ins = dict.fromkeys((*root.operands, *op.operands))
-    ins.pop(made)
-    block = Block(arg_types=[value.type for value in ins])
-    for value, arg in zip(ins, block.args, strict=True):
-        arg.name_hint = value.name_hint
-    epilogue = EpilogueOp.create(
-        operands=[*ins],
-        result_types=[op.results[0].type],
-        attributes={k: a for k, a in op.attributes.items() if k in OF_THE_WHOLE},
-        regions=[Region(block)],
-        location=fused_location([root, op]),
-    )
-    carry(op, epilogue)
-    if (hints := carried([Member(op, 0)], [*ins])) is not None:
-        epilogue.attributes[IN_PLACE] = hints
-    Rewriter.insert_op(epilogue, InsertPoint.before(op))
-    op.results[0].replace_all_uses_with(epilogue.result)
-    overwritten.rename(op.results[0], epilogue.result)
-    epilogue.result.name_hint = op.results[0].name_hint
-    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
-    for member in (root, op):
-        member.detach()
-        member.operands = [inside.get(value, value) for value in member.operands]
-        for key in (*OF_THE_WHOLE, IN_PLACE):
-            member.attributes.pop(key, None)
-        block.add_op(member)
-    block.add_op(YieldOp.create(operands=op.results))
-    if can_start(root, epilogue, job):
-        start_sums(epilogue)
+    group = outline([root, op], op.results, overwritten, lead=root)
+    if can_start(root, group, job):
+        start_sums(root, group)
 
 
-def can_start(root: ContractionOp, epilogue: EpilogueOp, job: JobOp) -> bool:
+def can_start(root: ContractionOp, group: FusedOp, job: JobOp) -> bool:
     """Whether the sums of an op may start from what is added to them."""
-    device = placement_of(epilogue, job).single_device()
+    device = placement_of(group, job).single_device()
     return (
         device is not None
         and device.kind.data == "cpu"
         and isinstance(root, AccumulatingOp)
         and root.can_start
-        and tensor_type(epilogue.result).element_type in (f32, f64)
+        and tensor_type(root.results[0]).element_type in (f32, f64)
     )
 
 
-def start_sums(epilogue: EpilogueOp) -> None:
+def start_sums(root: ContractionOp, group: FusedOp) -> None:
     """Let sums start from a tensor of their type that is added to them, if one is."""
-    first, (op,) = epilogue.members
-    made = first.results[0]
-    if isinstance(op, AddOp):
-        if made.has_one_use() and all(x.type == made.type for x in op.operands):
-            epilogue.starts = UnitAttr()
+    made = root.results[0]
+    if (found := added_to(made)) is None:
         return
-    if not isinstance(op, FusedOp) or (found := added_to(op, made)) is None:
+    added, start = found
+    group.starts = UnitAttr()
+    if made in added.operands:
         return
-    added, argument = found
-    start = op.operands[argument.index]
     sums = AddOp.inferred([made, start])
-    sums.location = op.location
+    sums.location = added.location
     carry(added, sums)
-    Rewriter.insert_op(sums, InsertPoint.before(op))
-    (before,) = (value for value in added.operands if value is not argument)
+    Rewriter.insert_op(sums, InsertPoint.after(root))
+    made.replace_uses_with_if(sums.result, lambda use: use.operation is not sums)
+    (before,) = (value for value in added.operands if value is not start)
     Rewriter.replace_op(added, [], [before])
-    op.operands = [
-        sums.result if value is made else value
-        for value in op.operands
-        if value is not start
-    ]
-    op.body.block.erase_arg(argument)
-    epilogue.starts = UnitAttr()
 
 
-def added_to(op: FusedOp, made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
+def added_to(made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
     """
-    The op that adds an operand of the type of the sums `made` to these, and that
-    operand.
+    The op that adds an operand of the type of the sums `made` to these, or to what
+    others were added to, and that operand.
     """
-    places = [index for index, value in enumerate(op.operands) if value is made]
-    value: SSAValue = op.body.block.args[places[0]]
-    while len(places) == 1 and value.has_one_use():
+    value = made
+    while value.has_one_use():
         (use,) = value.uses
         added = use.operation
         if not isinstance(added, AddOp) or added.result.type != made.type:
@@ -199,24 +160,24 @@ def added_to(op: FusedOp, made: SSAValue) -> tuple[AddOp, BlockArgument] | None:
         if (
             isinstance(other, BlockArgument)
             and other.type == made.type
-            and other.has_one_use()
-            and not (isinstance(value, BlockArgument) and is_last(added))
+            and readers_of_elements(other) == [added]
         ):
             return added, other
         value = added.result
     return None
 
 
-def is_last(op: Operation) -> bool:
-    """Whether an op of a group is what this yields."""
-    return any(isinstance(use.operation, YieldOp) for use in op.results[0].uses)
+def readers_of_elements(value: SSAValue) -> list[Operation]:
+    """The ops of a group but for the contraction that read a value, each time."""
+    users = [use.operation for use in value.uses]
+    return [op for op in users if not isinstance(op, ContractionOp)]
 
 
 def fuse_job(job: JobOp) -> None:
     """Give each contraction of a job the elementwise op that follows it."""
     overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
-        if isinstance(op, ElementwiseOp) and (root := root_of(op, job, overwritten)):
+        if is_elementwise(op) and (root := root_of(op, job, overwritten)):
             count("epilogues")
             fuse(root, op, job, overwritten)
 

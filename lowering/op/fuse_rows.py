@@ -2,7 +2,7 @@
 Compute elementwise ops together with the ops on rows that they feed or follow.
 
 An op on rows of floats (a softmax, or a normalization along the last dimension) becomes
-an `op.rows`
+an `op.fused`
 
 * with the elementwise op (or `op.fused`) that computes its operand, if that has its
   type and static shape, runs in the same place, and asks for no `slots` of its own. If
@@ -35,33 +35,22 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, placement_of
-from penstock.dialects.op.fused_rows import RowsOp, YieldRowsOp
-from penstock.dialects.op.in_place import IN_PLACE
+from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.tensor_op import ElementwiseOp
-from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fused_location
+from penstock.dialects.op.tensor_op import is_elementwise
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
-    Member,
     Overwritten,
-    carried,
     must_lie_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
-
-NO_ROWS = "no_rows"
-"""Why an op on rows is not computed with the one before: an attribute of it."""
-
-OF_THE_WHOLE = ("placement", "slots")
-"""The attributes that say how an op runs, not what it computes."""
+from penstock.lowering.op.outline import NO_ROWS, outline
 
 Positions = Mapping[Operation, int]
 """Where the ops of a job stand."""
@@ -89,7 +78,7 @@ def is_whole(op: Operation) -> bool:
 def can_join(op: Operation, row: Operation, job: JobOp) -> bool:
     """Whether an op can be computed row by row with one on rows."""
     return (
-        isinstance(op, ElementwiseOp)
+        is_elementwise(op)
         and is_whole(op)
         and op.results[0].type == row.results[0].type
         and placement_of(op, job) == placement_of(row, job)
@@ -212,53 +201,19 @@ def outside(value: SSAValue, ops: Sequence[Operation]) -> list[Operation]:
 
 def fuse(
     members: Sequence[Operation], row: Operation, overwritten: Overwritten
-) -> None:
+) -> FusedOp:
     """
     Replace ops in their order, of which `row` is the last one on rows, by one where the
     last of them stood.
     """
-    last = members[-1]
-    made = {value for op in members for value in op.results}
-    ins = dict.fromkeys(
-        value for op in members for value in op.operands if value not in made
-    )
-    results: list[SSAValue] = [last.results[0]]
+    results: list[SSAValue] = [members[-1].results[0]]
     if row is not members[0] and outside(row.operands[0], members):
         results.append(row.operands[0])
-    block = Block(arg_types=[value.type for value in ins])
-    for value, arg in zip(ins, block.args, strict=True):
-        arg.name_hint = value.name_hint
-    rows = RowsOp.create(
-        operands=[*ins],
-        result_types=[value.type for value in results],
-        attributes={k: a for k, a in last.attributes.items() if k in OF_THE_WHOLE},
-        regions=[Region(block)],
-        location=fused_location([row, *members]),
-    )
-    carry(last, rows)
-    kept = [value.owner for value in results[1:]]
-    for op in members:
-        if isinstance(op, RowOp) and NO_ROWS in op.attributes:
-            rows.attributes[NO_ROWS] = op.attributes[NO_ROWS]
-    makers = [
-        Member(last, 0),
-        *(Member(op, 1) for op in kept if isinstance(op, Operation)),
-    ]
-    if (hints := carried(makers, [*ins])) is not None:
-        rows.attributes[IN_PLACE] = hints
-    Rewriter.insert_op(rows, InsertPoint.before(last))
-    for old, new in zip(results, rows.outs, strict=True):
-        overwritten.rename(old, new)
-        new.name_hint = old.name_hint
-        old.replace_uses_with_if(new, lambda use: use.operation not in members)
-    inside: dict[SSAValue, SSAValue] = dict(zip(ins, block.args, strict=True))
-    for op in members:
-        op.detach()
-        op.operands = [inside.get(value, value) for value in op.operands]
-        for key in (*OF_THE_WHOLE, IN_PLACE, NO_ROWS):
-            op.attributes.pop(key, None)
-        block.add_op(op)
-    block.add_op(YieldRowsOp.create(operands=results))
+    reasons = [op.attributes[NO_ROWS] for op in members if NO_ROWS in op.attributes]
+    group = outline(members, results, overwritten, lead=row)
+    for reason in reasons:
+        group.attributes[NO_ROWS] = reason
+    return group
 
 
 def fuse_job(job: JobOp) -> None:
@@ -274,10 +229,8 @@ def fuse_job(job: JobOp) -> None:
         if len(members) > 1:
             count("groups")
             count("ops fused", len(members))
-            fuse(members, chain.rows[-1], overwritten)
-            whole = members[-1].parent_op()
-            assert isinstance(whole, RowsOp), "moved into it"
-            positions[whole] = positions[members[-1]]
+            place = positions[members[-1]]
+            positions[fuse(members, chain.rows[-1], overwritten)] = place
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@
 // CHECK:          launch.register @"x/out" in @c0 at {{[0-9]+}} slots 1 : memref<4x8xf32>
 // CHECK-NEXT:     launch.variable @w in @c0 at 0 init <he_normal, seed = 7> : memref<8x2xf32>
 // CHECK-NEXT:     launch.variable @b in @c0 at 64 init <zeros> : memref<2xf32>
-// CHECK:          launch.kernel @epilogue_0 target "cpu" (%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<8x2xf32>, %{{.*}}: memref<2xf32>, %{{.*}}: memref<4x2xf32>)
+// CHECK:          launch.kernel @fused_matmul_0 target "cpu" (%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<8x2xf32>, %{{.*}}: memref<2xf32>, %{{.*}}: memref<4x2xf32>)
 // CHECK:            schedule = #launch.contraction<{{.*}}, folds [1, 1]>
 // CHECK:            arith.mulf
 // CHECK:            arith.addf
@@ -25,13 +25,13 @@
 // CHECK:          launch.actor @x on <0, cpu:0> stream 0
 // CHECK-NEXT:       launch.feed "x" to @"x/out"
 // CHECK:          launch.actor @r on <0, cpu:0> stream 0 reads [@"x/out"] writes [@"r/out"] {
-// CHECK-NEXT:       launch.call @epilogue_0 [@"x/out", @w, @b, @"r/out"]
+// CHECK-NEXT:       launch.call @fused_matmul_0 [@"x/out", @w, @b, @"r/out"]
 // CHECK:          launch.actor @y on <0, cpu:0> stream 0 reads [@"r/out"]
 // CHECK-NEXT:       launch.fetch "y" from @"r/out"
 // CHECK-NOT:      launch.actor
 
 // All kernels are printed, and nothing else.
-// SOURCE:      # kernel epilogue_0
+// SOURCE:      # kernel fused_matmul_0
 // SOURCE:      def kernel(args, part, parts):
 // SOURCE-NOT:  # kernel
 job.job @net placement <cpu, [0:0]> {

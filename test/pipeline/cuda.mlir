@@ -17,7 +17,7 @@
 // CHECK-NEXT:   launch.variable @w in @c1 at 0 init <he_normal, seed = 7>
 // CHECK-NEXT:   launch.variable @b in @c1 at 512 init <zeros>
 // CHECK:        launch.register @"r_cpu/out" in @c0 at {{[0-9]+}} slots 2 : memref<4x2xf32>
-// CHECK:        launch.kernel @epilogue_0 target "cuda"
+// CHECK:        launch.kernel @fused_matmul_0 target "cuda"
 // CHECK-NOT:      schedule
 // CHECK-NOT:    target
 // CHECK:        launch.actor @x on <0, cpu:0> stream 0
@@ -25,14 +25,14 @@
 // CHECK:        launch.actor @x_cuda on <0, cuda:0> stream 1 reads [@"x/out"] writes [@"x_cuda/out"] {
 // CHECK-NEXT:     launch.copy @"x/out" to @"x_cuda/out"
 // CHECK:        launch.actor @r on <0, cuda:0> stream 2 reads [@"x_cuda/out"]
-// CHECK-NEXT:     launch.call @epilogue_0 [@"x_cuda/out", @w, @b, @"r/out"]
+// CHECK-NEXT:     launch.call @fused_matmul_0 [@"x_cuda/out", @w, @b, @"r/out"]
 // CHECK:        launch.actor @r_cpu on <0, cuda:0> stream 3 reads [@"r/out"]
 // CHECK-NEXT:     launch.copy @"r/out" to @"r_cpu/out"
 // CHECK:        launch.actor @y on <0, cpu:0> stream 0 reads [@"r_cpu/out"]
 // CHECK-NEXT:     launch.fetch "y" from @"r_cpu/out"
 // CHECK-NOT:    launch.actor
 
-// SOURCE:      # kernel epilogue_0
+// SOURCE:      # kernel fused_matmul_0
 // SOURCE:      PHASES =
 // SOURCE-NOT:  # kernel
 job.job @net placement <cpu, [0:0]> {

@@ -41,6 +41,7 @@ from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from penstock.dialects.utils.diagnostics import told
+from penstock.dialects.utils.former_names import FORMER_NAMES
 from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.tools.driver.diagnostics import suggest
 
@@ -303,6 +304,7 @@ class LocatingParser(Parser):
         return _BitsElement(element.is_negative, element.value, element.span)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
+        name = FORMER_NAMES.get(name, name)
         stack = self._parser_state.dialect_stack
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
         if op_type is None:

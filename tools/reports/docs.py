@@ -74,7 +74,6 @@ from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.op.elementwise import Elements
-from penstock.dialects.op.fused import HasParentNamed
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import CountConstraint
@@ -257,8 +256,6 @@ def trait_name(trait: OpTrait) -> str:
     name = type(trait).__name__
     if isinstance(trait, HasParent):
         return f"{name}({', '.join(op.name for op in trait.op_types)})"
-    if isinstance(trait, HasParentNamed):
-        return f"HasParent({', '.join(trait.names)})"
     return name
 
 

@@ -16,7 +16,7 @@ func.func @f(%x: tensor<4xf32>) {
 // The end of the body says what the result is.
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{op.fused: the body should end in op.yield}}
+  // expected-error@+1 {{op.fused: the body should end in op.yield of its results}}
   %r = "op.fused"(%x) ({
   ^bb0(%p: tensor<4xf32>):
     "test.termop"(%p) : (tensor<4xf32>) -> ()
@@ -84,6 +84,6 @@ func.func @f(%x: tensor<4xf32>) {
 // Only a group yields.
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{op.yield: 'op.yield' expects parent op to be one of 'op.fused', 'op.epilogue'}}
+  // expected-error@+1 {{op.yield: 'op.yield' expects parent op 'op.fused'}}
   op.yield %x : tensor<4xf32>
 }

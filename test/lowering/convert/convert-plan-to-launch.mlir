@@ -289,12 +289,12 @@ plan.plan @aliases {
 !r = !regst.data<tensor<1x2x2x2xf32>>
 
 // CHECK-LABEL: launch.program @sums rank 0 {
-// CHECK:         launch.kernel @epilogue_0 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[R:.+]]: memref<1x2x2x2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
+// CHECK:         launch.kernel @fused_conv2d_0 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[R:.+]]: memref<1x2x2x2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
 // CHECK-NEXT:      linalg.generic {{.*}} ins(%[[R]] : memref<1x2x2x2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
 // CHECK:           linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
 // CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
 // CHECK-NOT:       linalg.generic
-// CHECK:         launch.kernel @epilogue_1 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
+// CHECK:         launch.kernel @fused_conv2d_1 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
 // CHECK-NEXT:      linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
 // CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
 // CHECK-NOT:       linalg.generic
@@ -324,10 +324,10 @@ plan.plan @sums {
     plan.yield %v : tensor<1x2x2x2xf32>
   }
   // CHECK:      launch.actor @y on
-  // CHECK-NEXT:   launch.call @epilogue_0 [@"x/out", @"w/out", @"b/out", @"r/out", @"y/out"]
+  // CHECK-NEXT:   launch.call @fused_conv2d_0 [@"x/out", @"w/out", @"b/out", @"r/out", @"y/out"]
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%x, %w, %b, %r : !x, !w, !b, !r) outs(%y : !r) {
   ^bb0(%0: tensor<1x3x2x2xf32>, %1: tensor<2x3x1x1xf32>, %2: tensor<2xf32>, %3: tensor<1x2x2x2xf32>):
-    %v = op.epilogue %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
+    %v = op.fused %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
     ^bb0(%4: tensor<1x3x2x2xf32>, %5: tensor<2x3x1x1xf32>, %6: tensor<2xf32>, %7: tensor<1x2x2x2xf32>):
       %s = op.conv2d %4, %5, %6 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32> -> tensor<1x2x2x2xf32>
       %a = op.add %s, %7 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32>
@@ -336,10 +336,10 @@ plan.plan @sums {
     plan.yield %v : tensor<1x2x2x2xf32>
   }
   // CHECK:      launch.actor @z on
-  // CHECK-NEXT:   launch.call @epilogue_1 [@"x/out", @"w/out", @"b/out", @"z/out"]
+  // CHECK-NEXT:   launch.call @fused_conv2d_1 [@"x/out", @"w/out", @"b/out", @"z/out"]
   plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%x, %w, %b, %y : !x, !w, !b, !r) outs(%z : !r) {
   ^bb0(%0: tensor<1x3x2x2xf32>, %1: tensor<2x3x1x1xf32>, %2: tensor<2xf32>, %3: tensor<1x2x2x2xf32>):
-    %v = op.epilogue %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
+    %v = op.fused %0, %1, %2, %3 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32> starts {
     ^bb0(%4: tensor<1x3x2x2xf32>, %5: tensor<2x3x1x1xf32>, %6: tensor<2xf32>, %7: tensor<1x2x2x2xf32>):
       %s = op.conv2d %4, %5, %6 : tensor<1x3x2x2xf32>, tensor<2x3x1x1xf32>, tensor<2xf32> -> tensor<1x2x2x2xf32>
       %a = op.add %s, %7 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32> -> tensor<1x2x2x2xf32>

@@ -12,7 +12,7 @@ job.job @example placement <cpu, [0:0]> {
   job.output "y", %y : tensor<4x8xf32>
 }
 // EXAMPLE-AFTER
-// CHECK:        %y = op.epilogue %x, %w, %b : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+// CHECK:        %y = op.fused %x, %w, %b : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
 // CHECK-NEXT:   ^bb0(%x_1: tensor<4x8xf32>, %w_1: tensor<8x8xf32>, %b_1: tensor<8xf32>):
 // CHECK-NEXT:     %m = op.matmul %x_1, %w_1 : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
 // CHECK-NEXT:     %y_1 = op.add %m, %b_1 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>

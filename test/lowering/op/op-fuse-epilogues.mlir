@@ -12,7 +12,7 @@ job.job @fused placement <cpu, [0:0]> {
   %w = job.input "w" : !w
   %b = job.input "b" : !b
   %m = op.matmul %x, %w : !x, !w -> !y
-  // CHECK:      %s = op.epilogue %x, %w, %b : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+  // CHECK:      %s = op.fused %x, %w, %b : tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<8x8xf32>, %[[B:.+]]: tensor<8xf32>):
   // CHECK-NEXT:   %[[M:.+]] = op.matmul %[[X]], %[[W]]
   // CHECK-NEXT:   %[[S:.+]] = op.add %[[M]], %[[B]]
@@ -23,16 +23,18 @@ job.job @fused placement <cpu, [0:0]> {
   job.output "y", %s : !y
 }
 
-// So is a group of them, which may use the product twice, and a convolution is a sum of
+// So are those of a group, which may use the product twice, and a convolution is a sum of
 // products, too.
 // CHECK-LABEL: job.job @group
 job.job @group placement <cpu, [0:0]> {
   %i = job.input "i" : tensor<1x2x4x4xf32>
   %w = job.input "w" : tensor<2x2x1x1xf32>
   %c = op.conv2d %i, %w strides [1, 1] : tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32> -> tensor<1x2x4x4xf32>
-  // CHECK:      op.epilogue %i, %w
+  // CHECK:      op.fused %i, %w
   // CHECK:        %[[C:.+]] = op.conv2d
-  // CHECK-NEXT:   op.fused %[[C]]
+  // CHECK-NEXT:   %[[Q:.+]] = op.sigmoid %[[C]]
+  // CHECK-NEXT:   %[[S:.+]] = op.mul %[[C]], %[[Q]]
+  // CHECK-NEXT:   op.yield %[[S]]
   // CHECK-NOT:  op.fused
   // CHECK:      job.output
   %r = op.fused %c : tensor<1x2x4x4xf32> -> tensor<1x2x4x4xf32> {
@@ -51,7 +53,7 @@ job.job @two placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %w = job.input "w" : !w
   // CHECK:      %m = op.matmul
-  // CHECK-NEXT: %s = op.epilogue %x, %w, %m : {{.*}} attributes {slots = 2 : i64} {
+  // CHECK-NEXT: %s = op.fused %x, %w, %m : {{.*}} attributes {slots = 2 : i64} {
   %m = op.matmul %x, %w : !x, !w -> !y
   %n = op.matmul %x, %w : !x, !w -> !y
   %s = op.add %m, %n {slots = 2 : i64} : !y, !y -> !y
@@ -61,7 +63,7 @@ job.job @two placement <cpu, [0:0]> {
 // A product that something else uses, that has slots or a placement of its own, or that
 // the elementwise op broadcasts or turns into another type, is not.
 // CHECK-LABEL: job.job @apart
-// CHECK-NOT:   op.epilogue
+// CHECK-NOT:   op.fused
 job.job @apart placement <cpu, [0:0-1]> {
   %x = job.input "x" : !x
   %w = job.input "w" : !w
@@ -86,7 +88,9 @@ job.job @apart placement <cpu, [0:0-1]> {
 
 // Nor what is cut in parts, nor an op that computes with other types than its result's.
 // CHECK-LABEL: job.job @parts
-// CHECK-NOT:   op.epilogue
+// CHECK:       op.relu %m
+// CHECK:       op.matmul
+// CHECK-NEXT:  %b = op.fused %n :
 job.job @parts placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %w = job.input "w" : !w
@@ -111,9 +115,9 @@ job.job @parts placement <cpu, [0:0]> {
 job.job @channels placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<1x4x8x8xf32>
   %w = job.input "w" : tensor<4x1x3x3xf32>
-  // CHECK-NOT: op.epilogue
+  // CHECK-NOT: op.fused
   // CHECK:     op.conv2d
-  // CHECK-NOT: op.epilogue
+  // CHECK-NOT: op.fused
   // CHECK:     op.relu
   %y = op.conv2d %x, %w groups 4 : tensor<1x4x8x8xf32>, tensor<4x1x3x3xf32> -> tensor<1x4x6x6xf32>
   %z = op.relu %y : tensor<1x4x6x6xf32> -> tensor<1x4x6x6xf32>
@@ -128,16 +132,13 @@ job.job @starts placement <cpu, [0:0]> {
   %w = job.input "w" : !w
   %b = job.input "b" : !b
   %r = job.input "r" : !y
-  // CHECK:      %s = op.epilogue %x, %w, %b, %r : {{.*}} -> tensor<4x8xf32> starts {
+  // CHECK:      %s = op.fused %x, %w, %b, %r : {{.*}} -> tensor<4x8xf32> starts {
   // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<8x8xf32>, %[[B:.+]]: tensor<8xf32>, %[[R:.+]]: tensor<4x8xf32>):
   // CHECK-NEXT:   %[[M:.+]] = op.matmul %[[X]], %[[W]]
   // CHECK-NEXT:   %[[S:.+]] = op.add %[[M]], %[[R]]
-  // CHECK-NEXT:   %[[F:.+]] = op.fused %[[S]], %[[B]] : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
-  // CHECK-NEXT:   ^bb{{.}}(%[[P:.+]]: tensor<4x8xf32>, %[[Q:.+]]: tensor<8xf32>):
-  // CHECK-NEXT:     %[[T:.+]] = op.add %[[P]], %[[Q]]
-  // CHECK-NEXT:     %[[U:.+]] = op.relu %[[T]]
-  // CHECK-NEXT:     op.yield %[[U]]
-  // CHECK:        op.yield %[[F]]
+  // CHECK-NEXT:   %[[T:.+]] = op.add %[[S]], %[[B]]
+  // CHECK-NEXT:   %[[U:.+]] = op.relu %[[T]]
+  // CHECK-NEXT:   op.yield %[[U]]
   %m = op.matmul %x, %w : !x, !w -> !y
   %s = op.fused %m, %b, %r : !y, !b, !y -> !y {
   ^bb0(%p: !y, %q: !b, %a: !y):
@@ -157,10 +158,10 @@ job.job @alone placement <cpu, [0:0]> {
   %w = job.input "w" : !w
   %r = job.input "r" : !y
   %m = op.matmul %x, %w : !x, !w -> !y
-  // CHECK: %s = op.epilogue {{.*}} starts {
+  // CHECK: %s = op.fused {{.*}} starts {
   %s = op.add %r, %m : !y, !y -> !y
   %n = op.matmul %x, %w : !x, !w -> !y
-  // CHECK: %t = op.epilogue
+  // CHECK: %t = op.fused
   // CHECK-NOT: starts
   %t = op.fused %n, %r : !y, !y -> !y {
   ^bb0(%p: !y, %a: !y):
@@ -168,7 +169,7 @@ job.job @alone placement <cpu, [0:0]> {
     %v = op.add %u, %a : !y, !y -> !y
     op.yield %v : !y
   }
-  // CHECK: %y = op.epilogue
+  // CHECK: %y = op.fused
   // CHECK-NOT: starts
   %o = op.matmul %x, %w {placement = #job.placement<cuda, [0:0]>} : !x, !w -> !y
   %y = op.add %o, %r {placement = #job.placement<cuda, [0:0]>} : !y, !y -> !y

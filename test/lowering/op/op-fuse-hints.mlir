@@ -113,10 +113,10 @@ job.job @odd placement <cpu, [0:0]> {
 !t = tensor<4x4xf32>
 
 // CHECK-LABEL: job.job @whole
-// CHECK:         %e = op.epilogue %x, %y, %z {{.*}} attributes {in_place = [#op.hint<never over 2>]} {
+// CHECK:         %e = op.fused %x, %y, %z {{.*}} attributes {in_place = [#op.hint<never over 2>]} {
 // CHECK:         %m = op.matmul %e, %y
 // CHECK-NEXT:    %f = op.add %m, %z {in_place = [#op.hint<must over 0>]}
-// CHECK-NEXT:    %k, %s = op.rows %f, %e {{.*}} attributes {in_place = [#op.hint<never over 1>, #op.hint<result 1 may over 0>]} {
+// CHECK-NEXT:    %k, %s = op.fused %f, %e {{.*}} attributes {in_place = [#op.hint<never over 1>, #op.hint<result 1 may over 0>]} {
 // CHECK:         %o = op.softmax %p {in_place = [#op.hint<must over 0>]}
 // CHECK-NEXT:    %q = op.tanh %o
 job.job @whole placement <cpu, [0:0]> {

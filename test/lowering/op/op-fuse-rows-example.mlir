@@ -12,11 +12,11 @@ job.job @example placement <cpu, [0:0]> {
   job.output "y", %y : tensor<4x8xf32>
 }
 // EXAMPLE-AFTER
-// CHECK:        %y = op.rows %x, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32> {
+// CHECK:        %y = op.fused %x, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32> {
 // CHECK-NEXT:   ^bb0(%x_1: tensor<4x8xf32>, %m_1: tensor<4x8xf32>):
 // CHECK-NEXT:     %s = op.add %x_1, %m_1 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
 // CHECK-NEXT:     %n = op.softmax %s axis 1 : tensor<4x8xf32> -> tensor<4x8xf32>
 // CHECK-NEXT:     %y_1 = op.relu %n : tensor<4x8xf32> -> tensor<4x8xf32>
-// CHECK-NEXT:     op.yield_rows %y_1 : tensor<4x8xf32>
+// CHECK-NEXT:     op.yield %y_1 : tensor<4x8xf32>
 // CHECK-NEXT:   }
 // EXAMPLE-END

@@ -9,12 +9,12 @@ job.job @around placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %r = job.input "r" : !x
   %g = job.input "g" : !g
-  // CHECK:      %y = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
+  // CHECK:      %y = op.fused %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[R:.+]]: tensor<4x8xf32>, %[[G:.+]]: tensor<8xf32>):
   // CHECK-NEXT:   %[[S:.+]] = op.add %[[X]], %[[R]]
   // CHECK-NEXT:   %[[N:.+]] = op.layer_norm %[[S]], %[[G]]
   // CHECK-NEXT:   %[[Y:.+]] = op.relu %[[N]]
-  // CHECK-NEXT:   op.yield_rows %[[Y]] : tensor<4x8xf32>
+  // CHECK-NEXT:   op.yield %[[Y]] : tensor<4x8xf32>
   // CHECK-NEXT: }
   // CHECK-NEXT: job.output "y", %y
   %s = op.add %x, %r : !x, !x -> !x
@@ -27,11 +27,11 @@ job.job @around placement <cpu, [0:0]> {
 // CHECK-LABEL: job.job @kept
 job.job @kept placement <cpu, [0:0]> {
   %x = job.input "x" : !x
-  // CHECK:      %y, %s = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+  // CHECK:      %y, %s = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
   // CHECK:        %[[S:.+]] = op.exp
   // CHECK-NEXT:   %[[N:.+]] = op.softmax %[[S]]
   // CHECK-NEXT:   %[[Y:.+]] = op.mul %[[N]], %[[S]]
-  // CHECK-NEXT:   op.yield_rows %[[Y]], %[[S]]
+  // CHECK-NEXT:   op.yield %[[Y]], %[[S]]
   // CHECK:      job.output "y", %y
   // CHECK-NEXT: job.output "s", %s
   %s = op.exp %x : !x -> !x
@@ -58,7 +58,7 @@ job.job @before placement <cpu, [0:0]> {
 // Nor rows that are used twice, with what follows; nor other types, places and lines, nor
 // what asks for slots.
 // CHECK-LABEL: job.job @declined
-// CHECK-NOT: op.rows
+// CHECK-NOT: op.fused
 job.job @declined placement <cpu, [0:0-1]> {
   %x = job.input "x" : !x
   %g = job.input "g" : !g
@@ -88,13 +88,13 @@ job.job @several placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %r = job.input "r" : !x
   %g = job.input "g" : !g
-  // CHECK:      %y = op.rows %x, %g, %r : {{.*}} -> tensor<4x8xf32> {
+  // CHECK:      %y = op.fused %x, %g, %r : {{.*}} -> tensor<4x8xf32> {
   // CHECK:        %[[N:.+]] = op.layer_norm
   // CHECK-NEXT:   %[[S:.+]] = op.add %[[N]]
   // CHECK-NEXT:   %[[M:.+]] = op.rms_norm %[[S]]
   // CHECK-NEXT:   %[[T:.+]] = op.softmax %[[M]]
   // CHECK-NEXT:   %[[Y:.+]] = op.relu %[[T]]
-  // CHECK-NEXT:   op.yield_rows %[[Y]]
+  // CHECK-NEXT:   op.yield %[[Y]]
   // CHECK:      job.output "y", %y
   %n = op.layer_norm %x, %g axis 1 : !x, !g -> !x
   %s = op.add %n, %r : !x, !x -> !x
@@ -110,14 +110,14 @@ job.job @several_kept placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %r = job.input "r" : !x
   %g = job.input "g" : !g
-  // CHECK:      %m, %s = op.rows %x, %g, %r
-  // CHECK:        op.yield_rows %{{.+}}, %{{.+}} : tensor<4x8xf32>, tensor<4x8xf32>
+  // CHECK:      %m, %s = op.fused %x, %g, %r
+  // CHECK:        op.yield %{{.+}}, %{{.+}} : tensor<4x8xf32>, tensor<4x8xf32>
   // CHECK:      %y = op.mul %m, %s
-  // CHECK:      %q, %p = op.rows %x, %g
+  // CHECK:      %q, %p = op.fused %x, %g
   // CHECK:        %[[P:.+]] = op.rms_norm
   // CHECK-NEXT:   %[[O:.+]] = op.softmax %[[P]]
   // CHECK-NEXT:   %[[Q:.+]] = op.mul %[[O]], %[[P]]
-  // CHECK-NEXT:   op.yield_rows %[[Q]], %[[P]]
+  // CHECK-NEXT:   op.yield %[[Q]], %[[P]]
   %n = op.rms_norm %x, %g axis 1 : !x, !g -> !x
   %s = op.add %n, %r : !x, !x -> !x
   %m = op.rms_norm %s, %g axis 1 : !x, !g -> !x
@@ -140,7 +140,7 @@ job.job @apart placement <cpu, [0:0-1]> {
   %e = op.exp %n : !x -> !x
   // CHECK: op.softmax %n {no_rows = "order: others read what op.softmax makes before"}
   %a = op.softmax %n : !x -> !x
-  // CHECK: op.rows {{.*}}no_rows = "place: op.softmax runs in another place"}
+  // CHECK: op.fused {{.*}}no_rows = "place: op.softmax runs in another place"}
   %p = op.softmax %x : !x -> !x
   %b = op.log_softmax %p {placement = #job.placement<cpu, [0:1]>} : !x -> !x
   %c = op.relu %b {placement = #job.placement<cpu, [0:1]>} : !x -> !x

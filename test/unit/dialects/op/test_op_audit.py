@@ -42,7 +42,6 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import rounding, trigonometry
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
-from penstock.dialects.op.fused_rows import YieldRowsOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.padding import PadMode, PadModeAttr
@@ -604,7 +603,7 @@ def lines() -> Iterator[Case]:
     for array in (floats(1, 1), rows(13, 7).T.copy()):
         yield from (case._replace(is_compiled=False) for case in of_lines(array))
     yield Case(
-        ops.RowsOp,
+        ops.FusedOp,
         [rows(7, 13), floats(13)],
         lambda x, b: softmax((x + b).astype(np.float32).astype(np.float64)),
         absolute=16 * EPSILON,
@@ -635,8 +634,8 @@ def softmax_rows(values: Sequence[SSAValue]) -> TensorOp:
     block = Block(arg_types=[value.type for value in values])
     total = ops.AddOp.inferred(block.args)
     shares = ops.SoftmaxOp.inferred([total], {"axis": IntegerAttr(-1, i64)})
-    block.add_ops([total, shares, YieldRowsOp([shares.results[0]])])
-    return ops.RowsOp(values, Region(block))
+    block.add_ops([total, shares, ops.YieldOp(shares)])
+    return ops.FusedOp(values, Region(block))
 
 
 def two_at_once(values: Sequence[SSAValue]) -> TensorOp:
@@ -721,7 +720,7 @@ def products() -> Iterator[Case]:
             **far,
         )
     yield Case(
-        ops.EpilogueOp,
+        ops.FusedOp,
         [rows(7, 13), floats(13, 5), floats(7, 5)],
         lambda a, b, c: np.maximum(a @ b, c),
         build=epilogue,
@@ -778,7 +777,7 @@ def epilogue(values: Sequence[SSAValue]) -> TensorOp:
     product = ops.MatmulOp.inferred(block.args[:2])
     bound = ops.MaximumOp.inferred([product, block.args[2]])
     block.add_ops([product, bound, ops.YieldOp(bound)])
-    return ops.EpilogueOp(values, Region(block))
+    return ops.FusedOp(values, Region(block))
 
 
 def of_images(x: Array) -> Iterator[Case]:

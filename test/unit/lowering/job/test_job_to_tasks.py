@@ -164,7 +164,7 @@ def test_locations_are_carried_on():
     module = ModuleOp([located(job, 9)])
     apply(module, JobPlacePass(), OpFuseElementwisePass())
     fused = next(op for op in job.body.block.ops if isinstance(op, FusedOp))
-    assert [lines_of(op) for op in fused.members()] == [2, 3]
+    assert [lines_of(op) for op in fused.members] == [2, 3]
     apply(module, ConvertJobToPlanPass(), PlanAssignStreamsPass())
     plan = module.body.block.first_op
     assert isinstance(plan, PlanOp)

@@ -506,7 +506,7 @@ def test_a_person_tunes_a_model_and_runs_it(tmp_path: Path) -> None:
     assert (first.returncode, first.stderr) == (0, "")
     table = first.stdout.splitlines()
     assert " ".join(table[0].split()) == "kernel op rules us best us gain selected"
-    assert table[1].startswith("epilogue_0  op.epilogue")
+    assert table[1].startswith("fused_matmul_0  op.fused(matmul)")
     assert table[2].startswith("tuned 1 of 1 kernels: ")
     again = run(*common, "--tune", "--kernels", "my.db", folder=tmp_path)
     assert again.stdout.splitlines()[:3] == table[:3]

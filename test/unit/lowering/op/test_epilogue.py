@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 from penstock.dialects import get_all_dialects
 from penstock.dialects.job import JobOp
 from penstock.dialects.launch import RegisterOp
-from penstock.dialects.op.epilogue import EpilogueOp
+from penstock.dialects.op.fused import FusedOp
 from penstock.lowering.op.fuse_epilogues import fuse_job
 from penstock.tools.session.session import Model, Session
 
@@ -73,12 +73,12 @@ def expected(type: str) -> NDArray[np.float64]:
     return (x @ w - b) * (x @ w) + r
 
 
-def epilogue_of(module: ModuleOp) -> EpilogueOp:
+def epilogue_of(module: ModuleOp) -> FusedOp:
     """The op that the job's ops become."""
     (job,) = (op for op in module.walk() if isinstance(op, JobOp))
     fuse_job(job)
     module.verify()
-    (found,) = (op for op in module.walk() if isinstance(op, EpilogueOp))
+    (found,) = (op for op in module.walk() if isinstance(op, FusedOp))
     return found
 
 

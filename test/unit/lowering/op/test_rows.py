@@ -20,14 +20,14 @@ from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import (
     AddOp,
+    FusedOp,
     LayerNormOp,
     LogSoftmaxOp,
     MulOp,
     RmsNormOp,
-    RowsOp,
     SigmoidOp,
     SoftmaxOp,
-    YieldRowsOp,
+    YieldOp,
 )
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.lowering.codegen.target import kernel_source
@@ -190,15 +190,15 @@ CASES: dict[str, tuple[Build, Sequence[tuple[int, ...]], Meaning]] = {
 }
 
 
-def rows_op(name: str, dtype: str) -> RowsOp:
+def rows_op(name: str, dtype: str) -> FusedOp:
     """The op of a case, on arguments of a block that nobody owns."""
     build, shapes, _ = CASES[name]
     types = [TensorType(TYPES[dtype], shape) for shape in shapes]
     block = Block(arg_types=types)
     ops, yielded = build(block.args)
     values = [ops[number].results[0] for number in yielded]
-    block.add_ops([*ops, YieldRowsOp(values)])
-    op = RowsOp(Block(arg_types=types).args, Region(block))
+    block.add_ops([*ops, YieldOp(*values)])
+    op = FusedOp(Block(arg_types=types).args, Region(block))
     op.verify()
     return op
 

@@ -1,127 +1,50 @@
-"""`op.rows`: fusion of row ops with the elementwise ops around them."""
+"""Groups with ops on rows: softmax and norms, with ops on elements around them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    lazy_traits_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
-from xdsl.traits import (
-    HasParent,
-    IsolatedFromAbove,
-    IsTerminator,
-    NoMemoryEffect,
-    Pure,
-    RecursivelySpeculatable,
-)
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.fused import evaluate_block, verify_broadcast
+from penstock.dialects.op.group_form import (
+    GroupForm,
+    member_scalar,
+    refuse_others,
+    verify_broadcast,
+)
 from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
-from penstock.dialects.op.tensor_op import ElementwiseOp, InPlacePair, TensorOp
-from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.dialects.utils.tensors import same_layout, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.utils.tensors import Array
 
 
-@irdl_op_definition
-class YieldRowsOp(IRDLOperation):
+class RowForm(GroupForm):
     """
-    The results of an `op.rows`, of the ops inside.
-
-    ```mlir
-    op.yield_rows %r, %s : tensor<4x8xf32>, tensor<4x8xf32>
-    ```
+    Ops on rows (a softmax, or a normalization along the last dimension), with the ops
+    on elements before and after them: row by row. Of several row ops each reads results
+    of the one before, which nothing reads after. The first value that is yielded is
+    made last; any other one is read by the last row op.
     """
-
-    name = "op.yield_rows"
-
-    values = var_operand_def(TensorType)
-
-    traits = lazy_traits_def(
-        lambda: (KnownAttributes(), HasParent(RowsOp), IsTerminator(), Pure())
-    )
-
-    assembly_format = "$values attr-dict `:` type($values)"
-
-    def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
-class RowsOp(TensorOp):
-    """
-    An op on rows (a softmax, or a normalization along the last dimension), fused with
-    the elementwise ops before and after it: row by row, without tensors between them.
-    Of several row ops each reads results of the one before, which nothing reads after.
-    The first value that is yielded is made last; any other one is read by the last row
-    op.
-
-    ```mlir
-    %y, %s = op.rows %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
-      -> tensor<4x8xf32>, tensor<4x8xf32> {
-    ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>, %h: tensor<8xf32>):
-      %a = op.add %p, %q : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-      %n = op.layer_norm %a, %h : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
-      op.yield_rows %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
-    }
-    ```
-    """
-
-    name = "op.rows"
-
-    ins = var_operand_def(TensorType)
-    outs = var_result_def(TensorType)
-    body = region_def("single_block")
-
-    traits = traits_def(
-        IsolatedFromAbove(), NoMemoryEffect(), RecursivelySpeculatable()
-    )
-
-    assembly_format = (
-        "$ins `:` type($ins) `->` type($outs) attr-dict-with-keyword $body"
-    )
-
-    def __init__(self, ins: Sequence[SSAValue], body: Region):
-        terminator = body.block.last_op
-        assert isinstance(terminator, YieldRowsOp), "such a body ends in op.yield_rows"
-        types = [value.type for value in terminator.values]
-        super().__init__(operands=[ins], result_types=[types], regions=[body])
 
     @property
     def row_ops(self) -> Sequence[RowOp]:
         """The ops on rows, in their order."""
-        return [op for op in self.body.block.ops if isinstance(op, RowOp)]
+        return [op for op in self.block.ops if isinstance(op, RowOp)]
 
     @property
     def kept(self) -> SSAValue | None:
         """The operand of the last row op, if that is a result as well."""
         return self.yielded[1] if len(self.yielded) > 1 else None
-
-    @property
-    def yielded(self) -> Sequence[SSAValue]:
-        """The values inside the body that the results are."""
-        terminator = self.body.block.last_op
-        assert isinstance(terminator, YieldRowsOp), "checked by the verifier"
-        return terminator.values
 
     def infer_types(self) -> Sequence[TensorType]:
         self._verify_body()
@@ -136,7 +59,7 @@ class RowsOp(TensorOp):
                 raise VerifyException(
                     f"all rows should be those of {type}, got {row.results[0].type}"
                 )
-        for operand in map(tensor_type, self.ins):
+        for operand in map(tensor_type, self.block.args):
             verify_broadcast(operand, type)
         for value in self.yielded:
             if value.type != type:
@@ -154,7 +77,7 @@ class RowsOp(TensorOp):
         return [type for _ in self.yielded]
 
     def _is_after(self, value: SSAValue) -> bool:
-        last = self.body.block.last_op
+        last = self.block.last_op
         return last is not None and value.owner is last.prev_op
 
     def _verify_order(self, rows: Sequence[RowOp]) -> None:
@@ -165,7 +88,7 @@ class RowsOp(TensorOp):
         number = {row: index for index, row in enumerate(rows)}
         made: dict[SSAValue, int] = {}
         """The number of the op on rows that each value is made of."""
-        for op in self.body.block.ops:
+        for op in self.block.ops:
             read = {made[value] for value in op.operands if value in made}
             if isinstance(op, RowOp):
                 if number[op] and made.get(op.operands[0]) != number[op] - 1:
@@ -177,37 +100,20 @@ class RowsOp(TensorOp):
             elif len(read) > 1:
                 text = f"{op.name} reads rows that are gone"
                 raise LocatedVerifyException([(op, text)])
-            elif isinstance(op, ElementwiseOp) and read:
+            elif is_elementwise(op) and read:
                 made[op.results[0]] = read.pop()
         last = self.yielded[0]
         if made.get(last) != len(rows) - 1:
             raise VerifyException("what is made last should be made of the last rows")
 
     def _verify_body(self) -> None:
-        block = self.body.block
-        if [arg.type for arg in block.args] != [value.type for value in self.ins]:
-            raise VerifyException(
-                "the body's arguments should be those of the operands"
-            )
-        if not isinstance(block.last_op, YieldRowsOp) or not block.last_op.values:
-            raise VerifyException("the body should end in op.yield_rows")
-        for op in block.ops:
-            if isinstance(op, ElementwiseOp | RowOp | YieldRowsOp):
-                continue
-            if not isinstance(op, ConstantOp) or op.splat is None:
-                text = f"{op.name} cannot be computed row by row"
-                raise LocatedVerifyException([(op, text)])
-        if not self.row_ops:
-            raise VerifyException("the body should have an op on rows, got none")
+        refuse_others(self.block, RowOp, "computed row by row")
         for row in self.row_ops:
-            if any(parameter not in block.args for parameter in row.operands[1:]):
+            if any(parameter not in self.block.args for parameter in row.operands[1:]):
                 text = f"parameters of {row.name} should be arguments of the body"
                 raise LocatedVerifyException([(row, text)])
 
-    def flops(self) -> int:
-        return sum(op.flops() for op in self.body.block.ops if isinstance(op, TensorOp))
-
-    def in_place_pairs(self) -> Sequence[InPlacePair]:
+    def in_place_pairs(self, ins: Sequence[SSAValue]) -> Sequence[InPlacePair]:
         """
         Results are written while rows are read, at each index after its last read. No
         result may lie over an operand of elementwise ops after the first row op, or of
@@ -218,7 +124,7 @@ class RowsOp(TensorOp):
         parameters = {value for row in rows for value in row.operands[1:]}
         return tuple(
             InPlacePair(number, result)
-            for number, arg in enumerate(self.body.block.args)
+            for number, arg in enumerate(self.block.args)
             for result, value in enumerate(self.yielded)
             if arg not in late[result] and arg not in parameters
             if same_layout(tensor_type(arg), tensor_type(value))
@@ -260,7 +166,7 @@ class RowsOp(TensorOp):
         """Whether rows of all operands are contiguous, or are the same."""
         return all(
             arg.get_shape() == tuple(shape) or prod(arg.get_shape()[:-1]) == 1
-            for arg in map(tensor_type, self.ins)
+            for arg in map(tensor_type, self.block.args)
         )
 
     @staticmethod
@@ -268,12 +174,6 @@ class RowsOp(TensorOp):
         own = memref_type(value).get_shape()
         last = own[-1] if own else 1
         return (prod(own[:-1]), last)
-
-    def evaluate(self, *operands: Array) -> Sequence[Array]:
-        block = self.body.block
-        values: dict[SSAValue, Array] = dict(zip(block.args, operands, strict=True))
-        values = evaluate_block(block, values)
-        return [values[value] for value in self.yielded]
 
 
 def _after(op: Operation) -> Sequence[Operation]:
@@ -288,9 +188,9 @@ def _after(op: Operation) -> Sequence[Operation]:
 
 @dataclass
 class _RowKernel:
-    """One row of an `op.rows`."""
+    """One row of a group."""
 
-    op: RowsOp
+    form: RowForm
     ins: Sequence[SSAValue]
     outs: Sequence[SSAValue]
     place: Sequence[SSAValue]
@@ -301,6 +201,12 @@ class _RowKernel:
     _results: dict[Operation, Element] = field(default_factory=dict[Operation, Element])
     """The functions that compute elements of the results of row ops."""
 
+    def __post_init__(self) -> None:
+        members: list[Operation] = [*self.form.members]
+        passed = accumulate(isinstance(op, RowOp) for op in members)
+        self._segments = dict(zip(members, passed, strict=True))
+        """The number of ops on rows up to each op."""
+
     def build(self, k: KernelBuilder) -> None:
         """
         Build the loops over the row. The operand of each row op lies in the row of the
@@ -308,7 +214,7 @@ class _RowKernel:
         """
         line, *others = (Line(out, self.place) for out in self.outs)
         kept = others[0] if others else None
-        *before, last = self.op.row_ops
+        *before, last = self.form.row_ops
         for row_op in before:
             self._results[row_op] = self._build_op(k, row_op, line, None)
         self._results[last] = self._build_op(k, last, line, kept)
@@ -316,7 +222,7 @@ class _RowKernel:
         def write(k: KernelBuilder, index: SSAValue) -> None:
             if kept is not None:
                 self._built[last.operands[0], index] = kept.load(k, index)
-            line.store(k, self._element(k, self.op.yielded[0], index), index)
+            line.store(k, self._element(k, self.form.yielded[0], index), index)
 
         k.each(line.extent, write)
 
@@ -336,28 +242,55 @@ class _RowKernel:
         return lambda k, index: self._element(k, value, index)
 
     def _element(self, k: KernelBuilder, value: SSAValue, i: SSAValue) -> SSAValue:
-        """Build an element of a value inside the body."""
+        """
+        Build an element of a value inside the body, with all that it is made of. Of the
+        ops between two ops on rows comes first what they read of others.
+        """
         if (value, i) not in self._built:
-            self._built[value, i] = self._new_element(k, value, i)
+            members = self._makers(value)
+            made = {op.results[0] for op in members}
+            read = (operand for op in members for operand in op.operands)
+            for leaf in dict.fromkeys(read):
+                if leaf not in made:
+                    self._element(k, leaf, i)
+            for op in members:
+                self._build_member(k, op, i)
+            if not members:
+                self._built[value, i] = self._leaf(k, value, i)
         return self._built[value, i]
 
-    def _new_element(
-        self, k: KernelBuilder, value: SSAValue, index: SSAValue
-    ) -> SSAValue:
-        match value.owner:
-            case Block():
-                return self._argument(k, value, index)
-            case ConstantOp() as constant:
-                assert constant.splat is not None, "checked by the verifier"
-                return k.constant(constant.splat, constant.value.get_element_type())
-            case ElementwiseOp() as op:
-                return op.scalar(k, [self._element(k, v, index) for v in op.operands])
-            case op:
-                return self._results[op](k, index)
+    def _build_member(self, k: KernelBuilder, op: TensorOp, i: SSAValue) -> None:
+        if (op.results[0], i) not in self._built:
+            operands = [self._built[operand, i] for operand in op.operands]
+            self._built[op.results[0], i] = member_scalar(k, op, operands)
+
+    def _makers(self, value: SSAValue) -> list[TensorOp]:
+        """
+        The ops on elements that make a value, in their order, back to the op on rows
+        before it.
+        """
+        pending, found = [value], set[Operation]()
+        while pending:
+            owner = pending.pop().owner
+            if isinstance(owner, Block | RowOp) or owner in found:
+                continue
+            found.add(owner)
+            between = self._segments[owner]
+            pending += [x for x in owner.operands if self._is_of(x, between)]
+        return [op for op in self.form.members if op in found]
+
+    def _is_of(self, value: SSAValue, between: int) -> bool:
+        owner = value.owner
+        return isinstance(owner, Operation) and self._segments[owner] == between
+
+    def _leaf(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
+        if isinstance(value.owner, Block):
+            return self._argument(k, value, index)
+        return self._results[value.owner](k, index)
 
     def _argument(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
         """Load an element of an operand, which is broadcast to the rows."""
-        memref = self.ins[self.op.body.block.args.index(value)]
+        memref = self.ins[self.form.block.args.index(value)]
         shape = memref_type(memref).get_shape()
         indices = [*self.place, index][len(self.place) + 1 - len(shape) :]
         return k.load(

@@ -5,17 +5,17 @@
 // CHECK-LABEL: job.job @rows
 job.job @rows placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // CHECK:      %y, %s = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+  // CHECK:      %y, %s = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%p: tensor<4x8xf32>):
   // CHECK-NEXT:   %a = op.exp %p : tensor<4x8xf32> -> tensor<4x8xf32>
   // CHECK-NEXT:   %n = op.softmax %a : tensor<4x8xf32> -> tensor<4x8xf32>
-  // CHECK-NEXT:   op.yield_rows %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
+  // CHECK-NEXT:   op.yield %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
   // CHECK-NEXT: }
-  %y, %s = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+  %y, %s = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %a = op.exp %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %n = op.softmax %a : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
+    op.yield %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
   }
   job.output "y", %y : tensor<4x8xf32>
   job.output "s", %s : tensor<4x8xf32>

@@ -2,23 +2,11 @@
 
 job.job @arguments placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body's arguments should be those of the operands}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: the body's arguments should be those of the operands}}
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
-job.job @none placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should have an op on rows, got none}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %n = op.relu %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -26,12 +14,12 @@ job.job @none placement <cpu, [0:0]> {
 
 job.job @apart placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     // expected-error@+1 {{op.softmax should read what the op on rows before it makes}}
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -39,13 +27,13 @@ job.job @apart placement <cpu, [0:0]> {
 
 job.job @gone placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
     // expected-error@+1 {{op.add reads rows that are gone}}
     %n = op.add %o, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -53,13 +41,13 @@ job.job @gone placement <cpu, [0:0]> {
 
 job.job @not_last placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: what is made last should be made of the last rows}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: what is made last should be made of the last rows}}
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
     %n = op.relu %m : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -68,25 +56,13 @@ job.job @not_last placement <cpu, [0:0]> {
 job.job @types placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
   %v = job.input "v" : tensor<1x8xf32>
-  // expected-error@+1 {{op.rows: all rows should be those of tensor<1x8xf32>, got tensor<4x8xf32>}}
-  %y = op.rows %x, %v : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: all rows should be those of tensor<1x8xf32>, got tensor<4x8xf32>}}
+  %y = op.fused %x, %v : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<1x8xf32>):
     %m = op.softmax %q : tensor<1x8xf32> -> tensor<1x8xf32>
     %o = op.add %m, %p : tensor<1x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
     %n = op.softmax %o : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
-job.job @terminator placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should end in op.yield_rows}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows :
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -94,12 +70,12 @@ job.job @terminator placement <cpu, [0:0]> {
 
 job.job @other placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     // expected-error@+1 {{op.transpose cannot be computed row by row}}
     %t = op.transpose %p by [0, 1] : tensor<4x8xf32> -> tensor<4x8xf32>
     %n = op.softmax %t : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -107,11 +83,11 @@ job.job @other placement <cpu, [0:0]> {
 
 job.job @axis placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: op.softmax should be along the last dimension}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: op.softmax should be along the last dimension}}
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %n = op.softmax %p axis 0 : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -120,11 +96,11 @@ job.job @axis placement <cpu, [0:0]> {
 job.job @vector placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
   %v = job.input "v" : tensor<8xf32>
-  // expected-error@+1 {{op.rows: rows should be those of floats, got tensor<8xf32>}}
-  %y = op.rows %v : tensor<8xf32> -> tensor<8xf32> {
+  // expected-error@+1 {{op.fused: rows should be those of floats, got tensor<8xf32>}}
+  %y = op.fused %v : tensor<8xf32> -> tensor<8xf32> {
   ^bb0(%p: tensor<8xf32>):
     %n = op.softmax %p : tensor<8xf32> -> tensor<8xf32>
-    op.yield_rows %n : tensor<8xf32>
+    op.yield %n : tensor<8xf32>
   }
 }
 
@@ -132,12 +108,12 @@ job.job @vector placement <cpu, [0:0]> {
 
 job.job @type placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: expected tensor<4x8xf32> to be yielded, got tensor<4x8xi1>}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xi1> {
+  // expected-error@+1 {{op.fused: expected tensor<4x8xf32> to be yielded, got tensor<4x8xi1>}}
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xi1> {
   ^bb0(%p: tensor<4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %c = op.less %n, %n : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xi1>
-    op.yield_rows %c : tensor<4x8xi1>
+    op.yield %c : tensor<4x8xi1>
   }
 }
 
@@ -145,12 +121,12 @@ job.job @type placement <cpu, [0:0]> {
 
 job.job @yielded placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.rows: the body should yield what it makes last, then what its last op on rows reads}}
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: the body should yield what it makes last, then what its last op on rows reads}}
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
     %r = op.relu %n : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -158,12 +134,12 @@ job.job @yielded placement <cpu, [0:0]> {
 
 job.job @parameter placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
-  %y = op.rows %x : tensor<4x8xf32> -> tensor<4x8xf32> {
+  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %g = op.constant dense<1.0> : tensor<8xf32>
     // expected-error@+1 {{op.layer_norm: parameters of op.layer_norm should be arguments of the body}}
     %n = op.layer_norm %p, %g : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
 
@@ -172,10 +148,10 @@ job.job @parameter placement <cpu, [0:0]> {
 job.job @broadcast placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
   %v = job.input "v" : tensor<2x4x8xf32>
-  // expected-error@+1 {{op.rows: an operand of shape 2x4x8 does not broadcast to the result's 4x8}}
-  %y = op.rows %x, %v : tensor<4x8xf32>, tensor<2x4x8xf32> -> tensor<4x8xf32> {
+  // expected-error@+1 {{op.fused: an operand of shape 2x4x8 does not broadcast to the result's 4x8}}
+  %y = op.fused %x, %v : tensor<4x8xf32>, tensor<2x4x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<2x4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield_rows %n : tensor<4x8xf32>
+    op.yield %n : tensor<4x8xf32>
   }
 }
