@@ -14,17 +14,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
-from penstock.dialects.launch.schedules.cpu_matmul import (
-    REFUSAL,
-    SCHEDULE,
-    ContractionAttr,
-)
-from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
-from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
-from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
-from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
-from penstock.dialects.launch.schedules.library import LibraryAttr
+from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
+from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.attributes import own_attributes, verify_known
 
 WINDOWS = "windows"
@@ -35,9 +26,6 @@ which it is known where it is scheduled.
 
 NUMBERS_OF_WINDOWS = (6, 8, 12)
 """The numbers that this takes for a convolution, a maximum, and a mean."""
-
-OF_LINALG = (ContractionAttr, LibraryAttr, TilesAttr, TransformAttr)
-OF_LOOPS = (AttentionAttr, QueriesAttr, WindowsAttr)
 
 
 def verify_stage(op: Operation) -> None:
@@ -51,10 +39,8 @@ def verify_stage(op: Operation) -> None:
     is_stage = is_loop or isinstance(op, LinalgStructuredOperation)
     known = [SCHEDULE, REFUSAL] if is_stage else []
     verify_known(op, [*known, *([WINDOWS] if is_loop else [])])
-    schedules = OF_LOOPS if is_loop else OF_LINALG
-    if (schedule := own.get(SCHEDULE)) and not isinstance(schedule, schedules):
-        names = ", ".join(f"#{each.name}" for each in schedules)
-        raise VerifyException(f"a schedule of {op.name} is {names}, got {schedule}")
+    if (schedule := own.get(SCHEDULE)) is not None:
+        _verify_schedule(op, schedule)
     if (why := own.get(REFUSAL)) and not isinstance(why, StringAttr):
         raise VerifyException(f"why there is no schedule is a text, got {why}")
     if (windows := own.get(WINDOWS)) and not _are_windows(windows):
@@ -63,6 +49,15 @@ def verify_stage(op: Operation) -> None:
             f"windows are array<i64> of {', '.join(counts)} or {last} numbers, got "
             f"{windows}"
         )
+
+
+def _verify_schedule(op: Operation, schedule: Attribute) -> None:
+    if not isinstance(schedule, ScheduleAttr):
+        raise VerifyException(
+            f"a schedule is an attribute such as #launch.contraction, got {schedule}"
+        )
+    if not isinstance(op, schedule.ops):
+        raise VerifyException(f"{schedule} is no schedule of {op.name}")
 
 
 def _are_windows(windows: Attribute) -> bool:

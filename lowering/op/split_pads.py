@@ -99,7 +99,7 @@ def packs_columns(op: Conv2dOp, vector_bytes: int, constant: bool) -> bool:
     # The phase before starts the sums, as for all convolutions.
     facts = vector_bytes, 1, (1, 0), "a" if constant else ""
     schedule = schedule_or_refusal(found, *facts)
-    return isinstance(schedule, ContractionAttr) and schedule.is_packed
+    return isinstance(schedule, ContractionAttr) and schedule.packed
 
 
 def insert_pad(op: Conv2dOp) -> PadOp:

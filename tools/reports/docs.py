@@ -73,6 +73,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
+from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.op.elementwise import Elements
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -179,6 +180,11 @@ def attribute_section(attribute: type[Attribute]) -> Lines:
     cases: Iterable[str] = getattr(attribute, "enum_type", ())
     if listed := ", ".join(f"`{case}`" for case in cases):
         yield from (f"One of {listed}.", "")
+    if issubclass(attribute, ScheduleAttr):
+        parts = attribute.fields().items()
+        rows = [(f"`{name}`", field.describe()) for name, field in parts]
+        yield from table(("field", "what it is"), rows)
+        return
     if not issubclass(attribute, ParametrizedAttribute):
         return
     parameters = attribute.get_irdl_definition().parameters

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from xdsl.dialects.scf import ParallelOp
 
-from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from penstock.dialects.launch.schedules.fields import number
+from penstock.dialects.launch.schedules.schedule import (
+    ScheduleAttr,
+    schedule_definition,
+)
 
 MAX_LANES = 64
 MAX_LINES = 64
 
 
-@irdl_attr_definition
-class WindowsAttr(ParametrizedAttribute):
+@schedule_definition
+class WindowsAttr(ScheduleAttr):
     """
     The CPU schedule of an `scf.parallel` with `windows`
     (`penstock.dialects.op.windows`): in tiles of so many lines of the result, with
@@ -30,33 +29,7 @@ class WindowsAttr(ParametrizedAttribute):
     """
 
     name = "launch.windows"
+    ops = (ParallelOp,)
 
-    lanes: IntAttr = param_def(converter=IntAttr.get)
-    lines: IntAttr = param_def(converter=IntAttr.get)
-
-    def __init__(self, lanes: int, lines: int):
-        super().__init__(IntAttr(lanes), IntAttr(lines))
-
-    def verify(self) -> None:
-        lanes, lines = self.lanes.data, self.lines.data
-        if not 1 <= lanes <= MAX_LANES or lanes & (lanes - 1):
-            raise VerifyException(
-                f"the lanes of a vector should be a power of 2 up to {MAX_LANES}, "
-                f"got {lanes}"
-            )
-        if not 1 <= lines <= MAX_LINES:
-            raise VerifyException(f"tiles have 1 to {MAX_LINES} lines, got {lines}")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            parser.parse_keyword("lanes")
-            lanes = parser.parse_integer()
-            parser.parse_punctuation(",")
-            parser.parse_keyword("lines")
-            lines = parser.parse_integer()
-        return [IntAttr(lanes), IntAttr(lines)]
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(f"lanes {self.lanes.data}, lines {self.lines.data}")
+    lanes: int = number(most=MAX_LANES, power=True)
+    lines: int = number(most=MAX_LINES)

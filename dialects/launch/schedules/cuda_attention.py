@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from xdsl.dialects.scf import ParallelOp
 
-from xdsl.dialects.builtin import IntAttr, StringAttr
-from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from penstock.dialects.launch.schedules.fields import choice, number, refuse
+from penstock.dialects.launch.schedules.schedule import (
+    ScheduleAttr,
+    schedule_definition,
+)
 
-FORMS = ("rows", "tiles", "warps")
 SIDE = 16
 """The rows and columns of threads in the form `tiles`, and of a matrix in `warps`."""
 MAX_QUERIES = 128
 
 
-@irdl_attr_definition
-class QueriesAttr(ParametrizedAttribute):
+@schedule_definition
+class QueriesAttr(ScheduleAttr):
     """
     The GPU schedule of attention (`op.attention`), by thread blocks: each takes some
     `queries` of one stack, and goes through the keys, so many `keys` at once, whose
@@ -35,59 +33,22 @@ class QueriesAttr(ParametrizedAttribute):
     """
 
     name = "launch.queries"
+    ops = (ParallelOp,)
 
-    form: StringAttr = param_def(converter=StringAttr.get)
-    rows: IntAttr = param_def(converter=IntAttr.get)
-    columns: IntAttr = param_def(converter=IntAttr.get)
-
-    def __init__(self, form: str, queries: int, keys: int):
-        super().__init__(StringAttr(form), IntAttr(queries), IntAttr(keys))
-
-    @property
-    def queries(self) -> int:
-        """The queries of a block."""
-        return self.rows.data
-
-    @property
-    def keys(self) -> int:
-        """The keys that a block, or a warp in the form `rows`, goes through at once."""
-        return self.columns.data
+    form: str = choice("rows", "tiles", "warps")
+    queries: int = number(power=True)
+    keys: int = number(power=True)
 
     def verify(self) -> None:
-        form, queries, keys = self.form.data, self.queries, self.keys
-        if form not in FORMS:
-            raise VerifyException(
-                f"unknown form '{form}', expected one of {', '.join(FORMS)}"
+        if self.form == "rows":
+            refuse(
+                self.queries != 1,
+                f"in the form rows a block has one query, got {self.queries}",
             )
-        sizes = (keys,) if form == "rows" else (queries, keys)
-        if any(size < 1 or size & (size - 1) for size in sizes):
-            raise VerifyException(
-                f"blocks should have a power of 2 of queries and keys, got {queries} "
-                f"and {keys}"
-            )
-        if form == "rows" and queries != 1:
-            raise VerifyException(
-                f"in the form rows a block has one query, got {queries}"
-            )
-        if form != "rows" and (min(sizes) < SIDE or queries > MAX_QUERIES):
-            raise VerifyException(
-                f"a block has {SIDE} to {MAX_QUERIES} queries and {SIDE} keys at "
-                f"least, got {queries} and {keys}"
-            )
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        numbers: list[int] = []
-        with parser.in_angle_brackets():
-            form = parser.parse_identifier()
-            for keyword in ("queries", "keys"):
-                parser.parse_punctuation(",")
-                parser.parse_keyword(keyword)
-                numbers.append(parser.parse_integer())
-        return [StringAttr(form), *map(IntAttr, numbers)]
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(
-                f"{self.form.data}, queries {self.queries}, keys {self.keys}"
-            )
+            return
+        is_small = min(self.queries, self.keys) < SIDE
+        refuse(
+            is_small or self.queries > MAX_QUERIES,
+            f"a block has {SIDE} to {MAX_QUERIES} queries and {SIDE} keys at "
+            f"least, got {self.queries} and {self.keys}",
+        )

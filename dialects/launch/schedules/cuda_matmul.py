@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
-from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from penstock.dialects.launch.schedules.fields import number, numbers, refuse
+from penstock.dialects.launch.schedules.schedule import (
+    ScheduleAttr,
+    schedule_definition,
+)
 
 WARP = 32
 MAX_THREADS = 1024
@@ -32,8 +31,8 @@ MATRIX = 16
 """The rows, columns and terms that a warp multiplies at once, or half as many."""
 
 
-@irdl_attr_definition
-class TilesAttr(ParametrizedAttribute):
+@schedule_definition
+class TilesAttr(ScheduleAttr):
     """
     The GPU schedule of a contraction `o[m, n] += a[m, k] * b[k, n]`, by thread blocks:
     each takes a tile of the result, and the threads of the block a smaller tile each.
@@ -54,54 +53,30 @@ class TilesAttr(ParametrizedAttribute):
     """
 
     name = "launch.tiles"
+    ops = (LinalgStructuredOperation,)
 
-    rows: IntAttr = param_def(converter=IntAttr.get)
-    columns: IntAttr = param_def(converter=IntAttr.get)
-    terms: IntAttr = param_def(converter=IntAttr.get)
-    thread_rows: IntAttr = param_def(converter=IntAttr.get)
-    thread_columns: IntAttr = param_def(converter=IntAttr.get)
-    staged: IntAttr = param_def(converter=IntAttr.get)
-    before: IntAttr = param_def(converter=IntAttr.get)
-    after: IntAttr = param_def(converter=IntAttr.get)
-
-    def __init__(
-        self,
-        block: Sequence[int],
-        thread: Sequence[int],
-        folds: Sequence[int] = (0, 0),
-        stages: int = 0,
-    ):
-        super().__init__(*map(IntAttr, (*block, *thread, stages, *folds)))
+    block: tuple[int, int, int] = numbers(3, power=True)
+    thread: tuple[int, int] = numbers(2, power=True, default=(0, 0))
+    warp: tuple[int, int] = numbers(2, power=True, default=(0, 0))
+    stages: int = number(default=0)
+    folds: tuple[int, int] = numbers(2, least=0, default=(0, 0))
 
     @property
-    def block(self) -> tuple[int, int, int]:
-        """The rows and columns of a block, and the terms it adds at once."""
-        return self.rows.data, self.columns.data, self.terms.data
+    def has_warps(self) -> bool:
+        """Whether tiles are of warps, on tensor cores."""
+        return self.warp != (0, 0)
 
     @property
-    def thread(self) -> tuple[int, int]:
+    def tile(self) -> tuple[int, int]:
         """The rows and columns of a thread, or of a warp on tensor cores."""
-        return self.thread_rows.data, self.thread_columns.data
-
-    @property
-    def stages(self) -> int:
-        """
-        The stages of the pipeline to shared memory on tensor cores, or 0 if threads
-        multiply.
-        """
-        return self.staged.data
-
-    @property
-    def folds(self) -> tuple[int, int]:
-        """The stages before and after that are fused: prologue and epilogue."""
-        return self.before.data, self.after.data
+        return self.warp if self.has_warps else self.thread
 
     @property
     def threads(self) -> int:
         """The threads of a block."""
         rows, columns, _ = self.block
-        tiles = (rows // self.thread[0]) * (columns // self.thread[1])
-        return tiles * WARP if self.stages else tiles
+        tiles = (rows // self.tile[0]) * (columns // self.tile[1])
+        return tiles * WARP if self.has_warps else tiles
 
     @property
     def shared_elements(self) -> int:
@@ -118,114 +93,61 @@ class TilesAttr(ParametrizedAttribute):
         return 2 * self.stages * max(lines, turned)
 
     def verify(self) -> None:
-        if min(*self.block, *self.thread) < 1:
-            raise VerifyException(
-                f"tiles have at least one element a side, got block {[*self.block]} "
-                f"and thread {[*self.thread]}"
-            )
-        if any(size & (size - 1) for size in (*self.block, *self.thread)):
-            raise VerifyException(
-                f"sizes of tiles should be powers of 2, got block {[*self.block]} "
-                f"and thread {[*self.thread]}"
-            )
+        refuse(
+            self.has_warps == (self.thread != (0, 0)),
+            "a block has tiles of threads, or of warps",
+        )
         rows, columns, terms = self.block
-        if self.thread[0] > rows or self.thread[1] > columns:
-            raise VerifyException(
-                f"a thread's tile {[*self.thread]} is larger than that of its block, "
-                f"{[rows, columns]}"
-            )
-        if not WARP <= self.threads <= MAX_THREADS:
-            raise VerifyException(
-                f"a block has {WARP} to {MAX_THREADS} threads, got {self.threads}"
-            )
-        if self.stages:
+        kind = "warp" if self.has_warps else "thread"
+        refuse(
+            self.tile[0] > rows or self.tile[1] > columns,
+            f"a {kind}'s tile {[*self.tile]} is larger than that of its block, "
+            f"{[rows, columns]}",
+        )
+        refuse(
+            not WARP <= self.threads <= MAX_THREADS,
+            f"a block has {WARP} to {MAX_THREADS} threads, got {self.threads}",
+        )
+        if self.has_warps:
             self._verify_tensor_cores()
         else:
             self._verify_threads()
-        if min(rows, columns) * terms < self.threads:
-            raise VerifyException(
-                f"{self.threads} threads bring more than {terms} terms of {rows} rows "
-                f"and {columns} columns"
-            )
-        if min(self.folds) < 0:
-            raise VerifyException(
-                f"counts of stages must not be negative, got {[*self.folds]}"
-            )
+        refuse(
+            min(rows, columns) * terms < self.threads,
+            f"{self.threads} threads bring more than {terms} terms of {rows} rows "
+            f"and {columns} columns",
+        )
 
     def _verify_threads(self) -> None:
-        if self.thread[0] * self.thread[1] > MAX_SUMS:
-            raise VerifyException(
-                f"{self.thread[0]} x {self.thread[1]} sums do not fit into the "
-                f"registers of a thread"
-            )
-        if self.shared_elements > MAX_SHARED_ELEMENTS:
-            raise VerifyException(
-                f"{self.shared_elements} elements do not fit into shared memory, "
-                f"which has room for {MAX_SHARED_ELEMENTS}"
-            )
+        rows, columns = self.thread
+        refuse(self.stages != 0, "tiles of threads have no stages")
+        refuse(
+            rows * columns > MAX_SUMS,
+            f"{rows} x {columns} sums do not fit into the registers of a thread",
+        )
+        refuse(
+            self.shared_elements > MAX_SHARED_ELEMENTS,
+            f"{self.shared_elements} elements do not fit into shared memory, which has "
+            f"room for {MAX_SHARED_ELEMENTS}",
+        )
 
     def _verify_tensor_cores(self) -> None:
-        sides = *self.thread, self.block[2]
-        if any(side % MATRIX for side in sides):
-            raise VerifyException(
-                f"tensor cores multiply {MATRIX} rows, columns and terms, got warps of "
-                f"{[*self.thread]} and {self.block[2]} terms"
-            )
-        if self.stages not in STAGES:
-            known = ", ".join(map(str, STAGES))
-            raise VerifyException(f"terms have {known} stages, got {self.stages}")
-        if self.thread[0] * self.thread[1] > MAX_WARP_SUMS * WARP:
-            raise VerifyException(
-                f"{self.thread[0]} x {self.thread[1]} sums do not fit into the "
-                f"registers of a warp"
-            )
-        if self.shared_bytes > MAX_SHARED_BYTES:
-            raise VerifyException(
-                f"{self.shared_bytes} bytes do not fit into shared memory, which has "
-                f"room for {MAX_SHARED_BYTES}"
-            )
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        def numbers(keyword: str, count: int) -> list[int]:
-            place = parser.pos
-            found = parser.parse_comma_separated_list(
-                parser.Delimiter.SQUARE, parser.parse_integer
-            )
-            if len(found) != count:
-                parser.raise_error(
-                    f"{keyword} takes {count} numbers, got {len(found)}", place
-                )
-            return found
-
-        with parser.in_angle_brackets():
-            parser.parse_keyword("block")
-            values = numbers("block", 3)
-            parser.parse_punctuation(",")
-            stages = 0
-            if parser.parse_optional_keyword("warp") is not None:
-                values += numbers("warp", 2)
-                parser.parse_punctuation(",")
-                parser.parse_keyword("stages")
-                stages = parser.parse_integer()
-            else:
-                parser.parse_keyword("thread")
-                values += numbers("thread", 2)
-            values.append(stages)
-            if parser.parse_optional_punctuation(",") is not None:
-                parser.parse_keyword("folds")
-                values += numbers("folds", 2)
-            else:
-                values += [0, 0]
-        return [*map(IntAttr, values)]
-
-    def print_parameters(self, printer: Printer) -> None:
-        parts = [f"block {[*self.block]}"]
-        if self.stages:
-            parts += [f"warp {[*self.thread]}", f"stages {self.stages}"]
-        else:
-            parts.append(f"thread {[*self.thread]}")
-        if any(self.folds):
-            parts.append(f"folds {[*self.folds]}")
-        with printer.in_angle_brackets():
-            printer.print_string(", ".join(parts))
+        rows, columns = self.warp
+        refuse(
+            any(side % MATRIX for side in (rows, columns, self.block[2])),
+            f"tensor cores multiply {MATRIX} rows, columns and terms, got warps of "
+            f"{[rows, columns]} and {self.block[2]} terms",
+        )
+        refuse(
+            self.stages not in STAGES,
+            f"terms have {', '.join(map(str, STAGES))} stages, got {self.stages}",
+        )
+        refuse(
+            rows * columns > MAX_WARP_SUMS * WARP,
+            f"{rows} x {columns} sums do not fit into the registers of a warp",
+        )
+        refuse(
+            self.shared_bytes > MAX_SHARED_BYTES,
+            f"{self.shared_bytes} bytes do not fit into shared memory, which has room "
+            f"for {MAX_SHARED_BYTES}",
+        )

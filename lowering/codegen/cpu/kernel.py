@@ -84,7 +84,7 @@ def cpu_source(kernel: KernelOp) -> str:
 def printer_of(group: Group) -> type[MatmulPrinter]:
     """The printer of a group's source."""
     if group.schedule.is_int8:
-        return AmxMatmulPrinter if group.schedule.has_matrices else Int8MatmulPrinter
+        return AmxMatmulPrinter if group.schedule.matrices else Int8MatmulPrinter
     return TransposedMatmulPrinter if group.schedule.is_transposed else MatmulPrinter
 
 

@@ -95,8 +95,8 @@ def schedule_kernel(
             op.attributes[REFUSAL] = StringAttr(schedule)
         elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):
             op.attributes[SCHEDULE] = schedule
-            if schedule.stored:
-                number = found.a if schedule.stored == "a" else found.b
+            if schedule.panels:
+                number = found.a if schedule.panels == "a" else found.b
                 argument = argument_of(op.operands[number])
                 assert argument is not None, "has been looked at"
                 lies = panels_of(found, schedule, element_count(argument))

@@ -95,7 +95,7 @@ class Group:
         The groups of micro-kernel calls that reuse a copy of rows, or the single micro-
         kernel calls.
         """
-        return -(-self.panels // max(1, self.schedule.reuse.data))
+        return -(-self.panels // max(1, self.schedule.reuse))
 
     @property
     def is_by_blocks(self) -> bool:
@@ -106,7 +106,7 @@ class Group:
         the weights and all pixels; if not, it reads the pixels which it wrote in the
         kernel before, and all weights.
         """
-        if self.schedule.is_transposed or self.schedule.reuse.data > 0:
+        if self.schedule.is_transposed or self.schedule.reuse > 0:
             return True
         numbers = self.contraction.a, self.contraction.b
         a, b = (element_count(root_of(self.op.operands[n])) for n in numbers)
@@ -134,7 +134,7 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
     if schedule is None:
         return None
     if not isinstance(schedule, ContractionAttr):
-        return f"{schedule} is no schedule"
+        return f"{schedule} is no schedule for CPUs"
     found = None
     if isinstance(op, LinalgStructuredOperation):
         found = contraction_of(op)
@@ -192,7 +192,7 @@ class MatmulPrinter:
         lines.append("")
         for tail in self._kinds():
             lines += self._micro_kernel(tail)
-        if self.schedule.reuse.data:
+        if self.schedule.reuse:
             lines.append(self._copied_rows())
         return lines
 
@@ -210,7 +210,7 @@ class MatmulPrinter:
         whole, rest = divmod(self.columns, self.schedule.columns)
         kinds = [False] if whole else []
         is_same = self._tail_vectors() == self.schedule.tile[1] and not (
-            self.schedule.edge.data or self.schedule.stored == "b"
+            self.schedule.edge or self.schedule.panels == "b"
         )
         if rest and not (whole and is_same):
             kinds.append(True)
@@ -237,23 +237,23 @@ class MatmulPrinter:
         if self.contraction.has_windows:
             columns, terms = self.contraction.columns, self.contraction.terms
             b = tuple(map(self.contraction.windows, (terms, columns)))
-        element, form = self.contraction.element, self.schedule.form.data
+        element, form = self.contraction.element, self.schedule.form
         facts = [f'"{element}"', str(rows), str(vectors), str(lanes)]
         if form == "outer":
-            width = vectors * lanes if self.schedule.is_packed else b[0]
-            if self.schedule.stored == "b":
+            width = vectors * lanes if self.schedule.packed else b[0]
+            if self.schedule.panels == "b":
                 width = self._width(tail)
-            is_stored = self.schedule.stored == "a" or self.schedule.reuse.data
+            is_stored = self.schedule.panels == "a" or self.schedule.reuse
             facts.append("stored=True" if is_stored else f"a={a}")
             facts.append(f"b={width}")
             if (edge := self._edge(tail)) is not None:
                 facts.append(f"edge={edge}")
         else:
-            column = self.terms if self.schedule.stored == "b" else b[1]
+            column = self.terms if self.schedule.panels == "b" else b[1]
             facts += [f"a={a[0]}", f"b={column}"]
         facts += self._common_facts(tail)
         lines = [self._definition(f"{form}_micro_kernel", "micro_kernel", tail, facts)]
-        if self.schedule.is_packed:
+        if self.schedule.packed:
             facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
             bounds = [f"bounds={found}"] if (found := self._bounds()) else []
             if self._is_masked(tail):
@@ -290,8 +290,8 @@ class MatmulPrinter:
             facts.append("fetch=True")
         if (ahead := self._ahead(tail)) is not None:
             facts.append(f"ahead={ahead}")
-        if self.schedule.prefetch.data:
-            facts.append(f"prefetch={self.schedule.prefetch.data}")
+        if self.schedule.prefetch:
+            facts.append(f"prefetch={self.schedule.prefetch}")
         if not is_trivial(self.group.finish):
             steps = [(i.row, i.column) for i in self.group.finish.inputs]
             facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
@@ -305,7 +305,7 @@ class MatmulPrinter:
         """
         The distance to the next panel, if one follows, and the share of a tile in it.
         """
-        if tail or not (self.schedule.reuse.data and self.schedule.stored == "b"):
+        if tail or not (self.schedule.reuse and self.schedule.panels == "b"):
             return None
         height, depth = self.schedule.block
         tiles = max(1, min(height, self.rows) // self.schedule.tile[0])
@@ -326,11 +326,11 @@ class MatmulPrinter:
         The columns besides vectors, if any, where they begin in b or in a panel, and
         how far apart terms are there.
         """
-        count = self.schedule.edge.data
+        count = self.schedule.edge
         if tail or not count:
             return None
         _, vectors, lanes = self.schedule.tile
-        if not self.schedule.is_packed:
+        if not self.schedule.packed:
             return count, vectors * lanes, self.contraction.b_steps[0]
         return count, self.schedule.block[1] * vectors * lanes, count
 
@@ -355,7 +355,7 @@ class MatmulPrinter:
         unit = out.new_loop()
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
             places = self._places(unit)
-            if self.schedule.reuse.data:
+            if self.schedule.reuse:
                 self._print_reusing(places, addresses)
             else:
                 self._print_kinds(places, addresses)
@@ -387,7 +387,7 @@ class MatmulPrinter:
             source = self._at(addresses.a, places, self.contraction.a, terms[0])
             height, rows = self._height(places), self._name("rows", False)
             out.line(f"{rows}({source}, {addresses.rows}, {height}, {terms[1]})")
-            count = self.schedule.reuse.data
+            count = self.schedule.reuse
             first, end = "0", str(panels)
             if self.group.groups > 1:
                 first = f"{places.panel} * {count}"
@@ -587,7 +587,7 @@ class MatmulPrinter:
 
     def _at_a(self, address: str, places: Places, term: str, count: str) -> str:
         """The address where the terms of a unit begin in a."""
-        if self.schedule.stored != "a":
+        if self.schedule.panels != "a":
             return self._at(address, places, self.contraction.a, term)
         access = self.contraction.nest.accesses[self.contraction.a]
         outer = zip(places.outer, self.contraction.outer_strides(access), strict=True)
@@ -605,7 +605,7 @@ class MatmulPrinter:
         tail: bool = False,
     ) -> str:
         """The address where a unit begins in an operand."""
-        contraction, stored = self.contraction, self.schedule.stored
+        contraction, stored = self.contraction, self.schedule.panels
         columns, (height, _) = self.schedule.columns, self.schedule.block
         steps = [
             (places.panel, contraction.column, columns),

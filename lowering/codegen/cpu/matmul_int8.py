@@ -41,7 +41,7 @@ class Int8MatmulPrinter(MatmulPrinter):
     def _micro_kernel(self, tail: bool) -> list[str]:
         rows, vectors, lanes = self.schedule.tile
         vectors = self._tail_vectors() if tail else vectors
-        is_packed = self.schedule.is_packed
+        is_packed = self.schedule.packed
         width = vectors * lanes if is_packed else self._width(tail)
         facts = [str(self.contraction.signs), *map(str, (rows, vectors, lanes))]
         facts += [f"b={width}"]
@@ -53,7 +53,7 @@ class Int8MatmulPrinter(MatmulPrinter):
             facts = [str(vectors), str(lanes), str(loops)]
             if self._is_masked(tail):
                 facts.append("masked=True")
-            if self.schedule.has_matrices:
+            if self.schedule.matrices:
                 facts.append(f"whole={SIDE}")
             lines.append(self._definition("pack_int8", "pack", tail, facts))
         return lines

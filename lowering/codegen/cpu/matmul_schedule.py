@@ -142,11 +142,11 @@ def reuse_schedule(
     tile = best_reusing_tile(rows, columns, terms, lanes, size, registers)
     if columns <= tile[1] * lanes:
         return None
-    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
     return ContractionAttr(
         "outer",
         (*tile, lanes),
-        block,
+        (height, depth),
         packed=constant != "b",
         folds=folds,
         reuse=reuse,
@@ -209,12 +209,12 @@ def int8_schedule(
         )
     groups = ceil(terms / GROUP)
     tile = best_reusing_tile(rows, columns, groups, lanes, GROUP, registers)
-    *block, reuse = reuse_block(contraction, tile, lanes, parts)
+    height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
     is_stored = constant == "b" and terms % GROUP == 0
     return ContractionAttr(
         "outer",
         (*tile, lanes),
-        block,
+        (height, depth),
         packed=not is_stored,
         folds=folds,
         reuse=reuse,

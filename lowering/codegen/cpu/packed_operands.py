@@ -61,7 +61,7 @@ def panels_of(
     contraction: Contraction, schedule: ContractionAttr, elements: int
 ) -> PanelsAttr | None:
     """The panels in which a schedule takes its stored operand, None if it cannot."""
-    operand = schedule.stored
+    operand = schedule.panels
     found = matrices_of(contraction, operand, elements) if operand else None
     if found is None:
         return None
@@ -75,7 +75,7 @@ def panels_of(
     if schedule.is_int8 and terms % GROUP:
         return None
     # Registers are read whole, also at the end of a variable.
-    if schedule.has_matrices and (terms % (GROUP * SIDE) or shape[axis] % SIDE):
+    if schedule.matrices and (terms % (GROUP * SIDE) or shape[axis] % SIDE):
         return None
     width = min(width, shape[axis])
     return PanelsAttr(shape, axis, width, depth, schedule.is_int8)
@@ -104,7 +104,7 @@ def misstored(
         if argument is not None and isinstance(kernel, KernelOp):
             lies = kernel.panels[argument.index]
         wanted = None
-        if schedule.stored == name:
+        if schedule.panels == name:
             elements = element_count(root_of(op.operands[number]))
             wanted = panels_of(contraction, schedule, elements)
             if wanted is None:
@@ -124,7 +124,7 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     if schedule.is_transposed:
         return _transposed_misfit(contraction, schedule)
     if contraction.has_windows:
-        if not schedule.is_packed:
+        if not schedule.packed:
             return "windows are not packed"
         if (inner := contraction.inner_terms) and schedule.block[1] % inner:
             return f"a block has no whole windows of {inner} terms"
@@ -132,12 +132,12 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     of_term, of_column = contraction.b_steps
     _, columns, terms = contraction.extents
     if schedule.is_outer:
-        if schedule.stored == "b":
+        if schedule.panels == "b":
             return None
-        if of_column != 1 and columns > 1 and not schedule.is_packed:
+        if of_column != 1 and columns > 1 and not schedule.packed:
             return f"columns are {of_column} elements apart, and not packed"
         return None
-    of_term = 1 if schedule.stored == "b" else of_term
+    of_term = 1 if schedule.panels == "b" else of_term
     if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
         return "the terms do not follow each other"
     return None

@@ -214,8 +214,8 @@ class WindowsPrinter:
         )
         facts = [
             f'"{found.element}"',
-            str(schedule.lanes.data),
-            str(schedule.lines.data if found.weights is not None else self._tile),
+            str(schedule.lanes),
+            str(schedule.lines if found.weights is not None else self._tile),
             f"image={found.image}",
             f"result={found.result}",
             f"taps={found.taps}",
@@ -238,7 +238,7 @@ class WindowsPrinter:
     def _tile(self) -> tuple[int, int]:
         """The lines and columns of a tile of a pool."""
         schedule, columns = self.group.schedule, self.group.windowed.result[1]
-        return schedule.lines.data, min(columns, MAX_VECTORS * schedule.lanes.data)
+        return schedule.lines, min(columns, MAX_VECTORS * schedule.lanes)
 
     def print_loops(self, is_split: bool) -> None:
         """Print what computes all channels; those of one part of the kernel, or all."""

@@ -245,7 +245,7 @@ def transform_group(
     if finish is None:
         before, after = schedule.folds
         return f"{before} phases before and {after} after cannot be folded in {op.name}"
-    merged = found.merged_down(schedule.lanes.data)
+    merged = found.merged_down(schedule.lanes)
     loops = found.as_contraction().outer
     return TransformGroup(op, merged, schedule, finish, loops)
 
@@ -264,7 +264,7 @@ class TransformPrinter:
         """The lines that make the function which the loops call."""
         lines: list[str] = []
         transform, finish = self.group.transform, self.group.finish
-        lanes = self.group.schedule.lanes.data
+        lanes = self.group.schedule.lanes
         extent = transform.tiles
 
         def steps(operand: int, *loops: int) -> str:

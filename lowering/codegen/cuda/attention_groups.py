@@ -176,11 +176,11 @@ def cuda_attention_of(op: Operation) -> CudaAttention | str | None:
     if (found := device_attention_of(op)) is None:
         return f"{op.name} is no attention, which {schedule} is for"
     attention, kept = found
-    if schedule.form.data == "tiles" and not fits(
+    if schedule.form == "tiles" and not fits(
         attention, schedule.queries, schedule.keys
     ):
         return f"{schedule} does not fit into shared memory and registers"
-    if schedule.form.data == "warps" and not fits_warps(
+    if schedule.form == "warps" and not fits_warps(
         attention, kept, schedule.queries, schedule.keys
     ):
         return f"{schedule} is not for rows of {attention.terms} {kept} as they lie"

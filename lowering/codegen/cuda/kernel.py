@@ -202,7 +202,7 @@ class CudaPrinter(DevicePrinter):
             self.complain(op, attention)
             return
         if attention is not None:
-            form = QUERY_PRINTERS[attention.schedule.form.data]
+            form = QUERY_PRINTERS[attention.schedule.form]
             self.add_phase(form(self, attention).print(self.next_phase))
             return
         if (bounds := bounds_of(op)) is None:

@@ -120,5 +120,8 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
         block, thread = best_tiles(rows, columns, others, processors, choices)
         folds = most_fused(found, phases, position)
-        stages = TENSOR_STAGES if is_narrow else 0
-        op.attributes[SCHEDULE] = TilesAttr(block, thread, folds, stages)
+        if is_narrow:
+            tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES, folds=folds)
+        else:
+            tiles = TilesAttr(block, thread, folds=folds)
+        op.attributes[SCHEDULE] = tiles

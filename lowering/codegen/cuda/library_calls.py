@@ -66,7 +66,7 @@ class LibraryPhase:
 
     def entry(self, phase: str) -> str:
         """The line of the stage of this name in the list of library calls."""
-        found, library = self.sum, self.schedule.library.data
+        found, library = self.sum, self.schedule.library
         facts = {**found.facts, "adds": self.start is None}
         return repr((phase, library, found.arguments, found.kind, facts))
 

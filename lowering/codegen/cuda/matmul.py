@@ -101,7 +101,7 @@ class TiledMatmulPrinter:
 
     def _print_arrays(self) -> None:
         rows, columns, terms = self._schedule.block
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         dtype, cuda = map(self._printer.support, (self._element_type, "cuda"))
         shared = {"slots_0": rows, "slots_1": columns}
         for name, size in shared.items():
@@ -152,7 +152,7 @@ class TiledMatmulPrinter:
     # Sums
 
     def _print_sums(self) -> None:
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         block = self._printer.block
         with block(f"for i in range({height * width}):"):
             zero = self._printer.scalars.float_constant(0.0, self._element_type)
@@ -323,7 +323,7 @@ class TiledMatmulPrinter:
 
     def _print_products(self) -> None:
         rows, columns, terms = self._schedule.block
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         block = self._printer.block
         with block(f"for k in range({terms}):"):
             for kept, slots, size, count, own in (
@@ -376,7 +376,7 @@ class TiledMatmulPrinter:
     @property
     def _stored_together(self) -> int:
         """The number of elements of a row that are stored at once."""
-        contraction, width = self._contraction, self._schedule.thread[1]
+        contraction, width = self._contraction, self._schedule.tile[1]
         access = contraction.nest.accesses[-1]
         step = contraction.stride(-1, contraction.row)
         numbers = (self._columns, step, access.offset, width)
@@ -386,7 +386,7 @@ class TiledMatmulPrinter:
     def _print_finish(self, finish: str) -> None:
         """Print how the sums of a thread are finished and stored."""
         rows, columns, _ = self._schedule.block
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         together, block = self._stored_together, self._printer.block
         for _ in self._finishing(height, width):
             edges: list[str] = []
@@ -445,7 +445,7 @@ class TiledMatmulPrinter:
 
     def _result(self, finish: str, number: int, together: int) -> str:
         """An element of the result, so many after the first one that is stored."""
-        width = self._schedule.thread[1]
+        width = self._schedule.tile[1]
         column = "n" if together == 1 else f"n * {together} + {number}"
         value = f"kept_0[i * {width} + {column}]"
         if not self._group.schedule.folds[0]:

@@ -82,8 +82,8 @@ def tiled_matmul_of(
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
         return f"no tiles compute {op.name}: {found}"
-    if (found.element in HALVES) != bool(schedule.stages):
-        where = "on tensor cores" if schedule.stages else "of threads"
+    if (found.element in HALVES) != schedule.has_warps:
+        where = "on tensor cores" if schedule.has_warps else "of threads"
         return f"there are no tiles of {found.element} {where}"
     if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
         return f"{schedule} does not fit into shared memory for f64"

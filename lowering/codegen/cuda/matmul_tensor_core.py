@@ -128,7 +128,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
     @property
     def _both(self) -> tuple[Side, Side]:
         contraction, (rows, columns, terms) = self._contraction, self._schedule.block
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         by_terms_of_a = contraction.a_steps[1] == 1
         by_terms_of_b = contraction.b_steps[0] == 1 and contraction.b_steps[1] != 1
         a = Side(
@@ -172,7 +172,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
         return 2 * self._schedule.stages * self._stage
 
     def _print_arrays(self) -> None:
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         cuda, u16, u32 = map(self._printer.support, ("cuda", "u16", "u32"))
         elements = 0 if self._bytes > STATIC_BYTES else self._bytes // 2
         self._line(f"slots_0 = {cuda}.shared.array({elements}, {u16})")
@@ -193,7 +193,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
 
     def _print_place(self) -> None:
         """Print where a thread is among the warps, and where its matrices begin."""
-        _, width = self._schedule.thread
+        _, width = self._schedule.tile
         across = self._schedule.block[1] // width
         self._line(f"at = {self._call('thread')}")
         self._line(f"lane = {self._i32(f'at & {WARP - 1}')}")
@@ -220,7 +220,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
     # Sums
 
     def _print_sums(self) -> None:
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         block, stages, steps = (
             self._printer.block,
             self._schedule.stages,
@@ -319,7 +319,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
                 self._line(f"slots_0[{place}] = {self._kept(side)}[i]")
 
     def _print_products(self) -> None:
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         block, terms = self._printer.block, self._schedule.block[2]
         with block(f"for k in range({terms // MATRIX}):"):
             for side, kept, number in zip(
@@ -391,7 +391,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
     def _print_finish(self, finish: str) -> None:
         """Print how the sums of a thread are finished and stored."""
         rows = self._schedule.block[0]
-        height, width = self._schedule.thread
+        height, width = self._schedule.tile
         block = self._printer.block
         for _ in self._finishing(height // CHUNK, width // CHUNK * 2):
             edges: list[str] = []
@@ -418,7 +418,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
         for number, part in enumerate(parts):
             self._line(f"{part} = {self._element(finish, number, number)}")
         if self._in_chunks:
-            height, width = self._schedule.thread
+            height, width = self._schedule.tile
             row = f"(row * {height} + i * {CHUNK} + (lane >> 2))"
             column = f"column * {width} + n * {CHUNK} + (lane & 3) * 2"
             slot = self._i32(f"{row} * {self._result_width} + {column}")
@@ -479,7 +479,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
 
     def _element(self, finish: str, number: int, further: int) -> str:
         """An element of the result: a sum of a thread, so many after the first."""
-        columns = self._schedule.thread[1] // CHUNK
+        columns = self._schedule.tile[1] // CHUNK
         value = f"kept_0[((i // 2) * {columns} + n) * 4 + (i % 2) * 2 + {number}]"
         if not self._group.schedule.folds[0]:
             # The sums go on from what is there.

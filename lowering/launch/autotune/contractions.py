@@ -12,11 +12,11 @@ the rules, so that only a measurement chooses them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
@@ -196,11 +196,11 @@ class Site:
         rows, columns, terms = self.contraction.extents
         steps = ceil(terms / GROUP) if schedule.is_int8 else terms
         time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
-        if schedule.is_packed:
+        if schedule.packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
-        if schedule.reuse.data:
+        if schedule.reuse:
             panels = ceil(columns / schedule.columns)
-            time += ceil(panels / schedule.reuse.data) * rows * terms * PACK_NS
+            time += ceil(panels / schedule.reuse) * rows * terms * PACK_NS
         return time * outer
 
     def schedules(self) -> Iterator[ContractionAttr]:
@@ -208,43 +208,40 @@ class Site:
         assert self.usual is not None, "refused otherwise"
         for numbers in self._changes(self.usual):
             try:
-                yield changed(self.usual, numbers)
+                yield replace(self.usual, **numbers)
             except VerifyException:
                 continue
 
     def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
-        height, depth = usual.block
-        if usual.stored == "a" and usual.folds[0]:
+        (height, depth), (rows, vectors, lanes) = usual.block, usual.tile
+        if usual.panels == "a" and usual.folds[0]:
             yield from self._transposed()
         if usual.is_transposed:
             for tile in self._tiles()[:2]:
-                yield {"form": "outer", **self._of_tile(usual, tile, 1)}
+                yield {"form": "outer", **self._of_tile(usual, tile, True)}
             return
-        yield {"depth": ceil(depth / 2)}
-        yield {"depth": 2 * depth}
-        yield {"height": rounded(ceil(height / 2), usual.rows.data)}
+        yield {"block": (height, ceil(depth / 2))}
+        yield {"block": (height, 2 * depth)}
+        yield {"block": (rounded(ceil(height / 2), rows), depth)}
         if not usual.is_outer:
-            for rows, columns in INNER_TILES:
-                of_tile = {"rows": rows, "vectors": columns}
-                yield {**of_tile, "height": rounded(height, rows)}
+            for most, columns in INNER_TILES:
+                block = rounded(height, most), depth
+                yield {"tile": (most, columns, lanes), "block": block}
             return
         for distance in PREFETCHES:
             yield {"prefetch": distance}
-        yield self._reusing(usual, (usual.rows.data, usual.vectors.data))
-        if usual.reuse.data:
-            yield {
-                "reuse": 0,
-                "height": rounded(self.contraction.extents[0], usual.rows.data),
-            }
-        if usual.stored:
-            for packed in (1, 0):
+        yield self._reusing(usual, (rows, vectors))
+        if usual.reuse:
+            block = rounded(self.contraction.extents[0], rows), depth
+            yield {"reuse": 0, "block": block}
+        if usual.panels:
+            for packed in (True, False):
                 yield {"panels": "", "edge": 0, "packed": packed}
-        packed = usual.packed.data
         tiles = self._tiles()
-        for tile in ((usual.rows.data, usual.vectors.data), *tiles[:2]):
-            yield self._of_tile(usual, tile, 1 - packed)
+        for tile in ((rows, vectors), *tiles[:2]):
+            yield self._of_tile(usual, tile, not usual.packed)
         for tile in tiles:
-            yield self._of_tile(usual, tile, packed)
+            yield self._of_tile(usual, tile, usual.packed)
 
     def _transposed(self) -> Iterator[Numbers]:
         """The upright tiles with the least modelled time, best first."""
@@ -252,39 +249,37 @@ class Site:
         timed = transposed_tiles(found, self.request.vector_bytes)
         for _, (most, vectors) in sorted(timed)[:UPRIGHT_TILES]:
             length = transposed_length(found, most, self.request.parts)
-            of_block = {"height": length, "depth": found.extents[2]}
-            numbers = {"rows": most, "vectors": vectors, "lanes": self.lanes}
-            more = {"packed": 0, "edge": 0, "prefetch": 0}
-            yield {"form": "upright", **numbers, **of_block, **more}
+            tile, block = (most, vectors, self.lanes), (length, found.extents[2])
+            more = {"packed": False, "edge": 0, "prefetch": 0}
+            yield {"form": "upright", "tile": tile, "block": block, **more}
 
     def _of_tile(
-        self, usual: ContractionAttr, tile: tuple[int, int], packed: int
+        self, usual: ContractionAttr, tile: tuple[int, int], packed: bool
     ) -> Numbers:
         """
         The changes by another tile: blocks are as deep as the rules would have it.
         """
-        if usual.reuse.data:
+        if usual.reuse:
             return self._reusing(usual, tile)
         rows, vectors = tile
         found, width = self.contraction, vectors * self.lanes
         size, terms = BYTES[found.element], found.extents[2]
         depth = terms
         if packed or found.extents[0] > rows:
-            stored = usual.stored == "a"
-            most = most_terms(width, terms, size, bool(packed), stored)
+            stored = usual.panels == "a"
+            most = most_terms(width, terms, size, packed, stored)
             depth = depth_of(found, most)
-        height = rounded(usual.block[0], rows)
-        numbers = {"rows": rows, "vectors": vectors, "height": height, "depth": depth}
-        return {**numbers, "packed": packed, "edge": 0}
+        block = rounded(usual.block[0], rows), depth
+        of_tile = {"tile": (rows, vectors, usual.tile[2]), "block": block}
+        return {**of_tile, "packed": packed, "edge": 0}
 
     def _reusing(self, usual: ContractionAttr, tile: tuple[int, int]) -> Numbers:
         """The changes where columns reuse a copy of rows."""
         found, parts = self.contraction, self.request.parts
         height, depth, reuse = reuse_block(found, tile, self.lanes, parts)
-        packed = int(usual.stored != "b")
-        numbers = {"rows": tile[0], "vectors": tile[1], "height": height}
-        more = {"packed": packed, "prefetch": 0, "edge": 0}
-        return {**numbers, **more, "depth": depth, "reuse": reuse}
+        of_tile = {"tile": (*tile, usual.tile[2]), "block": (height, depth)}
+        more = {"packed": usual.panels != "b", "prefetch": 0, "edge": 0}
+        return {**of_tile, **more, "reuse": reuse}
 
     def _tiles(self) -> list[tuple[int, int]]:
         """The tiles with the least modelled time, best first."""
@@ -307,16 +302,16 @@ class Site:
         rows, columns, terms = self.contraction.extents
         if schedule.is_transposed:
             rows, columns = columns, ceil(rows / self.lanes)
-        if schedule.rows.data > rows or schedule.vectors.data > columns:
+        if schedule.tile[0] > rows or schedule.tile[1] > columns:
             return False
-        if schedule.depth.data > rounded(terms, GROUP if schedule.is_int8 else 1):
+        if schedule.block[1] > rounded(terms, GROUP if schedule.is_int8 else 1):
             return False
-        return not schedule.stored or self.stored(schedule) is not None
+        return not schedule.panels or self.stored(schedule) is not None
 
     def stored(self, schedule: ContractionAttr) -> tuple[int, PanelsAttr] | None:
         """The argument that lies in panels, and which ones; None if it cannot."""
         found = self.contraction
-        number = found.a if schedule.stored == "a" else found.b
+        number = found.a if schedule.panels == "a" else found.b
         argument = argument_of(self.op.operands[number])
         if argument is None or argument.index not in self.request.constants:
             return None
@@ -329,7 +324,7 @@ class Site:
         def apply(kernel: KernelOp) -> None:
             op = phases_of(kernel.body.block)[self.position]
             op.attributes[SCHEDULE] = schedule
-            if schedule.stored and (found := self.stored(schedule)) is not None:
+            if schedule.panels and (found := self.stored(schedule)) is not None:
                 panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
                 panels[found[0]] = found[1]
                 kernel.attributes[PANELS] = ArrayAttr(panels)
@@ -338,18 +333,8 @@ class Site:
         return Variant(apply, label, self.cost_ns(schedule))
 
 
-Numbers: TypeAlias = Mapping[str, int | str]
-"""Parameters of a schedule by name."""
-
-
-def changed(schedule: ContractionAttr, numbers: Numbers) -> ContractionAttr:
-    """A schedule with other numbers. Raises `VerifyException` if it cannot be."""
-    names = (name for name, _ in ContractionAttr.get_irdl_definition().parameters)
-    parameters = dict(zip(names, schedule.parameters, strict=True))
-    for name, value in numbers.items():
-        is_text = isinstance(value, str)
-        parameters[name] = StringAttr(value) if is_text else IntAttr(value)
-    return ContractionAttr.new([*parameters.values()])
+Numbers: TypeAlias = Mapping[str, Any]
+"""Fields of a schedule by name."""
 
 
 def rounded(number: int, step: int) -> int:

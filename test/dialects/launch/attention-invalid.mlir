@@ -5,7 +5,7 @@
 
 // -----
 
-// expected-error@+1 {{tiles and blocks have at least one element a side, got tile [6, 4, 16], mix [0, 3] and keys 126}}
+// expected-error@+1 {{each number of mix should be an integer from 1, got [0, 3]}}
 "test.op"() {s = #launch.attention<columns, tile [6, 4, 16], mix [0, 3], keys 126>} : () -> ()
 
 // -----

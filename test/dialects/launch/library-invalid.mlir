@@ -5,5 +5,5 @@
 
 // -----
 
-// expected-error@+1 {{a library computes up to one stage before, got 2}}
+// expected-error@+1 {{folds should be an integer from 0 to 1, got 2}}
 "test.op"() {s = #launch.library<"mine", folds 2>} : () -> ()

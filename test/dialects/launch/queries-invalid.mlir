@@ -5,12 +5,12 @@
 
 // -----
 
-// expected-error@+1 {{blocks should have a power of 2 of queries and keys, got 48 and 32}}
+// expected-error@+1 {{queries should be a power of 2 from 1, got 48}}
 "test.op"() {s = #launch.queries<tiles, queries 48, keys 32>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{blocks should have a power of 2 of queries and keys, got 64 and 0}}
+// expected-error@+1 {{keys should be a power of 2 from 1, got 0}}
 "test.op"() {s = #launch.queries<warps, queries 64, keys 0>} : () -> ()
 
 // -----

@@ -5,7 +5,7 @@
 
 // -----
 
-// expected-error@+1 {{tiles and blocks have at least one element a side, got tile [0, 1, 1] and block [1, 1]}}
+// expected-error@+1 {{each number of tile should be an integer from 1, got [0, 1, 1]}}
 "test.op"() {s = #launch.contraction<outer, tile [0, 1, 1], block [1, 1]>} : () -> ()
 
 // -----
@@ -35,7 +35,7 @@
 
 // -----
 
-// expected-error@+1 {{counts must not be negative, got prefetch -1, folds [0, 0], edge 0 and reuse 0}}
+// expected-error@+1 {{prefetch should be an integer from 0, got -1}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch -1>} : () -> ()
 
 // -----
@@ -45,12 +45,12 @@
 
 // -----
 
-// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0], edge -1 and reuse 0}}
+// expected-error@+1 {{edge should be an integer from 0, got -1}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packed, edge -1, panels a>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{panels are of a or b, got 'c'}}
+// expected-error@+1 {{unknown panels 'c', expected one of a, b}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], panels c>} : () -> ()
 
 // -----
@@ -80,7 +80,7 @@
 
 // -----
 
-// expected-error@+1 {{the lanes of a vector should be a power of 2 from 4 to 64, got 2}}
+// expected-error@+1 {{lanes should be a power of 2 from 4 to 64, got 2}}
 "test.op"() {s = #launch.transform<lanes 2, folds [1, 0]>} : () -> ()
 
 // -----
@@ -95,17 +95,17 @@
 
 // -----
 
-// expected-error@+1 {{the lanes of a vector should be a power of 2 up to 64, got 12}}
+// expected-error@+1 {{lanes should be a power of 2 from 1 to 64, got 12}}
 "test.op"() {s = #launch.windows<lanes 12, lines 4>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{tiles have 1 to 64 lines, got 65}}
+// expected-error@+1 {{lines should be an integer from 1 to 64, got 65}}
 "test.op"() {s = #launch.windows<lanes 16, lines 65>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{counts must not be negative, got prefetch 0, folds [0, 0], edge 0 and reuse -1}}
+// expected-error@+1 {{reuse should be an integer from 0, got -1}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], reuse -1>} : () -> ()
 
 // -----
@@ -148,3 +148,34 @@
 
 // expected-error@+1 {{matrices have 16 or 32 rows, one or two vectors of 16 and whole chunks of 64 terms, got tile [16, 1, 16] and 96 terms}}
 "test.op"() {s = #launch.contraction<outer, tile [16, 1, 16], block [16, 96], matrices, packed, reuse 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{matrices are quads, too: name one}}
+"test.op"() {s = #launch.contraction<outer, tile [16, 1, 16], block [16, 64], quads, matrices, packed, reuse 1>} : () -> ()
+
+// -----
+
+// Fields without a default come in their order, others in any order, but once.
+// expected-error@+1 {{prefetch is given twice}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch 1, prefetch 2>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{unknown part of #launch.contraction, expected one of quads, matrices, packed, prefetch, folds, edge, reuse, panels}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packet>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{block of #launch.contraction is missing}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{nothing follows lines in #launch.windows}}
+"test.op"() {s = #launch.windows<lanes 16, lines 8, lanes 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{prefetch should be an integer from 0, got 2147483648}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch 2147483648>} : () -> ()

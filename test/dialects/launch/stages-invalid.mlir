@@ -37,7 +37,7 @@ launch.program @p rank 0 {
 launch.program @p rank 0 {
   launch.kernel @k target "cpu" (%a: memref<4xf32>) {
     %z = arith.constant 0.0 : f32
-    // expected-error@+1 {{linalg.fill: a schedule of linalg.fill is #launch.contraction, #launch.library, #launch.tiles, #launch.transform, got #launch.windows<lanes 16, lines 8>}}
+    // expected-error@+1 {{linalg.fill: #launch.windows<lanes 16, lines 8> is no schedule of linalg.fill}}
     linalg.fill {schedule = #launch.windows<lanes 16, lines 8>} ins(%z : f32) outs(%a : memref<4xf32>)
   }
 }
@@ -48,7 +48,7 @@ launch.program @p rank 0 {
   launch.kernel @k target "cpu" (%a: memref<4xf32>) {
     %z = arith.constant 0 : index
     %o = arith.constant 1 : index
-    // expected-error@+1 {{scf.parallel: a schedule of scf.parallel is #launch.attention, #launch.queries, #launch.windows, got "fast"}}
+    // expected-error@+1 {{scf.parallel: a schedule is an attribute such as #launch.contraction, got "fast"}}
     "scf.parallel"(%z, %o, %o) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
     ^bb0(%i: index):
       scf.reduce

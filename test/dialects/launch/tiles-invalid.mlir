@@ -1,11 +1,11 @@
 // RUN: penstock-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{tiles have at least one element a side, got block [16, 0, 8] and thread [2, 2]}}
+// expected-error@+1 {{each number of block should be a power of 2 from 1, got [16, 0, 8]}}
 "test.op"() {s = #launch.tiles<block [16, 0, 8], thread [2, 2]>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{sizes of tiles should be powers of 2, got block [48, 64, 8] and thread [2, 2]}}
+// expected-error@+1 {{each number of block should be a power of 2 from 1, got [48, 64, 8]}}
 "test.op"() {s = #launch.tiles<block [48, 64, 8], thread [2, 2]>} : () -> ()
 
 // -----
@@ -35,7 +35,7 @@
 
 // -----
 
-// expected-error@+1 {{counts of stages must not be negative, got [-1, 0]}}
+// expected-error@+1 {{each number of folds should be an integer from 0, got [-1, 0]}}
 "test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [-1, 0]>} : () -> ()
 
 // -----
@@ -72,3 +72,23 @@
 
 // expected-error@+1 {{warp takes 2 numbers, got 1}}
 "test.op"() {s = #launch.tiles<block [64, 64, 32], warp [32], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block has tiles of threads, or of warps}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], warp [64, 32], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a block has tiles of threads, or of warps}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{tiles of threads have no stages}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], stages 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a warp's tile [64, 64] is larger than that of its block, [64, 32]}}
+"test.op"() {s = #launch.tiles<block [64, 32, 32], warp [64, 64], stages 4>} : () -> ()

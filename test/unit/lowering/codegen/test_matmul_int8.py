@@ -86,7 +86,7 @@ def run(
     ]
     assert isinstance(schedules[-1], ContractionAttr)
     assert schedules[-1].is_int8
-    assert schedules[-1].has_matrices == in_matrices
+    assert schedules[-1].matrices == in_matrices
     compiled = compile_cpu(kernel_source(kernel), "k")
     orders = [panels and panels_of(panels) for panels in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(arrays, orders, strict=False)]

@@ -327,4 +327,4 @@ def test_rules_take_upright_tiles_for_whole_vectors_of_panels_that_stay_near(
     op, _ = sums_of(kernel)
     schedule = op.attributes[SCHEDULE]
     assert isinstance(schedule, ContractionAttr)
-    assert schedule.form.data == form
+    assert schedule.form == form

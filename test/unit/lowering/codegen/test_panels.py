@@ -236,7 +236,7 @@ def test_edges_take_what_follows_the_sums(
         op.attributes[SCHEDULE] for op in kernel.walk() if SCHEDULE in op.attributes
     )
     assert isinstance(schedule, ContractionAttr)
-    assert (schedule.edge.data, schedule.folds) == (1, (1, 1))
+    assert (schedule.edge, schedule.folds) == (1, (1, 1))
     shapes = (20, 8), (8, 98), (20,), (98,), (20, 98)
     _, ins = operands("f32", *shapes)
     a, b, row, column, both = ins
