@@ -68,8 +68,7 @@ class LeakyReluOp(UnaryOp):
     )
 
     def __init__(self, operand: SSAValue | Operation, alpha: float = 0.01):
-        super().__init__(operand)
-        self.alpha = FloatAttr(alpha, f64)
+        self.call(operand, alpha=alpha)
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         a = operands[0]
@@ -113,9 +112,7 @@ class ClipOp(UnaryOp):
         min: float | None = None,
         max: float | None = None,
     ):
-        super().__init__(operand)
-        self.min = None if min is None else FloatAttr(min, f64)
-        self.max = None if max is None else FloatAttr(max, f64)
+        self.call(operand, min=min, max=max)
 
     def infer_types(self) -> Sequence[TensorType]:
         for bound in (self.min, self.max):
@@ -267,8 +264,7 @@ class GeluOp(UnaryOp):
     )
 
     def __init__(self, operand: SSAValue | Operation, approximate: str = "none"):
-        super().__init__(operand)
-        self.approximate = StringAttr(approximate)
+        self.call(operand, approximate=approximate)
 
     @property
     def by_tanh(self) -> bool:

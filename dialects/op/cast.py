@@ -76,11 +76,7 @@ class CastOp(ArrayOp, CanonicalOp):
     )
 
     def __init__(self, operand: SSAValue | Operation, to: AnyFloat | IntegerType):
-        operand = SSAValue.get(operand)
-        result = TensorType(to, tensor_type(operand).get_shape())
-        super().__init__(
-            operands=[operand], result_types=[result], properties={"to": to}
-        )
+        self.call(operand, to=to)
 
     def infer_types(self) -> Sequence[TensorType]:
         operand = tensor_type(self.operand)

@@ -10,10 +10,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
-    IntegerAttr,
     IntegerType,
     TensorType,
-    i64,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -120,12 +118,7 @@ class ReshapeOp(TensorOp, CanonicalOp):
     )
 
     def __init__(self, source: SSAValue | Operation, shape: Sequence[int]):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={"shape": int_list(shape)},
-            result_types=[reshaped(tensor_type(source), shape)],
-        )
+        self.call(source, shape=shape)
 
     def infer_types(self) -> Sequence[TensorType]:
         return (reshaped(tensor_type(self.source), self.shape.get_values()),)
@@ -262,12 +255,7 @@ class TransposeOp(TensorOp, CanonicalOp):
     )
 
     def __init__(self, source: SSAValue | Operation, permutation: Sequence[int]):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={"permutation": int_list(permutation)},
-            result_types=[transposed(tensor_type(source), permutation)],
-        )
+        self.call(source, permutation=permutation)
 
     def infer_types(self) -> Sequence[TensorType]:
         return (transposed(tensor_type(self.source), self.permutation.get_values()),)
@@ -350,12 +338,7 @@ class ExpandOp(TensorOp, CanonicalOp):
     )
 
     def __init__(self, source: SSAValue | Operation, shape: Sequence[int]):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={"shape": int_list(shape)},
-            result_types=[expanded(tensor_type(source), shape)],
-        )
+        self.call(source, shape=shape)
 
     def infer_types(self) -> Sequence[TensorType]:
         return (expanded(tensor_type(self.source), self.shape.get_values()),)
@@ -443,13 +426,7 @@ class GatherOp(TensorOp):
     def __init__(
         self, data: SSAValue | Operation, indices: SSAValue | Operation, axis: int
     ):
-        data, indices = SSAValue.get(data), SSAValue.get(indices)
-        result = gathered(tensor_type(data), tensor_type(indices), axis)
-        super().__init__(
-            operands=[data, indices],
-            properties={"axis": IntegerAttr(axis, i64)},
-            result_types=[result],
-        )
+        self.call(data, indices, axis=axis)
 
     def infer_types(self) -> Sequence[TensorType]:
         data, indices = tensor_type(self.data), tensor_type(self.indices)

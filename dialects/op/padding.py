@@ -35,7 +35,6 @@ from penstock.dialects.op.axes import (
     I64List,
     copy_part,
     dense,
-    int_list,
     one_per_axis,
 )
 from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
@@ -126,17 +125,7 @@ class PadOp(TensorOp, CanonicalOp):
         mode: PadMode = PadMode.CONSTANT,
         value: float = 0.0,
     ):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={
-                "before": int_list(before),
-                "after": int_list(after),
-                "mode": PadModeAttr(mode),
-                "value": FloatAttr(value, f64),
-            },
-            result_types=[padded(tensor_type(source), before, after, mode)],
-        )
+        self.call(source, before=before, after=after, mode=mode, value=value)
 
     @property
     def pads(self) -> list[tuple[int, int]]:

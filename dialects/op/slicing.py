@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IntegerAttr,
     TensorType,
-    i64,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
@@ -31,7 +29,6 @@ from penstock.dialects.op.axes import (
     I64List,
     copy_part,
     dense,
-    int_list,
     offset_by,
     one_per_axis,
     place_of_part,
@@ -123,12 +120,7 @@ class ConcatOp(TensorOp, CanonicalOp):
     assembly_format = "$ins `axis` $axis attr-dict `:` type($ins) `->` type($result)"
 
     def __init__(self, ins: Sequence[SSAValue | Operation], axis: int):
-        values = [SSAValue.get(value) for value in ins]
-        super().__init__(
-            operands=[values],
-            properties={"axis": IntegerAttr(axis, i64)},
-            result_types=[concatenated(values, axis)],
-        )
+        self.call(ins, axis=axis)
 
     def infer_types(self) -> Sequence[TensorType]:
         return (concatenated(self.ins, self.axis.value.data),)
@@ -235,12 +227,7 @@ class SplitOp(TensorOp, CanonicalOp):
     )
 
     def __init__(self, source: SSAValue | Operation, axis: int, sizes: Sequence[int]):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={"axis": IntegerAttr(axis, i64), "sizes": int_list(sizes)},
-            result_types=[split_types(tensor_type(source), axis, sizes)],
-        )
+        self.call(source, axis=axis, sizes=sizes)
 
     def infer_types(self) -> Sequence[TensorType]:
         source, sizes = tensor_type(self.source), self.sizes.get_values()
@@ -355,16 +342,7 @@ class SliceOp(TensorOp, CanonicalOp):
         ends: Sequence[int],
         steps: Sequence[int],
     ):
-        source = SSAValue.get(source)
-        super().__init__(
-            operands=[source],
-            properties={
-                "starts": int_list(starts),
-                "ends": int_list(ends),
-                "steps": int_list(steps),
-            },
-            result_types=[sliced(tensor_type(source), starts, ends, steps)],
-        )
+        self.call(source, starts=starts, ends=ends, steps=steps)
 
     @property
     def slices(self) -> tuple[slice, ...]:

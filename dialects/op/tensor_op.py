@@ -11,15 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, TypeGuard
 
-from xdsl.dialects.builtin import (
-    TensorType,
-    i1,
-)
+from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, traits_def
-from xdsl.rewriter import Rewriter
+from xdsl.irdl import IRDLOperation, VarResultDef, traits_def
 from xdsl.traits import is_speculatable
 from xdsl.utils.exceptions import VerifyException
 
@@ -27,6 +23,7 @@ from penstock.dialects.op.in_place import IN_PLACE, verify_hints
 from penstock.dialects.op.sbp import Part, SbpSignature, broadcast_signatures, part_type
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.tensors import (
     are_compatible,
     byte_count,
@@ -38,6 +35,9 @@ from penstock.dialects.utils.tensors import (
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
+
+Given: TypeAlias = "SSAValue | Operation | Sequence[SSAValue | Operation] | None"
+"""An operand of a call: one value, a list of them, or none."""
 
 
 class Cost(NamedTuple):
@@ -220,33 +220,69 @@ class TensorOp(IRDLOperation, ABC):
         return [(pair.operand, pair.result) for pair in self.in_place_pairs()]
 
     @classmethod
+    def of(cls, *operands: Given, **values: object) -> Self:
+        """
+        Build the op from its operands and, as Python values, its properties, as in
+        `GatherOp.of(x, indices, axis=1)`. A list is given for an operand that stands
+        for any number of them; None leaves an operand or a property out, and so does
+        False. The result types follow.
+
+        Raises `VerifyException` when the operands do not fit together, or a value is
+        not what its property may be; `TypeError` for a property that does not exist or
+        is missing, and `ValueError` for another number of operands.
+        """
+        op = cls.__new__(cls)
+        op.call(*operands, **values)
+        return op
+
+    def call(self, *operands: Given, **values: object) -> None:
+        """Initialise the op as `of` does, in an `__init__` that names its values."""
+        definition = self.get_irdl_definition()
+        probe = self.build(
+            operands=operands,
+            result_types=[
+                [] if isinstance(result, VarResultDef) else [TensorType(i1, [])]
+                for _, result in definition.results
+            ],
+            properties=properties_of(definition, values),
+        )
+        self._become(probe)
+
+    @classmethod
     def inferred(
         cls,
         operands: Sequence[SSAValue | Operation],
         properties: Mapping[str, Attribute | None] | None = None,
-        result_count: int = 1,
     ) -> Self:
         """
-        Build the op with the result types that follow from its operands.
+        Build the op of all operands in one list and of properties that are attributes
+        already, such as those of another op, with the result types that follow.
 
         Raises `VerifyException` when the operands do not fit together.
         """
-        given = {
-            key: attr for key, attr in (properties or {}).items() if attr is not None
-        }
-        op = cls.create(
+        given = (properties or {}).items()
+        probe = cls.create(
             operands=[SSAValue.get(operand) for operand in operands],
-            result_types=[TensorType(i1, [])] * result_count,
-            properties=given,
+            properties={key: attr for key, attr in given if attr is not None},
         )
-        try:
-            types = op.infer_types()
-        except VerifyException:
-            op.drop_all_references()
-            raise
-        for result, type in zip(tuple(op.results), types, strict=True):
-            Rewriter.replace_value_with_new_type(result, type)
+        op = cls.__new__(cls)
+        op._become(probe)
         return op
+
+    def _become(self, probe: Self) -> None:
+        """Take the place of an op whose results are not known."""
+        operands = tuple(probe.operands)
+        try:
+            types = probe.infer_types()
+        finally:
+            probe.drop_all_references()
+        Operation.__init__(
+            self,
+            operands=operands,
+            result_types=types,
+            properties=probe.properties,
+            attributes=probe.attributes,
+        )
 
 
 class FusibleOp(TensorOp, ABC):

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -99,11 +99,7 @@ class WinogradSplitOp(TensorOp):
     )
 
     def __init__(self, matrix: SSAValue, input: SSAValue, step: int):
-        super().__init__(
-            operands=[matrix, input],
-            properties={"step": IntegerAttr(step, i64)},
-            result_types=[_split_type(matrix, input, step)],
-        )
+        self.call(matrix, input, step=step)
 
     def infer_types(self) -> Sequence[TensorType]:
         return (_split_type(self.matrix, self.input, self.step.value.data),)
@@ -161,10 +157,7 @@ class WinogradJoinOp(ContractionOp):
     )
 
     def __init__(self, matrix: SSAValue, tiles: SSAValue, bias: SSAValue | None):
-        super().__init__(
-            operands=[matrix, tiles, bias],
-            result_types=[_join_type(matrix, tiles)],
-        )
+        self.call(matrix, tiles, bias)
 
     def infer_types(self) -> Sequence[TensorType]:
         _ = same_element_type(self.operands)

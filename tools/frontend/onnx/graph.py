@@ -153,7 +153,7 @@ class JobBuilder:
         Add an op, whose results follow from its operands; `names` are those of its
         results. Raises `VerifyException` if the operands do not fit.
         """
-        made = op.inferred(operands, properties, len(names))
+        made = op.inferred(operands, properties)
         if self.node is not None:
             made.location = NameLoc(StringAttr(self.node), NoneAttr())
         return self._insert(made, names)

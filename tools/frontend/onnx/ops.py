@@ -296,5 +296,5 @@ def computed(
 ) -> Sequence[Array]:
     """The results of an op on arrays."""
     types = [TensorType(element_type_of(a.dtype), a.shape) for a in arrays]
-    made = op.inferred(list(map(create_ssa_value, types)), properties, count)
+    made = op.inferred(list(map(create_ssa_value, types)), properties)
     return made.meaning(*arrays)

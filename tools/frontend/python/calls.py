@@ -15,34 +15,20 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    TensorType,
     UnitAttr,
-    f64,
-    i1,
-    i64,
 )
-from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     OperandDef,
     OptOperandDef,
     OptPropertyDef,
-    PropertyDef,
     VarOperandDef,
     VarResultDef,
 )
-from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.numpy_types import dense_of, element_type_of
-from penstock.dialects.utils.splat import SplatAttr
-from penstock.runtime.options import is_integer
+from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.dialects.utils.python_values import python_value, settable_properties
 from penstock.tools.driver.diagnostics import suggest
 from penstock.tools.frontend.python.dtypes import DType, dtype_named
 from penstock.tools.frontend.python.errors import refuse, refusing
@@ -85,7 +71,7 @@ class OpFunction:
 
     def _properties(self) -> Iterator[tuple[str, object]]:
         made = inspect.signature(self.op.__init__).parameters
-        for name, definition in self._definition.properties.items():
+        for name, definition in settable_properties(self._definition).items():
             if definition.default_value is not None:
                 yield name, python_value(definition.default_value)
             elif isinstance(definition, OptPropertyDef):
@@ -105,7 +91,7 @@ class OpFunction:
             given = self.__signature__.bind(*args, **options).arguments
         operands = self._values(trace, given)
         with refusing(f"{name} of {', '.join(texts_of(operands)) or 'nothing'}"):
-            op = self._build(operands, self._attributes(given))
+            op = self.op.of(*operands, **self._options(given))
         results = trace.results_of(op)
         definitions = self._definition.results
         is_list = len(definitions) > 1 or isinstance(definitions[0][1], VarResultDef)
@@ -133,51 +119,19 @@ class OpFunction:
             raise refuse(f"{self.op.name}: '{name}' should be a list of tensors")
         return list(given)
 
-    def _attributes(self, given: Mapping[str, object]) -> dict[str, Attribute]:
-        found: dict[str, Attribute] = {}
+    def _options(self, given: Mapping[str, object]) -> dict[str, object]:
+        values: dict[str, object] = {}
         for name, default in self._defaults.items():
-            value = given.get(name, None if default is _MISSING else default)
-            if value is None or value is False:
-                continue
-            found[name] = attribute_of(name, value, self._definition.properties[name])
-        return found
-
-    def _build(
-        self,
-        operands: Sequence[Sequence[SSAValue]],
-        properties: Mapping[str, Attribute],
-    ) -> TensorOp:
-        """The op with the result types that follow. Raises `VerifyException`."""
-        results = [definition for _, definition in self._definition.results]
-        lists = [isinstance(definition, VarResultDef) for definition in results]
-        stand_ins = [[] if is_list else [TensorType(i1, [])] for is_list in lists]
-        probe = self.op.build(
-            operands=operands, result_types=stand_ins, properties=properties
-        )
-        try:
-            types = list(probe.infer_types())
-        except VerifyException:
-            probe.drop_all_references()
-            raise
-        if not any(lists):
-            for result, type in zip(tuple(probe.results), types, strict=True):
-                Rewriter.replace_value_with_new_type(result, type)
-            return probe
-        probe.drop_all_references()
-        return self.op.build(
-            operands=operands, result_types=[types], properties=properties
-        )
+            value = given.get(name, default)
+            bases = self._definition.properties[name].constr.get_bases()
+            values[name] = value if bases or value is None else _element(value)
+        return values
 
 
-def python_value(attribute: Attribute) -> object:
-    """The Python value of an attribute; the attribute itself if it has none."""
-    if isinstance(attribute, IntegerAttr | FloatAttr):
-        return attribute.value.data
-    if isinstance(attribute, StringAttr):
-        return attribute.data
-    if isinstance(attribute, DenseArrayBase):
-        return tuple(attribute.get_values())
-    return attribute
+def _element(value: object) -> Attribute:
+    """An attribute of any class; from a Python value, an element type."""
+    is_attribute = isinstance(value, Attribute)
+    return value if is_attribute else element_type_of(dtype_named(value))
 
 
 def _is_optional(parameter: inspect.Parameter) -> bool:
@@ -215,81 +169,6 @@ def as_tensor(trace: Trace, value: object, dtype: DType | None, what: str) -> Te
     raise refuse(
         f"{what} takes tensors, arrays and numbers, got {type(value).__name__}"
     )
-
-
-KINDS: Mapping[type[Attribute], str] = {
-    IntegerAttr: "an integer",
-    FloatAttr: "a number",
-    DenseArrayBase: "a list of integers",
-    StringAttr: "a string",
-    UnitAttr: "True or False",
-    DenseIntOrFPElementsAttr: "an array",
-    SplatAttr: "an array",
-}
-"""The Python value that stands for each class of attribute."""
-
-
-def attribute_of(name: str, value: Any, definition: PropertyDef) -> Attribute:
-    """
-    The attribute that a Python value stands for. Raises `VerifyException` if it is not
-    what the property may be.
-    """
-    if isinstance(value, Attribute):
-        return value
-    bases = definition.constr.get_bases() or set[type[Attribute]]()
-    for base in bases:
-        if (attribute := _converted(base, value)) is not None:
-            return attribute
-    if not bases:
-        return element_type_of(dtype_named(value))
-    wanted = " or ".join(sorted({_kind(base) for base in bases}))
-    raise VerifyException(f"'{name}' should be {wanted}, got {value!r}")
-
-
-def _kind(base: type[Attribute]) -> str:
-    if _is_enumeration(base):
-        return "one of " + ", ".join(_choices(base))
-    return KINDS.get(base, f"an attribute {base.name}")
-
-
-def _is_enumeration(base: type[Attribute]) -> bool:
-    enumerations: Any = EnumAttribute
-    return issubclass(base, enumerations)
-
-
-def _choices(base: Any) -> dict[str, Any]:
-    """The values of an attribute that is an enumeration, by their text."""
-    return {str(item.value): base(item) for item in base.enum_type}
-
-
-def _converted(base: type[Attribute], value: Any) -> Attribute | None:
-    """A value as an attribute of a class, or None if it cannot be one."""
-    if _is_enumeration(base):
-        return _choices(base).get(str(value))
-    if base is UnitAttr:
-        return UnitAttr() if value is True else None
-    if base is StringAttr:
-        return StringAttr(value) if isinstance(value, str) else None
-    if base is IntegerAttr:
-        return IntegerAttr(int(value), i64) if is_integer(value) else None
-    if base is FloatAttr:
-        return _float(value)
-    if base is DenseArrayBase:
-        return _integer_list(value)
-    return dense_of(np.asarray(value)) if base is DenseIntOrFPElementsAttr else None
-
-
-def _float(value: Any) -> Attribute | None:
-    is_float = isinstance(value, float) or (is_array(value) and value.ndim == 0)
-    return FloatAttr(float(value), f64) if is_float or is_integer(value) else None
-
-
-def _integer_list(value: object) -> Attribute | None:
-    if not is_sequence(value):
-        return None
-    integers = [int(item) for item in value if is_integer(item)]
-    is_list = len(integers) == len(value)
-    return DenseArrayBase.from_list(i64, integers) if is_list else None
 
 
 # The ops of all packages

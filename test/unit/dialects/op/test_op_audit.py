@@ -24,12 +24,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import special
 from xdsl.dialects.builtin import (
-    FloatAttr,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     TensorType,
-    UnitAttr,
     f64,
     i64,
 )
@@ -40,7 +37,6 @@ from penstock.dialects import op as ops
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import rounding, trigonometry
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
@@ -48,6 +44,7 @@ from penstock.dialects.op.padding import PadMode, PadModeAttr
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
+from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.signless import ui8
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.access_bounds import unproven_accesses
@@ -65,23 +62,6 @@ Build: TypeAlias = Callable[[Sequence[SSAValue]], TensorOp]
 rng = np.random.default_rng(20261121)
 EPSILON = 2.0**-23
 EPSILONS = {"float32": EPSILON, "float64": 2.0**-52}
-
-
-def attribute(value: Setting) -> Attribute:
-    """A property that is written as a Python value; `True` says that it is there."""
-    match value:
-        case Attribute():
-            return value
-        case bool():
-            return UnitAttr()
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
-        case str():
-            return StringAttr(value)
-        case _:
-            return int_list(value)
 
 
 class Absolute(TypedDict):
@@ -108,7 +88,6 @@ class Case(NamedTuple):
     settings: Mapping[str, Setting] = {}
     ulps: float = 4
     absolute: float = 6e-45
-    results: int = 1
     build: Build | None = None
     is_compiled: bool = True
 
@@ -116,8 +95,8 @@ class Case(NamedTuple):
         """The op on some values."""
         if self.build is not None:
             return self.build(values)
-        settings = {name: attribute(value) for name, value in self.settings.items()}
-        return self.op.inferred(values, settings, self.results)
+        definition = self.op.get_irdl_definition()
+        return self.op.inferred(values, properties_of(definition, self.settings))
 
     def types(self) -> list[TensorType]:
         """The types of the operands."""
@@ -393,7 +372,6 @@ def of_cube(array: Array) -> Iterator[Case]:
         [array],
         lambda x: np.split(x, [0, second - 1], 1),
         {"axis": 1, "sizes": [0, second - 1, 1]},
-        results=3,
     )
     places = integers((2, 3), -third, third)
     yield Case(
@@ -592,7 +570,6 @@ def of_lines(array: Array) -> Iterator[Case]:
         [array],
         lambda x, count=count: largest(x, count),
         {"axis": 1, "count": count},
-        results=2,
     )
 
 
@@ -613,7 +590,6 @@ def lines() -> Iterator[Case]:
         ops.WaveOp,
         [floats(7, 13), floats(5)],
         lambda x, w: [np.abs(x), -w],
-        results=2,
         build=two_at_once,
     )
 

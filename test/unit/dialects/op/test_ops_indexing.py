@@ -65,8 +65,7 @@ def integers(low: int, high: int, *shape: int) -> NDArray[np.int64]:
 def made(op: type[TensorOp], *arrays: Array, **properties: Attribute) -> TensorOp:
     """The op on values like the arrays."""
     types = [TensorType(element_type_of(a.dtype), a.shape) for a in arrays]
-    results = 2 if op is TopKOp else 1
-    result = op.inferred(list(map(create_ssa_value, types)), properties, results)
+    result = op.inferred(list(map(create_ssa_value, types)), properties)
     result.verify()
     return result
 
