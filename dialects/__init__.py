@@ -6,7 +6,7 @@ from importlib import import_module
 
 from xdsl.ir import Dialect
 
-DIALECTS = ("job", "launch", "op", "plan", "regst")
+DIALECTS = ("job", "kernel", "launch", "op", "plan", "regst")
 """`job` is the object `Job` of the module `job`."""
 
 

@@ -1,4 +1,43 @@
-"""The builder of kernels' bodies."""
+"""
+The kernel dialect: the stages of kernels that say their meaning, and views of memrefs.
+
+A stage is a *structured op* where a schedule or a second target must know the roles of
+its operands and loops; any other one is an op of `linalg`, `memref` or `scf`:
+
+    op.softmax  --convert-plan-to-launch-->  kernel.row
+      --convert-kernel-to-loops-->  scf.parallel
+
+`penstock.dialects.kernel.builder` builds them.
+"""
+
+from xdsl.ir import Dialect
+
+from penstock.dialects.kernel.body_ops import (
+    AllReduceOp,
+    Fold,
+    FoldAttr,
+    IndexOp,
+    KeepOp,
+    YieldOp,
+)
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.views import PaddedOp
+
+__all__ = [
+    "AllReduceOp",
+    "Fold",
+    "FoldAttr",
+    "IndexOp",
+    "KeepOp",
+    "Kernel",
+    "PaddedOp",
+    "StructuredOp",
+    "YieldOp",
+]
+
+Kernel = Dialect(
+    "kernel", [AllReduceOp, IndexOp, KeepOp, PaddedOp, YieldOp], [FoldAttr]
+)
 
 
 def __getattr__(name: str) -> object:

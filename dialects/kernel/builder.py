@@ -1,12 +1,13 @@
 """
-The builder of kernel bodies: upstream ops on memrefs, of the linalg, scf, memref, arith
-and math dialects.
+The builder of kernel bodies: structured ops of the kernel dialect, and upstream ops on
+memrefs, of the linalg, scf, memref, arith and math dialects.
 
-The body of a kernel is a list of *stages*, run one after the other: `linalg.fill`,
-`linalg.generic`, `memref.copy`, or `scf.parallel` around scalar loops. Within a stage
+The body of a kernel is a list of *stages*, run one after the other: structured ops
+(`penstock.dialects.kernel.interface`), `linalg.fill`, `linalg.generic`, `memref.copy`,
+or `scf.parallel` around scalar loops. Within a stage
 the elements (the iterations of parallel loops) are independent, so a device may run
 them at once. A kernel has no memory of its own. Between stages stand constants and
-views: `memref.collapse_shape`, `memref.expand_shape`, and `launch.padded`.
+views: `memref.collapse_shape`, `memref.expand_shape`, and `kernel.padded`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,6 @@ from penstock.dialects.launch.memory import (
     symbols,
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
-from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.dialects.launch.program import ProgramOp, repetitions_of
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
@@ -62,7 +61,6 @@ __all__ = [
     "KernelOp",
     "Launch",
     "LibraryAttr",
-    "PaddedOp",
     "PanelsAttr",
     "ProgramOp",
     "QueriesAttr",
@@ -92,7 +90,6 @@ Launch = Dialect(
         FeedOp,
         FetchOp,
         KernelOp,
-        PaddedOp,
         ProgramOp,
         RegisterOp,
         ReleaseOp,

@@ -58,10 +58,12 @@ from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
 from penstock.plugins import names_of as plugins
 
-KERNEL_DIALECTS = frozenset({"arith", "cf", "linalg", "math", "memref", "scf"})
+KERNEL_DIALECTS = frozenset(
+    {"arith", "cf", "kernel", "linalg", "math", "memref", "scf"}
+)
 """The dialects whose ops a kernel may hold."""
 
-FURTHER_OPS = frozenset({"launch.padded", "llvm.frem"})
+FURTHER_OPS = frozenset({"llvm.frem"})
 """
 The ops of other dialects that a kernel may hold: the arith dialect of xDSL lacks
 `remf`.
@@ -77,16 +79,21 @@ SOURCE = "source"
 """The attribute of a kernel with a text that is compiled in place of its body."""
 
 
+PLAIN_LOOPS = "plain_loops"
+"""The attribute of a kernel that lists its stages without a schedule, and why."""
+
+
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """
-    A function on memrefs for one kind of device. Its body is a list of stages of
-    upstream ops, see `penstock.dialects.kernel.builder`. The optional attribute `cost`
-    tells those who measure it of which op it is made, and the `bytes` and `flops` of
-    that. The attribute `panels`, if there is one, has for each argument the order in
-    which its elements lie (`#launch.panels`), or `unit` for the usual one. With the
-    attribute `source`, a text in the form that the target asks for, this text is
-    compiled, and the body is its meaning.
+    A function on memrefs for one kind of device. Its body is a list of stages, see
+    `penstock.dialects.kernel.builder`. The optional attribute `cost` tells those who
+    measure it of which op it is made, and the `bytes` and `flops` of that. The
+    attribute `panels`, if there is one, has for each argument the order in which its
+    elements lie (`#launch.panels`), or `unit` for the usual one. The attribute
+    `plain_loops` lists the stages that no schedule was found for, each with the reason.
+    With the attribute `source`, a text in the form that the target asks for, this text
+    is compiled, and the body is its meaning.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -103,7 +110,15 @@ class KernelOp(IRDLOperation):
     body = region_def("single_block")
 
     traits = traits_def(
-        KnownAttributes("cost", "members", "panels", "refused", "selected", "source"),
+        KnownAttributes(
+            "cost",
+            "members",
+            "panels",
+            PLAIN_LOOPS,
+            "refused",
+            "selected",
+            "source",
+        ),
         NoTerminator(),
         IsolatedFromAbove(),
         SymbolOpInterface(),

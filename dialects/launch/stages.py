@@ -1,5 +1,5 @@
 """
-Attributes of the stages of a kernel, which are upstream ops.
+Attributes of the stages of a kernel: structured ops, and upstream ops.
 
 Upstream ops declare no discardable attributes, so those that builders of kernels and
 passes write on them are declared here: `schedule`, `no_schedule` and `windows`.
@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.attributes import own_attributes, verify_known
@@ -36,9 +37,10 @@ def verify_stage(op: Operation) -> None:
     if not (own := own_attributes(op)):
         return
     is_loop = isinstance(op, scf.ParallelOp)
-    is_stage = is_loop or isinstance(op, LinalgStructuredOperation)
+    is_stage = is_loop or isinstance(op, LinalgStructuredOperation | StructuredOp)
     known = [SCHEDULE, REFUSAL] if is_stage else []
-    verify_known(op, [*known, *([WINDOWS] if is_loop else [])])
+    if not isinstance(op, StructuredOp):
+        verify_known(op, [*known, *([WINDOWS] if is_loop else [])])
     if (schedule := own.get(SCHEDULE)) is not None:
         _verify_schedule(op, schedule)
     if (why := own.get(REFUSAL)) and not isinstance(why, StringAttr):

@@ -27,7 +27,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
-from penstock.dialects.launch.padded_view import PaddedOp
+from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import Depthwise
 from penstock.dialects.op.linear import element_of_sums, multiply_add

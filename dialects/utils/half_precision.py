@@ -9,11 +9,15 @@ cast is) the lost bits do not come back.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, bf16, f16, f32
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 from xdsl.utils.hints import isa
 
 HALVES = (f16, bf16)
@@ -23,6 +27,21 @@ HALVES = (f16, bf16)
 def is_half(type: Attribute) -> bool:
     """Whether a number has 16 bits and a point."""
     return type in HALVES
+
+
+class ScalarRegions(ABC):
+    """The interface of ops whose regions compute elements of memrefs."""
+
+    @abstractmethod
+    def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
+        """
+        The arguments of a block of its regions that are elements of memrefs, in their
+        types; other ones are in the types that it computes in.
+        """
+
+    @abstractmethod
+    def stored_values(self) -> Sequence[SSAValue]:
+        """The memrefs that its regions yield elements of, in order, if of any."""
 
 
 def compute_in_f32(body: Region) -> None:
@@ -37,8 +56,13 @@ def compute_in_f32(body: Region) -> None:
 
 
 def _widen_arguments(op: Operation, block: Block) -> None:
+    loaded = op.loaded_arguments(block) if isinstance(op, ScalarRegions) else ()
     for arg in reversed(block.args):
         if not is_half(arg.type):
+            continue
+        if arg in loaded:
+            if arg.uses:
+                _extend(arg, InsertPoint.at_start(block))
             continue
         if isinstance(op, LinalgStructuredOperation):
             # It is an element of a memref; what the others do with it they say.
@@ -87,6 +111,13 @@ def _narrow_stored(op: Operation) -> None:
             if isinstance(generic, linalg.ops.GenericOp):
                 for index, target in enumerate(generic.outputs):
                     _narrow(op, index, target)
+        case _ if op.has_trait(IsTerminator):
+            parent = op.parent_op()
+            targets = (
+                parent.stored_values() if isinstance(parent, ScalarRegions) else ()
+            )
+            for index, target in enumerate(targets):
+                _narrow(op, index, target)
         case _:
             pass
 
@@ -100,6 +131,9 @@ def _narrow(op: Operation, index: int, target: SSAValue) -> None:
     owner = value.owner
     if isinstance(owner, arith.ExtFOp) and owner.input.type == element:
         op.operands[index] = owner.input
+        if not owner.result.uses:
+            owner.detach()
+            owner.erase()
         return
     rounded: Operation = arith.TruncFOp(value, element)
     if isinstance(owner, arith.ConstantOp) and isa(owner.value, FloatAttr):

@@ -22,11 +22,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.loops import extents_of, is_linear, reach_of
+from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.lowering.analysis.index_ranges import Bound, Interval, Linear
 from penstock.lowering.analysis.index_values import IndexValues, interval_of
-from penstock.lowering.codegen.body.loop_nest import extents_of, is_linear
 
 MAX_ROUNDS = 3
 """
@@ -68,6 +69,9 @@ class _Walk:
             case PaddedOp() | scf.YieldOp() | scf.ReduceOp():
                 # The verifier sees to it that padding lies around what there is.
                 pass
+            case StructuredOp():
+                # So it does for the maps of structured ops.
+                self._demand(op, _touches_no_memory(op))
             case LinalgStructuredOperation():
                 self._demand(op, _is_computation(op))
             case scf.ForOp() if _is_regular(op):
@@ -251,9 +255,15 @@ def _is_view(source: SSAValue, result: SSAValue) -> bool:
     return len(counts) == 1 and types[0].element_type == types[1].element_type
 
 
+def _touches_no_memory(op: Operation) -> bool:
+    """Whether nothing in the regions of an op has a memref as operand."""
+    inner = (x for region in op.regions for y in region.walk() for x in y.operands)
+    return not any(isinstance(value.type, MemRefType) for value in inner)
+
+
 def _is_computation(op: LinalgStructuredOperation) -> bool:
     """Whether a `linalg` op stays inside, and does so by its maps alone."""
-    if any(isinstance(x.type, MemRefType) for y in op.body.walk() for x in y.operands):
+    if not _touches_no_memory(op):
         return False
     shapes: list[tuple[int, ...]] = []
     for value in op.operands:
@@ -285,13 +295,7 @@ def _is_map_inside(map: AffineMap, loops: Sequence[int], shape: Sequence[int]) -
     """Whether a map stays inside of a shape for all turns of loops."""
     if not all(is_linear(expr) for expr in map.results):
         return False
-    first = map.eval([0] * len(loops), [])
-    low, high = [*first], [*first]
-    for loop, extent in enumerate(loops):
-        last = [extent - 1 if at == loop else 0 for at in range(len(loops))]
-        for axis, end in enumerate(map.eval(last, [])):
-            low[axis] += min(0, end - first[axis])
-            high[axis] += max(0, end - first[axis])
+    low, high = reach_of(map, loops)
     return all(
         least >= 0 and most < extent
         for least, most, extent in zip(low, high, shape, strict=True)

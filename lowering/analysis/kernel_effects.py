@@ -5,19 +5,18 @@ whose earlier contents it needs.
 A body needs an argument if one of its ops, in the order of the text, reads it before
 all of it has been written. `linalg.fill` and `memref.copy` write all elements of their
 target, `linalg.generic` one for each combination of the loops that its output is
-indexed by. A store in a loop counts as one of all elements, under a condition or not.
-So a kernel that is not said to need an argument may still read elements of it that only
-a part of its stores would have written; those of ops do not. Any other op counts as one
-that reads and writes all memrefs among its operands.
+indexed by; a structured op (`penstock.dialects.kernel.interface`) says its own. A store
+in a loop counts as one of all elements, under a condition or not. So a kernel that is
+not said to need an argument may still read elements of it that only a part of its
+stores would have written; those of ops do not. Any other op counts as one that reads
+and writes all memrefs among its operands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from math import prod
-from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -27,25 +26,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import Effect, How, StructuredOp
 from penstock.dialects.launch import KernelOp
-
-
-class How(Enum):
-    """The kind of access of an op to a memref."""
-
-    READ = "read"
-    WRITE = "write"
-
-
-class Effect(NamedTuple):
-    """
-    The access of an op to one of its operands, and the number of elements that it
-    writes; `None` stands for all.
-    """
-
-    value: SSAValue
-    how: How
-    elements: int | None = None
 
 
 @dataclass
@@ -91,6 +73,8 @@ def effects_of(op: Operation) -> Iterator[Effect]:
         case FillOp():
             for value in op.outputs:
                 yield Effect(value, How.WRITE, element_count(value))
+        case StructuredOp():
+            yield from op.effects()
         case GenericOp():
             yield from effects_of_generic(op)
         case LinalgStructuredOperation():

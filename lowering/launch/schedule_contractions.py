@@ -32,7 +32,7 @@ input:
   64-byte line, so that vectors lie across lines. The panel has up to 32768 elements;
   where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where nothing is
   packed, blocks of up to 256 terms (or 16384 elements) keep columns in cache. Zeros
-  around `b` (`launch.padded`) are left out when it is packed, so that it always is;
+  around `b` (`kernel.padded`) are left out when it is packed, so that it always is;
   other factors with zeros around them get no schedule.
 * *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are

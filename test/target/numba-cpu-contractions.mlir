@@ -111,7 +111,7 @@ launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3x
 // The first of all is a line (6) and two columns before the image.
 // CHECK:       pack_0({{v[0-9]+}} - 32, panel_0
 launch.kernel @padded_windows target "cpu" (%w: memref<4x5x3x3xf32>, %x: memref<5x6x6xf32>, %o: memref<4x5x7xf32>) {
-  %p = launch.padded %x low [0, 1, 2] high [0, 0, 1] : memref<5x6x6xf32> to memref<5x7x9xf32>
+  %p = kernel.padded %x low [0, 1, 2] high [0, 0, 1] : memref<5x6x6xf32> to memref<5x7x9xf32>
   linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %p : memref<4x5x3x3xf32>, memref<5x7x9xf32>) outs(%o : memref<4x5x7xf32>) attrs = {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 18], packed>} {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %u = arith.mulf %a, %b : f32

@@ -215,7 +215,7 @@ launch.kernel @once target "cpu" (%a: memref<4x40xf32>, %o: memref<4x40xf32>) {
 // CHECK-NEXT:          v0 = x[i0 * 4 + i1 - 1] if 0 <= i1 - 1 < 4 else f32(0.0)
 // CHECK-NEXT:          o[i0 * 7 + i1] = v0
 launch.kernel @padded target "cpu" (%x: memref<3x4xf32>, %o: memref<3x7xf32>) {
-  %p = launch.padded %x low [0, 1] high [0, 2] : memref<3x4xf32> to memref<3x7xf32>
+  %p = kernel.padded %x low [0, 1] high [0, 2] : memref<3x4xf32> to memref<3x7xf32>
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<3x7xf32>) outs(%o : memref<3x7xf32>) {
   ^bb0(%a: f32, %s: f32):
     linalg.yield %a : f32

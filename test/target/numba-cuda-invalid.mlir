@@ -71,7 +71,7 @@ launch.kernel @k target "cuda" (%a: !m) {
 // -----
 
 launch.kernel @k target "cuda" (%a: memref<64x60xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
-  %p = launch.padded %a low [0, 4] high [0, 0] : memref<64x60xf32> to memref<64x64xf32>
+  %p = kernel.padded %a low [0, 4] high [0, 0] : memref<64x60xf32> to memref<64x64xf32>
   // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: a factor has padding around it}}
   linalg.matmul {schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>} ins(%b, %p : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }

@@ -381,7 +381,7 @@ launch.kernel @dots target "cuda" (%a: memref<144xf32>, %b: memref<9x144xf32>, %
 // CHECK-NEXT:  Phase(phase_1, 9),
 // CHECK-NEXT:  Phase(phase_2, 9),
 launch.kernel @padding target "cuda" (%x: memref<9x144xf32>, %b: memref<9x160xf32>, %o: memref<9x160xf32>, %d: memref<9xf32>) {
-  %p = launch.padded %x low [0, 8] high [0, 8] : memref<9x144xf32> to memref<9x160xf32>
+  %p = kernel.padded %x low [0, 8] high [0, 8] : memref<9x144xf32> to memref<9x160xf32>
   linalg.generic {
     indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n, k)>],
     iterator_types = ["parallel", "parallel"]

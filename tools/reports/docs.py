@@ -73,6 +73,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, OpTrait
 
 from penstock.dialects import get_all_dialects
+from penstock.dialects.kernel.body_ops import InStructuredOp
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.op.elementwise import Elements
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
@@ -262,6 +263,8 @@ def trait_name(trait: OpTrait) -> str:
     name = type(trait).__name__
     if isinstance(trait, HasParent):
         return f"{name}({', '.join(op.name for op in trait.op_types)})"
+    if isinstance(trait, InStructuredOp):
+        return f"HasParent({', '.join(trait.names) or 'a structured op'})"
     return name
 
 

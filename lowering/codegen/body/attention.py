@@ -21,10 +21,10 @@ from xdsl.dialects.builtin import FloatAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import row_major
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.op.attention import scores_of
 from penstock.lowering.codegen.body.contraction import ELEMENTS
-from penstock.lowering.codegen.body.epilogue import root_of
-from penstock.lowering.codegen.body.loop_nest import row_major
 from penstock.lowering.codegen.body.vector_loop import is_vector_op, number_of
 
 OpT = TypeVar("OpT", bound=Operation)

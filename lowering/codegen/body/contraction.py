@@ -23,8 +23,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.padded_view import PaddedOp
-from penstock.lowering.codegen.body.loop_nest import (
+from penstock.dialects.kernel.loops import (
     Access,
     Bound,
     Nest,
@@ -32,6 +31,7 @@ from penstock.lowering.codegen.body.loop_nest import (
     extents_of,
     merged,
 )
+from penstock.dialects.kernel.views import PaddedOp
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
 """The floats whose products are summed in tiles, with their short names."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import prod
 
-from xdsl.dialects import arith, linalg, memref
+from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
@@ -31,7 +31,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.dialects.launch.padded_view import PaddedOp
+from penstock.dialects.kernel.loops import Nest, row_major
+from penstock.dialects.kernel.views import VIEWS, root_of
 from penstock.lowering.codegen.body.contraction import (
     DEVICE_ELEMENTS,
     ELEMENTS,
@@ -40,11 +41,7 @@ from penstock.lowering.codegen.body.contraction import (
     nest_of,
     stride_along,
 )
-from penstock.lowering.codegen.body.loop_nest import Nest, row_major
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, Scalars, type_name
-
-VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, PaddedOp)
-"""The ops that make a memref of the elements of another one."""
 
 NO_PHASES = (arith.ConstantOp, *VIEWS)
 """The ops between stages."""
@@ -124,13 +121,6 @@ class FusedStage:
 def phases_of(block: Block) -> list[Operation]:
     """The phases of a kernel in order."""
     return [op for op in block.ops if not isinstance(op, NO_PHASES)]
-
-
-def root_of(value: SSAValue) -> SSAValue:
-    """The memref that a memref is a view of."""
-    while isinstance(op := value.owner, VIEWS):
-        value = op.operands[0]
-    return value
 
 
 def epilogue_of(

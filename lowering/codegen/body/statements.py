@@ -24,12 +24,12 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import Access, Nest, merged, row_major
+from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.padded_view import PaddedOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_functions
-from penstock.lowering.codegen.body.loop_nest import Access, Nest, merged, row_major
 from penstock.lowering.codegen.body.scalars import Scalars, type_name
 
 OWN_NAMES = frozenset(

@@ -31,14 +31,14 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import Nest, Order, row_major
+from penstock.dialects.kernel.views import root_of
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.epilogue import (
     SMALL_INTEGERS,
     VECTOR_OPS,
     is_of_integers,
-    root_of,
 )
-from penstock.lowering.codegen.body.loop_nest import Nest, Order, row_major
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS
 from penstock.lowering.codegen.body.statements import (
     Computation,

@@ -2,7 +2,7 @@
 The source of kernels for `cpu`: one C function over buffer addresses.
 
 A stage is a loop nest in the order of
-`penstock.lowering.codegen.body.loop_nest.loop_order`; inputs are loaded as far outside
+`penstock.dialects.kernel.loops.loop_order`; inputs are loaded as far outside
 as their loops allow. Innermost loops are vectorized where
 `penstock.lowering.codegen.cpu.vector_loop` can, loops around others where
 `penstock.lowering.codegen.cpu.outer_vector_loop` can. A contraction that has a schedule
@@ -16,11 +16,14 @@ Where it is 1, part 0 does all the work, and the others none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.loops import loop_order
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
@@ -28,7 +31,6 @@ from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports
-from penstock.lowering.codegen.body.loop_nest import loop_order
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import vector_loop_of
@@ -55,6 +57,7 @@ from penstock.lowering.codegen.cpu.outer_vector_loop import (
     outer_vector_loop_of,
 )
 from penstock.lowering.codegen.cpu.packed_operands import uses_of
+from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter, printers
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
 from penstock.lowering.codegen.cpu.window import (
     WindowsGroup,
@@ -99,6 +102,7 @@ class CpuPrinter(BodyPrinter):
         self._columns = OuterLoopPrinter(self)
         self._micro_kernels = self._find_micro_kernels()
         self._attention = self._find_attention()
+        self._stages = self._find_stages()
         self._folded = {
             phase
             for printer in self._micro_kernels.values()
@@ -144,6 +148,21 @@ class CpuPrinter(BodyPrinter):
                 self.complain(op, group)
         return found
 
+    def _find_stages(self) -> dict[Operation, CpuStagePrinter]:
+        """The printers of structured ops."""
+        found: dict[Operation, CpuStagePrinter] = {}
+        number = len(self._micro_kernels) + len(self._attention) * (MAX_INPUTS + 4)
+        for op in phases_of(self.kernel.body.block):
+            if not isinstance(op, StructuredOp):
+                continue
+            printer = printers().printer_of(op)
+            if isinstance(printer, str):
+                self.complain(op, printer)
+                continue
+            found[op] = printer(self, op, number)
+            number += printer.NUMBERS
+        return found
+
     def _check_panels(self) -> None:
         """Complain of what reads an argument in panels otherwise than in tiles."""
         for argument, panels in zip(
@@ -158,7 +177,8 @@ class CpuPrinter(BodyPrinter):
         alone = [
             op for op in phases_of(self.kernel.body.block) if op not in self._folded
         ]
-        if any(op in self._micro_kernels or op in self._attention for op in alone):
+        printed = (*self._micro_kernels, *self._attention, *self._stages)
+        if any(op in printed for op in alone):
             return {}
         return {split.op: split for split in splits_of(alone)}
 
@@ -172,12 +192,23 @@ class CpuPrinter(BodyPrinter):
             return split.parts
         phases = phases_of(self.kernel.body.block)
         alone = [op for op in phases if op not in self._folded]
-        micro_kernels = [
-            self._micro_kernels.get(op) or self._attention.get(op) for op in alone
-        ]
-        if len(micro_kernels) != 1 or micro_kernels[0] is None:
+        if len(alone) != 1:
             return 1
-        return micro_kernels[0].group.parts
+        if (stage := self._stages.get(alone[0])) is not None:
+            return stage.parts
+        micro_kernel = self._micro_kernels.get(alone[0]) or self._attention.get(
+            alone[0]
+        )
+        return 1 if micro_kernel is None else micro_kernel.group.parts
+
+    @property
+    def _printers(self) -> Sequence[MicroKernels | AttentionPrinter | CpuStagePrinter]:
+        """The printers of stages with a schedule."""
+        return (
+            *self._micro_kernels.values(),
+            *self._attention.values(),
+            *self._stages.values(),
+        )
 
     def range_over(self, op: Operation, loop: int, extent: int) -> str:
         split = self._splits.get(op)
@@ -190,9 +221,7 @@ class CpuPrinter(BodyPrinter):
         """The module text."""
         self.scalars.names.add("c_kernel")
         definitions = [
-            line
-            for printer in (*self._micro_kernels.values(), *self._attention.values())
-            for line in printer.definitions()
+            line for printer in self._printers for line in printer.definitions()
         ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
@@ -209,8 +238,7 @@ class CpuPrinter(BodyPrinter):
 
     def _imports(self) -> list[str]:
         """The lines that import what the text uses."""
-        micro_kernels = (*self._micro_kernels.values(), *self._attention.values())
-        of_micro_kernels = {name for printer in micro_kernels for name in printer.names}
+        of_micro_kernels = {name for x in self._printers for name in x.names}
         used = of_micro_kernels | self._lines.names | self._columns.names
         if used - of_micro_kernels or used & TransformPrinter.names:
             used |= {"address_of"}
@@ -221,7 +249,9 @@ class CpuPrinter(BodyPrinter):
             printer.print_loops(is_split=self.parts > 1)
         elif (attention := self._attention.get(op)) is not None:
             attention.print_loops(is_split=self.parts > 1)
-        elif op not in self._folded:
+        elif (stage := self._stages.get(op)) is not None:
+            stage.print(is_split=self.parts > 1)
+        elif op not in self._folded and not isinstance(op, StructuredOp):
             super().print_phase(op)
 
     def _print_buffers(self) -> None:

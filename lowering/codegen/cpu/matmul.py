@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import (
     SCHEDULE,
     ContractionAttr,
@@ -38,7 +39,6 @@ from penstock.lowering.codegen.body.epilogue import (
     epilogue_lines,
     epilogue_of,
     is_trivial,
-    root_of,
 )
 from penstock.lowering.codegen.cpu.packed_operands import (
     element_count,

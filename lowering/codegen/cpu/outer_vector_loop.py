@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import IndexType, MemRefType, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import row_major
 from penstock.lowering.codegen.body.contraction import ELEMENTS
-from penstock.lowering.codegen.body.loop_nest import row_major
 from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
 from penstock.lowering.codegen.body.vector_loop import (
     BYTES,

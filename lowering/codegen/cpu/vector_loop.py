@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import Order
 from penstock.lowering.codegen.body.epilogue import VectorScalars
-from penstock.lowering.codegen.body.loop_nest import Order
 from penstock.lowering.codegen.body.statements import (
     BodyPrinter,
     Computation,

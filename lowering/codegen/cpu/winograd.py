@@ -27,6 +27,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import Nest
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction, nest_of
 from penstock.lowering.codegen.body.epilogue import (
@@ -36,9 +38,7 @@ from penstock.lowering.codegen.body.epilogue import (
     epilogue_lines,
     epilogue_of,
     is_trivial,
-    root_of,
 )
-from penstock.lowering.codegen.body.loop_nest import Nest
 
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter

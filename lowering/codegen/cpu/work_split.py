@@ -20,9 +20,9 @@ from xdsl.dialects import arith, linalg, memref, scf
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation
 
+from penstock.dialects.kernel.loops import Nest, loop_order, merged
+from penstock.dialects.kernel.views import root_of
 from penstock.lowering.codegen.body.contraction import nest_of
-from penstock.lowering.codegen.body.epilogue import root_of
-from penstock.lowering.codegen.body.loop_nest import Nest, loop_order, merged
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import (
     BLOCK,

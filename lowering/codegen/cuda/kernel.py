@@ -21,12 +21,13 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import
-from penstock.lowering.codegen.body.loop_nest import Access
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.attention import AttentionTilePrinter
@@ -52,6 +53,7 @@ from penstock.lowering.codegen.cuda.matmul_groups import (
 from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
 from penstock.lowering.codegen.cuda.row_printer import RowPrinter
 from penstock.lowering.codegen.cuda.rows import rows_of
+from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import (
     Vectors,
@@ -177,6 +179,13 @@ class CudaPrinter(DevicePrinter):
 
     def print_phase(self, op: Operation) -> None:
         if op in self._folded:
+            return
+        if isinstance(op, StructuredOp):
+            printer = printers().printer_of(op)
+            if isinstance(printer, str):
+                self.complain(op, printer)
+            else:
+                printer(self, op).print()
             return
         if (library := self._libraries.get(op)) is not None:
             self.calls.append(library.entry(self.next_phase))

@@ -19,13 +19,13 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, Operation
 
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import root_of
 from penstock.lowering.codegen.cuda.library_convolution import convolution_of
 
 PRODUCT, CONVOLUTION = "Product", "Convolution"

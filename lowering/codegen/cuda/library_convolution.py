@@ -20,8 +20,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.loops import Nest, access_of, row_major
 from penstock.lowering.codegen.body.contraction import Contraction, nest_of
-from penstock.lowering.codegen.body.loop_nest import Nest, access_of, row_major
 
 MOST_PLACES = 3
 """The dimensions that images of libraries have at most."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
 from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
-from penstock.lowering.codegen.body.loop_nest import row_major
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TiledMatmul
 from penstock.lowering.codegen.cuda.statements import DevicePrinter

@@ -11,10 +11,10 @@ from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.loops import Access, row_major
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.body import statements as body
 from penstock.lowering.codegen.body.kernel_functions import cuda_functions
-from penstock.lowering.codegen.body.loop_nest import Access, row_major
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
 

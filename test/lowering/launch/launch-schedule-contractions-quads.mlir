@@ -93,7 +93,7 @@ launch.kernel @few target "cpu" (%w: memref<3x3x3x3xi8>, %x: memref<3x10x10xi8>,
   }
 }
 launch.kernel @padded target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x9x10xi8>, %o: memref<4x8x8xi32>) {
-  %v = launch.padded %x low [0, 1, 0] high [0, 0, 0] : memref<3x9x10xi8> to memref<3x10x10xi8>
+  %v = kernel.padded %x low [0, 1, 0] high [0, 0, 0] : memref<3x9x10xi8> to memref<3x10x10xi8>
   linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %v : memref<4x3x3x3xi8>, memref<3x10x10xi8>) outs(%o : memref<4x8x8xi32>) {
   ^bb0(%x_: i8, %y_: i8, %s: i32):
     %p = arith.extsi %x_ : i8 to i32

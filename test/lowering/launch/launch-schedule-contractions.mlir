@@ -173,7 +173,7 @@ launch.kernel @other target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o:
   }
 }
 launch.kernel @padded target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x7xf32>, %o: memref<8x8xf32>) {
-  %p = launch.padded %c low [0, 1] high [0, 0] : memref<8x7xf32> to memref<8x8xf32>
+  %p = kernel.padded %c low [0, 1] high [0, 0] : memref<8x7xf32> to memref<8x8xf32>
   linalg.matmul ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<8x8xf32>) outs(%o : memref<8x8xf32>) {
   ^bb0(%x: f32, %s: f32):

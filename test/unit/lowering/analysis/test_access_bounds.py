@@ -172,7 +172,7 @@ PROVEN = {
       linalg.fill ins(%zero : f32) outs(%w : memref<8xf32>)""",
     "maps": generic("affine_map<(d0) -> (2, d0 + 1)>"),
     "padding": """
-      %p = launch.padded %b low [0, 1] high [0, 2]
+      %p = kernel.padded %b low [0, 1] high [0, 2]
         : memref<3x5xf32> to memref<3x8xf32>
       linalg.generic {indexing_maps = [affine_map<(d0) -> (0, d0 + 4)>,
         affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from penstock.lowering.codegen.body.loop_nest import (
+from penstock.dialects.kernel.loops import (
     Access,
     Nest,
     Order,

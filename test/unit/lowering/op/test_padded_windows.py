@@ -15,7 +15,8 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.kernel.builder import kernel_body
-from penstock.dialects.launch import KernelOp, PaddedOp
+from penstock.dialects.kernel import PaddedOp
+from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import (
     REFUSAL,
     SCHEDULE,

@@ -1,5 +1,5 @@
 """
-The loop nest of a `linalg` op: accesses, merging of loops, and their order.
+The loop nest of a stage: accesses, merging of loops, and their order.
 
 An access is linear: element `offset + sum(stride * loop)` of a dense buffer. Where the
 buffer has padding around it, an element is zero if an index is out of its bounds. The
@@ -138,6 +138,21 @@ def extents_of(maps: Sequence[AffineMap], shapes: Sequence[Sequence[int]]) -> li
             if isinstance(expr, AffineDimExpr):
                 extents.setdefault(expr.position, extent)
     return [extents[loop] for loop in range(maps[0].num_dims)]
+
+
+def reach_of(map: AffineMap, extents: Sequence[int]) -> tuple[list[int], list[int]]:
+    """
+    The least and the largest index of each dimension that a linear map gives for loops
+    of these extents, none of which is 0.
+    """
+    first = map.eval([0] * len(extents), [])
+    low, high = [*first], [*first]
+    for loop, extent in enumerate(extents):
+        last = [extent - 1 if at == loop else 0 for at in range(len(extents))]
+        for axis, end in enumerate(map.eval(last, [])):
+            low[axis] += min(0, end - first[axis])
+            high[axis] += max(0, end - first[axis])
+    return low, high
 
 
 def merged(nest: Nest) -> Nest:

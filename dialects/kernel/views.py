@@ -1,12 +1,13 @@
-"""Padded views: memrefs in kernels with zeros around them, which take no memory."""
+"""Views of memrefs in kernels: the same elements in another shape, or padded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -15,7 +16,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
@@ -23,20 +24,24 @@ from penstock.dialects.job import I64List
 from penstock.dialects.utils.attributes import KnownAttributes
 
 
+class MayReadPadded(OpTrait):
+    """That the operands that an op reads, and does not write, may be padded views."""
+
+
 @irdl_op_definition
 class PaddedOp(IRDLOperation):
     """
     A view of a memref with zeros around it, in a kernel: of each dimension `low` before
-    and `high` behind. The zeros lie nowhere in memory: only inputs of `linalg` ops may
-    be such views.
+    and `high` behind. The zeros lie nowhere in memory: only inputs of `linalg` and of
+    structured ops may be such views.
 
     ```mlir
-    %p = launch.padded %x low [0, 1] high [0, 2]
+    %p = kernel.padded %x low [0, 1] high [0, 2]
       : memref<3x4xf32> to memref<3x7xf32>
     ```
     """
 
-    name = "launch.padded"
+    name = "kernel.padded"
 
     source = operand_def(MemRefType)
     low = prop_def(I64List)
@@ -95,9 +100,25 @@ class PaddedOp(IRDLOperation):
             raise VerifyException(f"the view is of type {wanted}, got {result}")
         for use in self.result.uses:
             user = use.operation
-            if not isinstance(user, LinalgStructuredOperation) or self.result in (
-                user.outputs
-            ):
+            if not _may_be_padded(user, self.result):
                 raise VerifyException(
-                    f"only inputs of linalg ops may be padded, got one of {user.name}"
+                    "only inputs of linalg and structured ops may be padded, got one "
+                    f"of {user.name}"
                 )
+
+
+def _may_be_padded(user: Operation, view: SSAValue) -> bool:
+    if isinstance(user, LinalgStructuredOperation):
+        return view not in user.outputs
+    return user.has_trait(MayReadPadded)
+
+
+VIEWS = (memref.CollapseShapeOp, memref.ExpandShapeOp, PaddedOp)
+"""The ops that make a memref of the elements of another one."""
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The memref that a memref is a view of."""
+    while isinstance(op := value.owner, VIEWS):
+        value = op.operands[0]
+    return value

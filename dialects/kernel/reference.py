@@ -1,0 +1,22 @@
+"""The reference meaning of structured ops: stages of upstream ops."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Region
+from xdsl.rewriter import InsertPoint
+
+from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.utils.half_precision import compute_in_f32
+
+
+def loops_of(op: StructuredOp) -> Region:
+    """
+    The stages of upstream ops that a structured op stands for, on its operands, in a
+    region of their own.
+    """
+    block = Block()
+    op.build_loops(KernelBuilder(InsertPoint.at_end(block)))
+    region = Region(block)
+    compute_in_f32(region)
+    return region
