@@ -99,9 +99,12 @@ def pairs_of(found: Iterable[Difference]) -> dict[tuple[str, str], list[Differen
     return pairs
 
 
-def compare(old: Path, new: Path, diffs: int) -> int:
-    """Print how two lists differ; 1 if they do."""
+def compare(old: Path, new: Path, diffs: int, *, common: bool = False) -> int:
+    """Print how two lists differ, or the cases that both have; 1 if they do."""
     before, after = read_list(old), read_list(new)
+    if common:
+        before = {case: before[case] for case in before if case in after}
+        after = {case: after[case] for case in after if case in before}
     pairs = pairs_of(differences(before, after))
     for shown, (keys, found) in enumerate(pairs.items()):
         for each in found:

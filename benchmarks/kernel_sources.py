@@ -26,7 +26,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import chain
@@ -39,6 +39,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from xdsl.utils.arg_spec import ArgSpec
 
 from benchmarks.kernel_lists import LIST, compare
+from benchmarks.kernel_resources import compare_resources, pairs_in
+from penstock.dialects.job import JobOp
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
@@ -58,8 +60,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 QUICK = ("examples", "test/pipeline", "test/target", "test/lowering/launch")
 """The folders of `--quick`."""
-SECONDS = 20
-"""The processor time of a section; few need one of them."""
+SECONDS = 10
+"""The CPU time that a pass may take; few need one of them."""
 FAILED = "!failed"
 
 
@@ -110,6 +112,7 @@ class Variant:
             panels=self.panels,
             waves=self.waves,
             winograd=self.winograd,
+            simulate_ranks=True,
         )
         return with_vectors(pipeline(options), available, self.vector_bytes)
 
@@ -366,10 +369,40 @@ def lines_of_file(path: Path, root: Path, variants: Sequence[Variant]) -> list[L
     for number, section in enumerate(_SPLIT.split(data)):
         read = partial(_read, section, name)
         case = f"{name}#{number}"
-        found += lowering.lines(read, case, standard)
+        found += _of_section(lowering, read, case, standard)
         for label, passes in runs.items():
             found += lowering.lines(read, case, {label: passes})
     return found
+
+
+def _of_section(
+    lowering: Lowering,
+    read: Callable[[Compiler], ModuleOp],
+    case: str,
+    cases: Mapping[str, Passes],
+) -> Iterator[Line]:
+    """The kernels of a section; of each job alone, if they do not fit together."""
+    found = [*lowering.lines(read, case, cases)]
+    yield from found
+    if any(line.kernel != FAILED for line in found):
+        return
+    with suppress(Exception):
+        ops = read(lowering.compiler).ops
+        jobs = [op.sym_name.data for op in ops if isinstance(op, JobOp)]
+        for name in jobs if len(jobs) > 1 else ():
+            alone = partial(_only, read, name)
+            yield from lowering.lines(alone, f"{case}@{name}", cases)
+
+
+def _only(
+    read: Callable[[Compiler], ModuleOp], name: str, compiler: Compiler
+) -> ModuleOp:
+    """What is read, without other jobs."""
+    module = read(compiler)
+    for op in [*module.ops]:
+        if isinstance(op, JobOp) and op.sym_name.data != name:
+            op.detach()
+    return module
 
 
 def _read(data: bytes, name: str, compiler: Compiler) -> ModuleOp:
@@ -504,6 +537,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("OLD", "NEW"),
         help="compare two lists",
     )
+    add("--common", action="store_true", help="compare cases that both lists have")
+    add("--resources", action="store_true", help="of CUDA kernels that differ, too")
     add("--diffs", type=int, default=3, metavar="N", help="diffs that --compare shows")
     return parser
 
@@ -512,7 +547,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the list that the command line asks for; 1 if two of them differ."""
     args = _parser().parse_args(argv)
     if args.compare:
-        return compare(*args.compare, args.diffs)
+        differ = compare(*args.compare, args.diffs, common=args.common)
+        if args.resources:
+            compare_resources([*pairs_in(*args.compare)])
+        return differ
     variants = PLAIN if args.quick else VARIANTS
     if args.models:
         tasks = [partial(lines_of_model, name, variants) for name in args.models]
