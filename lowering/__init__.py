@@ -30,6 +30,7 @@ PASSES = (
     "op-fuse-epilogues",
     "op-fuse-rows",
     "op-infer-shapes",
+    "op-raise-patterns",
     "op-split-pads",
     "op-use-winograd",
     "op-widen-sums",

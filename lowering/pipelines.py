@@ -106,6 +106,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # constants that nobody uses.
         call("job-clean"),
         call("op-fold-constants"),
+        call("op-raise-patterns"),
         *(call("op-use-winograd"),) * options.winograd,
         call("op-widen-sums", device=device),
         call("op-split-pads", device=device),

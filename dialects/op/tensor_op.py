@@ -84,7 +84,9 @@ class TensorOp(IRDLOperation, ABC):
     """
 
     traits = traits_def(
-        KnownAttributes(*OF_VALUES, "in_place", "layouts", "no_attention", "no_rows")
+        KnownAttributes(
+            *OF_VALUES, "in_place", "layouts", "no_attention", "no_pattern", "no_rows"
+        )
     )
 
     FLOPS: ClassVar[int] = 1
