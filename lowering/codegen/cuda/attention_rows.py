@@ -11,22 +11,20 @@ The source of attention of few queries for GPUs: the form `rows`.
 
 from __future__ import annotations
 
-from penstock.dialects.launch.schedules.cuda_attention import SIDE
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.lowering.codegen.cuda.attention import CudaAttentionPrinter
 from penstock.lowering.codegen.cuda.attention_groups import WARPS, CudaAttention
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
-
-WARP = 2 * SIDE
 
 
 class AttentionRowPrinter(CudaAttentionPrinter):
     """Prints the form `rows`."""
 
     threads = WARP * WARPS
+    counts = "live"
 
     def __init__(self, printer: DevicePrinter, group: CudaAttention):
         super().__init__(printer, group)
-        self.keys = self.schedule.keys
         self.terms = -(-self.attention.terms // WARP)
         """The terms of a lane."""
         self.columns = -(-self.attention.depth // WARP)
@@ -36,18 +34,15 @@ class AttentionRowPrinter(CudaAttentionPrinter):
         depth = self.attention.depth
         self.print_shared((WARPS * depth, 2 * WARPS))
         self.print_local((self.columns, self.terms, self.keys))
-        self.line(f"at = {self.call('thread')}")
-        self.line(f"lane = {self.i32(f'at & {WARP - 1}')}")
-        self.line(f"warp = {self.i32('at >> 5')}")
+        self.print_lane()
 
     def print_block(self) -> None:
         self.line(f"largest = {self.number(float('-inf'))}")
         self.line(f"total = {self.number(0.0)}")
-        with self.block(f"for i in range({self.columns}):"):
-            self.line(f"kept_0[i] = {self.number(0.0)}")
+        self.print_filled("kept_0", self.columns, 0.0)
         with self.block(f"for i in range({self.terms}):"):
             self._print_element("term", "i", self.attention.terms)
-            value = self._or_zero(self.loaded("q", "first_row", "0", "term"), "terms")
+            value = self._or_zero(self.loaded("q", "first_row", "term"), "terms")
             self.line(f"kept_1[i] = {value}")
         together = WARPS * self.keys
         with self.block(f"for j in range({self.print_steps(together)}):"):
@@ -61,8 +56,7 @@ class AttentionRowPrinter(CudaAttentionPrinter):
         """Print which term or column a lane has, one that there is."""
         self.line(f"{name} = {self.i32(f'{number} * {WARP} + lane')}")
         if extent % WARP:
-            self.line(f"inside = {name} < {extent}")
-            self.chosen(name, "inside", "0")
+            self.printer.print_edge("inside", name, extent, "0")
 
     def _or_zero(self, value: str, what: str) -> str:
         """A number, or zero in lanes that have none."""
@@ -70,33 +64,26 @@ class AttentionRowPrinter(CudaAttentionPrinter):
             return value
         return self.call("select", "inside", value, self.number(0.0))
 
-    def _print_key(self, number: str) -> bool:
-        """Print which key it is, one that there is; whether there may be none."""
-        self.line(f"line = {self.i32(f'first_column + {number}')}")
-        edge = self.edge(WARPS * self.keys, "first_row", "line")
-        if edge is None:
-            return False
-        self.line(f"live = {edge}")
-        self.chosen("line", "live", str(self.attention.keys - 1))
-        return True
+    def _print_key(self) -> bool:
+        """Print which key it is, one that there is; whether it may not count."""
+        keys = WARPS * self.keys
+        return self.print_key("line", "first_column + n", "first_row", keys)
 
     def _print_scores(self) -> None:
         """Print how the scores of some keys become powers."""
         self.line("score = largest")
         with self.block(f"for n in range({self.keys}):"):
-            has_edge = self._print_key("n")
+            may_not_count = self._print_key()
             self.line(f"taken = {self.number(0.0)}")
             with self.block(f"for i in range({self.terms}):"):
                 self._print_element("term", "i", self.attention.terms)
-                value = self.loaded("k", "0", "line", "term")
+                value = self.loaded("k", "line", "term")
                 # Where there is no term, that of the query is zero.
                 self.line(f"taken = {self.call('fma', 'kept_1[i]', value, 'taken')}")
-            self.print_folded("taken", "+", WARP)
-            value = self.score("taken", "first_row", "line")
-            if has_edge:
-                lowest = self.number(float("-inf"))
-                value = self.call("select", "live", value, lowest)
-            self.line(f"kept_2[n] = {value}")
+            self.print_total("taken", WARP)
+            query = "first_row"
+            score = self.score("taken", query, "line", may_not_count=may_not_count)
+            self.line(f"kept_2[n] = {score}")
             self.line(f"score = {self.call('maxnum', 'score', 'kept_2[n]')}")
         self.print_base("taken", "score")
         self.line(f"decay = {self.call('exp', 'largest - taken')}")
@@ -111,10 +98,10 @@ class AttentionRowPrinter(CudaAttentionPrinter):
         with self.block(f"for i in range({self.columns}):"):
             self.line("kept_0[i] = kept_0[i] * decay")
         with self.block(f"for n in range({self.keys}):"):
-            self._print_key("n")
+            self._print_key()
             with self.block(f"for i in range({self.columns}):"):
                 self._print_element("term", "i", self.attention.depth)
-                value = self.loaded("v", "0", "line", "term")
+                value = self.loaded("v", "line", "term")
                 total = self.call("fma", "kept_2[n]", value, "kept_0[i]")
                 self.line(f"kept_0[i] = {total}")
 
@@ -136,8 +123,7 @@ class AttentionRowPrinter(CudaAttentionPrinter):
             self.line(f"largest = {largest}")
         self.print_base("taken", "largest")
         self.line(f"total = {self.number(0.0)}")
-        with self.block(f"for i in range({self.columns}):"):
-            self.line(f"kept_0[i] = {self.number(0.0)}")
+        self.print_filled("kept_0", self.columns, 0.0)
         with self.block(f"for n in range({WARPS}):"):
             largest, total = (self.call("u64", f"n * 2 + {k}") for k in range(2))
             decay = self.call("exp", f"slots_1[{largest}] - taken")
@@ -154,6 +140,6 @@ class AttentionRowPrinter(CudaAttentionPrinter):
             self.printer.store_if(
                 " & ".join(edges),
                 self.attention.out.memref,
-                self.place("o", "first_row", "0", "term"),
+                self.place("o", "first_row", "term"),
                 "kept_0[i] * total",
             )

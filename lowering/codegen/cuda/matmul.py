@@ -6,288 +6,161 @@ The source of tiled contractions for GPUs, see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from math import gcd
 
 from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
 from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TiledMatmul
+from penstock.lowering.codegen.cuda.staging import (
+    VECTORS,
+    Tile,
+    TilePrinter,
+    of_thread,
+)
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 
-TOGETHER = {"f32": 4, "f64": 2}
-"""The neighbours among the rows or columns of a thread: what is loaded at once."""
 MOST_FINISHED = 16
 """
 The sums that one loop finishes. Compilers do not unroll a loop whose turns are long
 together, as 64 of `gelu` are, and what a loop counts through is then in local memory.
 """
+SLOTS = {"a": "slots_0", "b": "slots_1"}
+"""The shared memory of factors."""
 
 
-class _Side(NamedTuple):
-    """The staging of a factor to shared memory."""
-
-    buffer: str
-    start: str
-    """Where the other loops are in it."""
-    first: str
-    """The first row or column of the tile."""
-    extent: int
-    """All rows or columns."""
-    size: int
-    """Those of a tile."""
-    kept: str
-    slots: str
-    by_terms: bool
-    """Whether threads next to each other bring terms of one row or column."""
-    place: str
-    """The number of the element at `line` and `term`."""
-    together: int
-    """The elements that are fetched at once: they are contiguous."""
-
-
-class TiledMatmulPrinter:
+class TiledMatmulPrinter(TilePrinter):
     """Prints one contraction, with the phases that are folded in it."""
 
     def __init__(self, printer: DevicePrinter, group: TiledMatmul):
-        self._printer, self._group = printer, group
-        self._call, self._line = printer.scalars.call, printer.line
-        contraction, self._schedule = group.contraction, group.schedule
-        self._contraction = contraction
-        self._rows, self._columns, self._terms = contraction.extents
-        self._element_type = contraction.element
-        self._wide = TOGETHER.get(contraction.element, 1)
-        self._a = printer.name(group.op.inputs[contraction.a])
-        self._b = printer.name(group.op.inputs[contraction.b])
-        self._out = printer.name(group.op.outputs[0])
+        super().__init__(printer)
+        self.group, self.schedule = group, group.schedule
+        self.contraction = group.contraction
+        self.threads = self.schedule.threads
+        self.rows, self.columns, self.terms = self.contraction.extents
+        self.type = self.contraction.element
+        self.wide = VECTORS.get(self.type, 1)
+        self.out = group.op.outputs[0]
+        self.finish = ""
+        """The name of the function that makes of a sum what is stored, if any."""
 
     def print(self, name: str) -> str:
         """Print the function of the phase; how it is listed."""
-        printer, group = self._printer, self._group
-        finish = self._define_finish(name)
-        with printer.phase_function(name):
-            self._print_arrays()
-            self._line(f"e = {self._call('block')}")
-            with printer.block(f"while e < {group.tiles}:"):
-                self._print_tile()
-                self._print_sums()
-                self._print_finish(finish)
-                step = self._call("blocks")
-                self._line(f"e = {self._i32(f'e + {step}')}")
-        threads = self._schedule.threads
-        return f"Phase({name}, {group.tiles}, {threads}, blockwise=True)"
+        self.define_finish(name)
+        return f"{self.print_function(name)})"
 
-    def _i32(self, text: str) -> str:
-        return self._printer.index(text)
-
-    def _define_finish(self, name: str) -> str:
-        """
-        Print the function that makes of a sum what is stored; nothing if there is
-        nothing to do."""
-        finish = self._group.finish
+    def define_finish(self, name: str) -> None:
+        """Print the function that makes of a sum what is stored, unless they equal."""
+        finish = self.group.finish
         if is_trivial(finish):
-            return ""
-        function = name.replace("phase", "finish")
+            return
+        self.finish = name.replace("phase", "finish")
         inputs = [f"p{number}" for number in range(len(finish.inputs))]
-        scalars = FoldedScalars(self._printer.scalars)
-        with self._printer.function(f"def {function}({', '.join(['s', *inputs])}):"):
+        scalars = FoldedScalars(self.printer.scalars)
+        with self.printer.device_function(self.finish, ["s", *inputs]):
             for line in epilogue_lines(finish, scalars):
-                self._line(line)
-        on_device = self._printer.support("on_device")
-        self._printer.functions[-1].insert(0, f"@{on_device}")
-        return function
+                self.line(line)
+
+    def print_function(self, name: str) -> str:
+        """Print the function of all tiles; how it is listed, but for its end."""
+        with self.printer.phase_function(name):
+            self.print_arrays()
+            with self.printer.blocks(self.group.tiles):
+                self._print_start()
+                self.print_sums()
+                self.print_finish()
+        return f"Phase({name}, {self.group.tiles}, {self.threads}, blockwise=True"
 
     # Where a thread is
 
-    def _print_arrays(self) -> None:
-        rows, columns, terms = self._schedule.block
-        height, width = self._schedule.tile
-        dtype, cuda = map(self._printer.support, (self._element_type, "cuda"))
-        shared = {"slots_0": rows, "slots_1": columns}
-        for name, size in shared.items():
-            elements = 2 * terms * (size + PADDING)
-            self._line(f"{name} = {cuda}.shared.array({elements}, {dtype})")
-        self._line(self._call("align_shared"))
-        threads = self._schedule.threads
-        for number, size in enumerate(
-            (
-                height * width,
-                height,
-                width,
-                rows * terms // threads,
-                columns * terms // threads,
-            )
-        ):
-            self._line(f"kept_{number} = {cuda}.local.array({size}, {dtype})")
-        across = columns // width
-        self._line(f"at = {self._call('thread')}")
-        self._line(f"row = {self._call('quotient', 'at', str(across))}")
-        self._line(f"column = {self._call('remainder', 'at', str(across))}")
+    def print_arrays(self) -> None:
+        """Print what threads have, and where they are in their block."""
+        rows, columns, terms = self.schedule.block
+        height, width = self.schedule.tile
+        self.print_shared([2 * tile.elements for tile in self.tiles])
+        fetched = (size * terms // self.threads for size in (rows, columns))
+        self.print_local((height * width, height, width, *fetched))
+        self.line(f"at = {self.call('thread')}")
+        self.print_own("at")
 
-    def _print_tile(self) -> None:
+    def print_own(self, number: str) -> None:
+        """Print the row and the column of a thread, or of a warp, in its block."""
+        across = str(self.schedule.block[1] // self.schedule.tile[1])
+        self.line(f"row = {self.call('quotient', number, across)}")
+        self.line(f"column = {self.call('remainder', number, across)}")
+
+    def _print_start(self) -> None:
         """Print where a tile begins: its first row and column, and other loops."""
-        group, contraction = self._group, self._contraction
-        outer = [self._printer.new_loop() for _ in contraction.outer]
-        loops = [*outer, "first_row", "first_column"]
-        self._printer.split("e", loops, [*contraction.outer_extents, *group.grid])
-        rows, columns, _ = self._schedule.block
-        self._line(f"first_row = {self._i32(f'first_row * {rows}')}")
-        self._line(f"first_column = {self._i32(f'first_column * {columns}')}")
-        accesses = contraction.nest.accesses
-        for name, number in (
-            ("from_a", contraction.a),
-            ("from_b", contraction.b),
-            ("from_o", -1),
-        ):
-            strides = contraction.outer_strides(accesses[number])
-            start = self._start(outer, strides, accesses[number].offset)
-            self._line(f"{name} = {start}")
-        for number, input in enumerate(self._group.finish.inputs):
-            start = self._start(outer, input.outer, input.offset)
-            self._line(f"line_{number} = {start}")
+        contraction = self.contraction
+        outer = [self.printer.new_loop() for _ in contraction.outer]
+        firsts = "first_row", "first_column"
+        extents = [*contraction.outer_extents, *self.group.grid]
+        self.printer.split("e", [*outer, *firsts], extents)
+        for name, size in zip(firsts, self.schedule.block, strict=False):
+            self.line(f"{name} = {self.i32(f'{name} * {size}')}")
+        for name, number in (("a", contraction.a), ("b", contraction.b), ("o", -1)):
+            access = contraction.nest.accesses[number]
+            strides = contraction.outer_strides(access)
+            self.print_start(f"from_{name}", outer, strides, access.offset)
+        for number, input in enumerate(self.group.finish.inputs):
+            self.print_start(f"line_{number}", outer, input.outer, input.offset)
 
-    def _start(self, outer: Sequence[str], strides: Sequence[int], offset: int) -> str:
-        return self._i32(sum_of(zip(outer, strides, strict=True), offset))
-
-    # Sums
-
-    def _print_sums(self) -> None:
-        height, width = self._schedule.tile
-        block = self._printer.block
-        with block(f"for i in range({height * width}):"):
-            zero = self._printer.scalars.float_constant(0.0, self._element_type)
-            self._line(f"kept_0[i] = {zero}")
-        self._print_fetch("0")
-        self._print_bring("0")
-        self._line("cuda.syncthreads()")
-        steps = self._group.steps
-        with block(f"for j in range({steps}):"):
-            if steps > 1:
-                with block(f"if j + 1 < {steps}:"):
-                    self._print_fetch("(j + 1)")
-            self._print_products()
-            if steps > 1:
-                with block(f"if j + 1 < {steps}:"):
-                    self._print_bring("(j + 1)")
-            self._line("cuda.syncthreads()")
+    # Factors
 
     @property
-    def _sides(self) -> tuple[_Side, _Side]:
-        """The staging of both factors to shared memory."""
-        contraction, (rows, columns, _) = self._contraction, self._schedule.block
-        along = contraction.stride(contraction.b, contraction.column)
-        by_terms = along != 1 and contraction.b_steps[0] == 1
+    def tiles(self) -> tuple[Tile, Tile]:
+        """The tiles of both factors."""
+        contraction, inputs = self.contraction, self.group.op.inputs
+        rows, columns, terms = self.schedule.block
+        row, term_of_a = contraction.a_steps
+        term_of_b, column = contraction.b_steps
+        steps = sum_of([("line", row), ("term", term_of_a)])
+        place = self.i32(f"from_a + {steps}")
+        a = Tile(
+            *("a", inputs[contraction.a], place, "first_row", self.rows, rows, terms),
+            by_terms=term_of_a == 1,
+        )
+        b = Tile(
+            *("b", inputs[contraction.b], self._place_of_b(), "first_column"),
+            *(self.columns, columns, terms),
+            by_terms=term_of_b == 1 and column != 1,
+        )
         return (
-            _Side(
-                *(self._a, "from_a", "first_row", self._rows, rows),
-                *("kept_3", "slots_0", contraction.a_steps[1] == 1),
-                self._line_of_a(),
-                self._together_of_a(),
-            ),
-            _Side(
-                *(self._b, "from_b", "first_column", self._columns, columns),
-                *("kept_4", "slots_1", by_terms),
-                self._line_of_b(),
-                self._together_of_b(),
-            ),
+            self.staged(a, self._alignment(a, contraction.a, row, term_of_a)),
+            self.staged(b, self._alignment(b, contraction.b, column, term_of_b)),
         )
 
-    def _print_fetch(self, step: str) -> None:
-        """Print how the terms of a step are fetched into registers."""
-        for side in self._sides:
-            self._print_fetch_of(side, step)
-
-    def _together_of_a(self) -> int:
-        contraction = self._contraction
-        row, term = contraction.a_steps
-        extents = (self._terms, row) if term == 1 else (self._rows, term)
-        strides = contraction.outer_strides(contraction.nest.accesses[contraction.a])
-        return self._together(
-            self._schedule.block[0],
-            1 in contraction.a_steps,
-            (*extents, *strides, contraction.nest.accesses[contraction.a].offset),
-        )
-
-    def _together_of_b(self) -> int:
-        contraction = self._contraction
-        term, column = contraction.b_steps
-        extents = (self._columns, term) if column == 1 else (self._terms, column)
-        strides = contraction.outer_strides(contraction.nest.accesses[contraction.b])
-        return self._together(
-            self._schedule.block[1],
-            not contraction.has_windows and 1 in contraction.b_steps,
-            (*extents, *strides, contraction.nest.accesses[contraction.b].offset),
-        )
-
-    def _together(self, size: int, follow: bool, multiples: Sequence[int]) -> int:
+    def staged(self, tile: Tile, alignment: int) -> Tile:
         """
-        The number of elements fetched at once: contiguous ones, if they begin at
-        multiples of as many, and there are as many for each thread.
+        The tile of a factor as it is brought to shared memory, given the contiguous
+        elements that always begin at a multiple of as many.
         """
-        enough = size * self._schedule.block[2] >= self._wide * self._schedule.threads
-        are_aligned = not any(number % self._wide for number in multiples)
-        return self._wide if follow and enough and are_aligned else 1
+        pieces = tile.pieces // self.threads
+        is_wide = alignment % self.wide == 0 and pieces >= self.wide
+        together = self.wide if is_wide else 1
+        return replace(tile, by_lines=False, pad=PADDING, together=together)
 
-    def _fetches(self, side: _Side) -> int:
-        """The number of fetches of a thread in a step."""
-        elements = side.size * self._schedule.block[2]
-        return elements // (self._schedule.threads * side.together)
+    def _alignment(self, tile: Tile, operand: int, line: int, term: int) -> int:
+        """
+        The number of contiguous elements of a factor that always begin at a multiple of
+        as many, given how far apart its lines and terms are.
+        """
+        windows = tile.name == "b" and self.contraction.has_windows
+        if windows or 1 not in (line, term):
+            return 1
+        access = self.contraction.nest.accesses[operand]
+        along = (self.terms, line) if tile.by_terms else (tile.extent, term)
+        return gcd(*along, *self.contraction.outer_strides(access), access.offset)
 
-    def _print_split(self, side: _Side) -> None:
-        """Print which element of a tile a thread brings first: its line and term."""
-        self._line(f"place = {self._i32(f'at + i * {self._schedule.threads}')}")
-        inner = self._schedule.block[2] if side.by_terms else side.size
-        inner //= side.together
-        names = ("line", "term") if side.by_terms else ("term", "line")
-        self._line(f"{names[0]} = {self._call('quotient', 'place', str(inner))}")
-        rest = self._call("remainder", "place", str(inner))
-        if side.together > 1:
-            rest = self._i32(f"{rest} * {side.together}")
-        self._line(f"{names[1]} = {rest}")
-
-    def _print_fetch_of(self, side: _Side, step: str) -> None:
-        terms, together = self._schedule.block[2], side.together
-        with self._printer.block(f"for i in range({self._fetches(side)}):"):
-            self._print_split(side)
-            self._line(f"line = {self._i32(f'{side.first} + line')}")
-            self._line(f"term = {self._i32(f'{step} * {terms} + term')}")
-            if side.extent % side.size:
-                # Its products are not stored.
-                last = side.extent - (1 if side.by_terms else together)
-                self._print_clamped("line", f"line < {side.extent}", last)
-            has_edge = bool(self._terms % terms)
-            if has_edge:
-                self._line(f"inside = term < {self._terms}")
-                self._print_clamped("term", "inside", 0)
-            place = self._i32(side.place)
-            values = [f"{side.buffer}[{place}]"]
-            if together > 1:
-                call = self._call(f"take_{together}", side.buffer, place)
-                self._line(f"taken = {call}")
-                values = [f"taken[{number}]" for number in range(together)]
-            zero = self._printer.scalars.float_constant(0.0, self._element_type)
-            for number, value in enumerate(values):
-                if has_edge:
-                    value = self._call("select", "inside", value, zero)
-                slot = "i" if together == 1 else f"i * {together} + {number}"
-                self._line(f"{side.kept}[{slot}] = {value}")
-
-    def _print_clamped(self, name: str, condition: str, other: int) -> None:
-        """Print that a number is another one where a condition does not hold."""
-        clamped = self._call("select", condition, name, str(other))
-        self._line(f"{name} = {self._call('i32', clamped)}")
-
-    def _line_of_a(self) -> str:
-        steps = zip(("line", "term"), self._contraction.a_steps, strict=True)
-        return f"from_a + {sum_of(steps)}"
-
-    def _line_of_b(self) -> str:
-        contraction = self._contraction
+    def _place_of_b(self) -> str:
+        contraction = self.contraction
         parts = (
             self._unrolled("line", contraction.windows(contraction.columns)),
             self._unrolled("term", contraction.windows(contraction.terms)),
         )
-        return " + ".join(["from_b", *(part for part in parts if part)])
+        return self.i32(" + ".join(["from_b", *(part for part in parts if part)]))
 
     def _unrolled(self, name: str, windows: Sequence[tuple[int, int]]) -> str:
         """Where the turn of loops, given by its number, is in a factor."""
@@ -298,171 +171,189 @@ class TiledMatmulPrinter:
         ):
             text = name
             if inner > 1:
-                text = self._call("quotient", name, str(inner))
+                text = self.call("quotient", name, str(inner))
             if position:
-                text = self._call("remainder", text, str(extent))
+                text = self.call("remainder", text, str(extent))
             if stride:
                 parts.append(f"{text} * {stride}")
         return " + ".join(parts)
 
-    def _print_bring(self, step: str) -> None:
+    # Sums
+
+    def print_sums(self) -> None:
+        """Print how the products of all terms are added up."""
+        height, width = self.schedule.tile
+        steps, block = self.group.steps, self.block
+        self.print_filled("kept_0", height * width, 0.0)
+        self.print_fetches("0")
+        self.print_puts("0")
+        self.line("cuda.syncthreads()")
+        with block(f"for j in range({steps}):"):
+            if steps > 1:
+                with block(f"if j + 1 < {steps}:"):
+                    self.print_fetches("(j + 1)")
+            self.print_terms()
+            if steps > 1:
+                with block(f"if j + 1 < {steps}:"):
+                    self.print_puts("(j + 1)")
+            self.line("cuda.syncthreads()")
+
+    def print_piece_of(self, tile: Tile, step: str) -> None:
+        """Print where a piece of a tile is in its operand."""
+        self.line(f"line = {self.i32(f'{tile.first} + line')}")
+        self.line(f"term = {self.i32(f'{step} * {tile.terms} + term')}")
+
+    def print_fetches(self, step: str) -> None:
+        """Print how the terms of a step are fetched into registers."""
+        for tile in self.tiles:
+            with self.pieces(tile):
+                self.print_piece_of(tile, step)
+                # Products of lines past the edge are not stored.
+                last = tile.extent - (1 if tile.by_terms else tile.together)
+                if tile.extent % tile.size:
+                    inside = f"line < {tile.extent}"
+                    self.printer.print_choice("line", inside, str(last))
+                self._print_fetch(tile)
+
+    def _print_fetch(self, tile: Tile) -> None:
+        """Print that a piece is fetched: zeros where there are no terms."""
+        has_edge = self.terms % tile.terms
+        if has_edge:
+            self.printer.print_edge("inside", "term", self.terms, "0")
+        for kept, value in zip(self.kept(tile), self.loaded_piece(tile), strict=True):
+            if has_edge:
+                value = self.call("select", "inside", value, self.number(0.0))
+            self.line(f"{kept} = {value}")
+
+    @property
+    def fetched(self) -> Sequence[Tile]:
+        """The tiles that go through registers."""
+        return [tile for tile in self.tiles if not tile.is_copied]
+
+    def kept(self, tile: Tile) -> Sequence[str]:
+        """The registers that a piece goes through."""
+        number = [fetched.name for fetched in self.fetched].index(tile.name)
+        kept, together = f"kept_{3 + number}", tile.together
+        if together == 1:
+            return [f"{kept}[i]"]
+        return [f"{kept}[i * {together} + {number}]" for number in range(together)]
+
+    def slots(self, tile: Tile, step: str) -> tuple[str, str]:
+        """The shared memory of a tile, and where it begins in that in a step."""
+        start = "0" if step == "0" else f"({step} & 1) * {tile.elements}"
+        return SLOTS[tile.name], start
+
+    def print_puts(self, step: str) -> None:
         """Print how what has been fetched comes to shared memory."""
-        terms = self._schedule.block[2]
-        for side in self._sides:
-            width = side.size + PADDING
-            half = "0" if step == "0" else f"({step} & 1) * {terms * width}"
-            with self._printer.block(f"for i in range({self._fetches(side)}):"):
-                self._print_split(side)
-                for number in range(side.together):
-                    further = width * number if side.by_terms else number
-                    text = sum_of([("term", width), ("line", 1)], further)
-                    place = self._call("u64", f"{half} + {text}")
-                    slot = f"i * {side.together} + {number}"
-                    slot = "i" if side.together == 1 else slot
-                    self._line(f"{side.slots}[{place}] = {side.kept}[{slot}]")
+        for tile in self.fetched:
+            slots, start = self.slots(tile, step)
+            slot = f"{start} + {tile.slot('line', 'term', tile.start)}"
+            with self.pieces(tile):
+                self.print_brought(tile, slots, slot, self.kept(tile))
 
-    def _print_products(self) -> None:
-        rows, columns, terms = self._schedule.block
-        height, width = self._schedule.tile
-        block = self._printer.block
-        with block(f"for k in range({terms}):"):
-            for kept, slots, size, count, own in (
-                ("kept_1", "slots_0", rows, height, "row"),
-                ("kept_2", "slots_1", columns, width, "column"),
+    def print_terms(self) -> None:
+        """Print how the products of the terms in shared memory are added."""
+        terms, (height, width) = self.schedule.block[2], self.schedule.tile
+        with self.block(f"for k in range({terms}):"):
+            for tile, kept, count, own in zip(
+                self.tiles,
+                ("kept_1", "kept_2"),
+                (height, width),
+                ("row", "column"),
+                strict=True,
             ):
-                start = f"((j & 1) * {terms} + k) * {size + PADDING}"
-                self._print_shared(kept, slots, start, own, size, count)
-            total = f"kept_0[i * {width} + n]"
-            product = self._call("fma", "kept_1[i]", "kept_2[n]", total)
-            with (
-                block(f"for i in range({height}):"),
-                block(f"for n in range({width}):"),
-            ):
-                self._line(f"{total} = {product}")
-
-    def _print_shared(
-        self, kept: str, slots: str, start: str, own: str, size: int, count: int
-    ) -> None:
-        """Print how a thread loads what it needs of a line of shared memory."""
-        together = self._wide if count % self._wide == 0 else 1
-        number = "i" if together == 1 else f"(i * {together})"
-        place = f"{start} + {self._of_thread(own, number, size, count)}"
-        with self._printer.block(f"for i in range({count // together}):"):
-            if together == 1:
-                element = f"{slots}[{self._call('u64', place)}]"
-                self._line(f"{kept}[i] = {element}")
-                return
-            load = self._call(f"shared_{together}", slots, self._i32(place))
-            self._line(f"taken = {load}")
-            for part in range(together):
-                self._line(f"{kept}[i * {together} + {part}] = taken[{part}]")
-
-    def _of_thread(self, own: str, number: str, size: int, count: int) -> str:
-        """
-        The row or column of a tile for a thread, given its number among the thread's
-        own: some contiguous ones, then as many further on.
-        """
-        together = min(self._wide, count)
-        if together == count:
-            return f"{own} * {count} + {number}"
-        step = size * together // count
-        return (
-            f"({number} // {together}) * {step} + {own} * {together} "
-            f"+ {number} % {together}"
-        )
+                together = self.wide if count % self.wide == 0 else 1
+                number = "i" if together == 1 else f"(i * {together})"
+                line = of_thread(own, number, count, tile.size, self.wide)
+                place = f"((j & 1) * {terms} + k) * {tile.width} + {line}"
+                self.print_taken(kept, SLOTS[tile.name], place, count, together)
+            self.print_products("kept_0", "kept_1", "kept_2", height, width)
 
     # Results
 
-    @property
-    def _stored_together(self) -> int:
-        """The number of elements of a row that are stored at once."""
-        contraction, width = self._contraction, self._schedule.tile[1]
+    def are_together(self, count: int) -> bool:
+        """Whether so many neighbours in a row begin at a multiple of as many."""
+        contraction = self.contraction
         access = contraction.nest.accesses[-1]
-        step = contraction.stride(-1, contraction.row)
-        numbers = (self._columns, step, access.offset, width)
+        step, along = (
+            contraction.stride(-1, loop)
+            for loop in (contraction.row, contraction.column)
+        )
         strides = contraction.outer_strides(access)
-        return 1 if any(n % self._wide for n in (*numbers, *strides)) else self._wide
+        return (
+            along == 1 and gcd(self.columns, step, access.offset, *strides) % count == 0
+        )
 
-    def _print_finish(self, finish: str) -> None:
+    def print_finish(self) -> None:
         """Print how the sums of a thread are finished and stored."""
-        rows, columns, _ = self._schedule.block
-        height, width = self._schedule.tile
-        together, block = self._stored_together, self._printer.block
-        for _ in self._finishing(height, width):
-            edges: list[str] = []
-            place = self._of_thread("row", "i", rows, height)
-            self._line(f"line = {self._i32(f'first_row + {place}')}")
-            if self._rows % rows:
-                edges.append("live")
-                self._print_edge("live", "line", self._rows, 1)
-            with block(f"for n in range({width // together}):"):
-                number = "n" if together == 1 else f"(n * {together})"
-                place = self._of_thread("column", number, columns, width)
-                self._line(f"term = {self._i32(f'first_column + {place}')}")
-                if self._columns % columns:
-                    edges.append("inside")
-                    self._print_edge("inside", "term", self._columns, together)
-                self._print_results(finish, " & ".join(edges), together)
+        rows, columns, _ = self.schedule.block
+        height, width = self.schedule.tile
+        is_wide = width % self.wide == 0 and self.are_together(self.wide)
+        together = self.wide if is_wide else 1
+        number = "n" if together == 1 else f"(n * {together})"
+        for _ in self.finishing(height, width):
+            place = of_thread("row", "i", height, rows, self.wide)
+            self.line(f"line = {self.i32(f'first_row + {place}')}")
+            edges = self.edge("live", "line", self.rows, rows)
+            with self.block(f"for n in range({width // together}):"):
+                place = of_thread("column", number, width, columns, self.wide)
+                self.line(f"term = {self.i32(f'first_column + {place}')}")
+                edges += self.edge("inside", "term", self.columns, columns, together)
+                self._print_results(" & ".join(edges), together)
 
-    def _finishing(self, count: int, each: int) -> Iterator[None]:
+    def finishing(self, count: int, each: int) -> Iterator[None]:
         """
         Print the loops over `count` rows of a thread, of so many sums each: one, or
         where sums are changed, several that finish a few of them. Yields in each.
         """
         rows = count
-        if not is_trivial(self._group.finish):
+        if self.finish:
             rows = min(count, max(1, MOST_FINISHED // each))
         for first in range(0, count, rows):
             bounds = f"{first}, {first + rows}" if first else f"{rows}"
-            with self._printer.block(f"for i in range({bounds}):"):
+            with self.block(f"for i in range({bounds}):"):
                 yield
 
-    def _print_edge(
-        self, condition: str, name: str, extent: int, together: int
-    ) -> None:
-        """Print that threads past an edge do what is done at it, and store nothing."""
-        self._line(f"{condition} = {name} < {extent}")
-        self._print_clamped(name, condition, extent - together)
-
-    def _print_results(self, finish: str, condition: str, together: int) -> None:
+    def _print_results(self, condition: str, together: int) -> None:
         """Print how some contiguous elements are made and stored."""
-        step = self._contraction.stride(-1, self._contraction.row)
-        place = self._i32(f"from_o + {sum_of([('line', step), ('term', 1)])}")
-        values = [self._result(finish, n, together) for n in range(together)]
-        if together > 1:
-            parts = [self._printer.new_value() for _ in values]
-            for part, value in zip(parts, values, strict=True):
-                self._line(f"{part} = {value}")
-            condition = condition or "True"
-            values = f"({', '.join(parts)})"
-            self._line(
-                self._call(f"put_{together}", condition, self._out, place, values)
-            )
-        elif condition:
-            self._line(self._call("store_if", condition, self._out, place, values[0]))
-        else:
-            self._line(f"{self._out}[{place}] = {values[0]}")
+        width = self.schedule.tile[1]
+        if together == 1:
+            value = self.result(f"kept_0[i * {width} + n]", 0)
+            self.printer.store_if(condition, self.out, self.place_of_result, value)
+            return
+        sums = [f"kept_0[i * {width} + n * {together} + {k}]" for k in range(together)]
+        values = f"({', '.join(self.printed_results(sums))})"
+        arguments = self.printer.name(self.out), self.place_of_result, values
+        self.line(self.call(f"put_{together}", condition or "True", *arguments))
 
-    def _result(self, finish: str, number: int, together: int) -> str:
-        """An element of the result, so many after the first one that is stored."""
-        width = self._schedule.tile[1]
-        column = "n" if together == 1 else f"n * {together} + {number}"
-        value = f"kept_0[i * {width} + {column}]"
-        if not self._group.schedule.folds[0]:
-            # The sums go on from what is there.
-            step = self._contraction.stride(-1, self._contraction.row)
-            text = sum_of([("line", step), ("term", 1)], number)
-            value = f"{self._out}[{self._i32(f'from_o + {text}')}] + {value}"
-        return self._finished(finish, value, number)
+    @property
+    def place_of_result(self) -> str:
+        """The number of the element of the result at `line` and `term`."""
+        step = self.contraction.stride(-1, self.contraction.row)
+        along = self.contraction.stride(-1, self.contraction.column)
+        return self.i32(f"from_o + {sum_of([('line', step), ('term', along)])}")
 
-    def _finished(self, finish: str, value: str, number: int) -> str:
+    def printed_results(self, sums: Sequence[str]) -> Sequence[str]:
+        """Print the elements that contiguous accumulators become; their names."""
+        parts = [self.printer.new_value() for _ in sums]
+        for number, (part, sum) in enumerate(zip(parts, sums, strict=True)):
+            self.line(f"{part} = {self.result(sum, number)}")
+        return parts
+
+    def result(self, sum: str, number: int) -> str:
         """The stored value of an accumulator, so many columns after `term`."""
-        if not finish:
-            return value
-        given = [value]
-        for index, input in enumerate(self._group.finish.inputs):
+        if not self.schedule.folds[0]:
+            # The sums go on from what is there.
+            step = self.contraction.stride(-1, self.contraction.row)
+            text = sum_of([("line", step), ("term", 1)], number)
+            place = self.i32(f"from_o + {text}")
+            sum = f"{self.printer.loaded(self.out, place)} + {sum}"
+        if not self.finish:
+            return sum
+        given = [sum]
+        for index, input in enumerate(self.group.finish.inputs):
             steps = [("line", input.row), ("term", input.column)]
             text = sum_of(steps, number * input.column)
-            place = self._i32(f"line_{index} + {text}")
-            given.append(self._printer.loaded(input.buffer, place))
-        return f"{finish}({', '.join(given)})"
+            place = self.i32(f"line_{index} + {text}")
+            given.append(self.printer.loaded(input.buffer, place))
+        return f"{self.finish}({', '.join(given)})"

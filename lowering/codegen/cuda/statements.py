@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import prod
@@ -79,6 +79,22 @@ class DevicePrinter(BodyPrinter):
             yield
 
     @contextmanager
+    def device_function(self, name: str, arguments: Sequence[str]) -> Generator[None]:
+        """A function that functions of phases call."""
+        with self.function(f"def {name}({', '.join(arguments)}):"):
+            yield
+        self.functions[-1].insert(0, f"@{self.support('on_device')}")
+
+    @contextmanager
+    def blocks(self, count: int) -> Generator[None]:
+        """A loop over the items `e` of a block's work, with the stride of the grid."""
+        self.line(f"e = {self.scalars.call('block')}")
+        with self.block(f"while e < {count}:"):
+            yield
+            step = self.scalars.call("blocks")
+            self.line(f"e = {self.index(f'e + {step}')}")
+
+    @contextmanager
     def items(self, count: int) -> Generator[None]:
         """A loop over the items `e` of a thread's work."""
         self.line(f"e = {self.scalars.call('first_item')}")
@@ -107,7 +123,47 @@ class DevicePrinter(BodyPrinter):
                 text = self.scalars.call("remainder", text, str(extent))
             self.line(f"{loop} = {text}")
 
+    # Arrays
+
+    def print_shared_array(self, name: str, size: int, dtype: str) -> None:
+        """Print an array that the threads of a block share."""
+        cuda = self.support("cuda")
+        self.line(f"{name} = {cuda}.shared.array({size}, {self.support(dtype)})")
+
+    def print_local_array(self, name: str, size: int, dtype: str) -> None:
+        """Print an array of a thread: registers, if all its indices are constant."""
+        cuda = self.support("cuda")
+        self.line(f"{name} = {cuda}.local.array({size}, {self.support(dtype)})")
+
+    # Lanes
+
+    def print_fold_of_lanes(
+        self, name: str, fold: Callable[[str, str], str], lanes: int, apart: int = 1
+    ) -> None:
+        """
+        Print how so many lanes come to have the fold of what each has, with those that
+        are a multiple of `apart` away.
+        """
+        mask = lanes // 2
+        while mask >= apart:
+            other = self.scalars.call("shuffle_xor", name, str(mask))
+            self.line(f"{name} = {fold(name, other)}")
+            mask //= 2
+
     # Elements
+
+    def print_choice(self, name: str, condition: str, other: str) -> None:
+        """Print that an index is another one where a condition does not hold."""
+        chosen = self.scalars.call("select", condition, name, other)
+        self.line(f"{name} = {self.index(chosen)}")
+
+    def print_edge(self, condition: str, name: str, count: int, other: str) -> None:
+        """
+        Print the condition that an index is below a count, and that it is another one
+        elsewhere: threads past an edge do in vain what is done there.
+        """
+        self.line(f"{condition} = {name} < {count}")
+        self.print_choice(name, condition, other)
 
     def index(self, text: str) -> str:
         """An index as `i32`."""
@@ -164,6 +220,20 @@ class DevicePrinter(BodyPrinter):
             return
         arguments = condition, self.name(buffer), element, self.stored(buffer, value)
         self.line(self.scalars.call("store_if", *arguments))
+
+    def print_vector_store(
+        self, condition: str, buffer: SSAValue, element: str, values: Sequence[str]
+    ) -> None:
+        """
+        Print that contiguous elements are written at once, where a condition holds, if
+        there is one.
+        """
+        arguments = self.name(buffer), element, f"({', '.join(values)})"
+        function = f"store_{len(values)}"
+        if condition:
+            self.line(self.scalars.call(f"{function}_if", condition, *arguments))
+        else:
+            self.line(self.scalars.call(function, *arguments))
 
     def support(self, name: str) -> str:
         """The name of a function of the support module, which the text imports."""
