@@ -156,7 +156,7 @@ class TilePrinter:
         self.line(self.call("align_shared"))
 
     def dynamic_shared(self, size: int) -> str:
-        """The list entry of shared memory that is too large to declare; else nothing."""
+        """The list entry of shared memory that is too large to declare, if it is."""
         return f", dynamic_shared={size}" if size > STATIC_BYTES else ""
 
     # Shared memory
