@@ -29,7 +29,7 @@ COLUMNS = ("registers", "spilled", "stack", "shared", "threads", "instructions")
 
 
 class Resources(NamedTuple):
-    """What a phase takes: in bytes, but for registers, threads and instructions."""
+    """The resources of a stage: in bytes, but for registers, threads, instructions."""
 
     registers: int
     spilled: int
@@ -41,7 +41,7 @@ class Resources(NamedTuple):
 
 
 def resources_of(phase: CompiledPhase) -> Resources:
-    """The resources of a phase."""
+    """The resources of a compiled stage."""
     return Resources(
         phase.registers,
         phase.spill_stores + phase.spill_loads,
@@ -130,7 +130,7 @@ def _print_phases(old: Sequence[CompiledPhase], new: Sequence[CompiledPhase]) ->
 
 
 def described(old: Resources, new: Resources) -> str:
-    """What a phase takes before and after, as a line."""
+    """The resources of a stage before and after, as a line."""
     return ", ".join(
         f"{column} {was}" if was == now else f"{column} {was} -> {now}"
         for column, was, now in zip(COLUMNS, old, new, strict=True)

@@ -7,8 +7,8 @@ Sources of kernels as hashes: the proof that a change of the compiler keeps them
 
 A line of the list is `<sha256> <case> <kernel>`. A case is a section of a `.mlir` file
 of `test` or `examples`, or a model, with the pipeline that took it to a launch program;
-a kernel is `<program>.<number>:<name>`. What fails stands there too, as the hash of its
-message and the kernel `!failed`. With `--keep` the list and all texts lie in a folder.
+a kernel is `<program>.<number>:<name>`. A failure is a line, too: the hash of its
+message, and `!failed` for a kernel. With `--keep` the list and all texts lie in a folder.
 
 Each section goes through the standard pipelines (see `VARIANTS`), and through those of
 its RUN lines that are about launch programs. Nothing depends on this CPU.
@@ -397,7 +397,7 @@ def _of_section(
 def _only(
     read: Callable[[Compiler], ModuleOp], name: str, compiler: Compiler
 ) -> ModuleOp:
-    """What is read, without other jobs."""
+    """The module that is read, without other jobs."""
     module = read(compiler)
     for op in [*module.ops]:
         if isinstance(op, JobOp) and op.sym_name.data != name:
