@@ -240,8 +240,9 @@ class TensorOp(IRDLOperation, ABC):
     def call(self, *operands: Given, **values: object) -> None:
         """Initialise the op as `of` does, in an `__init__` that names its values."""
         definition = self.get_irdl_definition()
+        left_out = len(definition.operands) - len(operands)
         probe = self.build(
-            operands=operands,
+            operands=[*operands, *[None] * left_out],
             result_types=[
                 [] if isinstance(result, VarResultDef) else [TensorType(i1, [])]
                 for _, result in definition.results

@@ -70,10 +70,11 @@ def test_values_become_the_attributes_of_the_definition():
 
 
 def test_what_is_left_out_has_its_default():
-    conv = Conv2dOp.of(value(1, 3, 8, 8), value(4, 3, 3, 3), None, groups=None)
-    assert conv.bias is None
-    assert conv.groups == IntegerAttr(1, i64)
-    conv.verify()
+    for bias in ([], [None]):
+        conv = Conv2dOp.of(value(1, 3, 8, 8), value(4, 3, 3, 3), *bias, groups=None)
+        assert conv.bias is None
+        assert conv.groups == IntegerAttr(1, i64)
+        conv.verify()
 
 
 def test_operands_and_results_of_any_number():
@@ -120,7 +121,7 @@ def test_a_call_that_does_not_fit_the_definition():
         GatherOp.of(value(4), indices(2), axs=0)
     with pytest.raises(TypeError, match=r"op\.gather has to be given 'axis'"):
         GatherOp.of(value(4), indices(2))
-    with pytest.raises(ValueError, match="Expected 2 operand"):
+    with pytest.raises(ValueError, match=r"op\.gather.*'indices'"):
         GatherOp.of(value(4), axis=0)
 
 

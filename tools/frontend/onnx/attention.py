@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import sqrt
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, f16, i1, i64
+from xdsl.dialects.builtin import f16, i1
 from xdsl.ir import SSAValue
 
+from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.tools.frontend.onnx.graph import Converter, Declined, Node
@@ -49,10 +50,10 @@ def attention(node: Node) -> None:
         query = ops.reshape(query, [batch, groups, count // groups, rows, width])
         key = ops.reshape(key, [batch, groups, 1, columns, width])
         value = ops.reshape(value, [batch, groups, 1, columns, depth])
-    scores = ops.mul(ops.matmul(query, key, transpose_b=True), scale)
+    scores = ops.mul(ops.one(MatmulOp, query, key, transpose_b=True), scale)
     scores = masked(node, scores, past)
-    shares = ops.one(SoftmaxOp, scores, axis=IntegerAttr(-1, i64))
-    mixed = ops.reshape(ops.matmul(shares, value), [batch, count, rows, depth])
+    shares = ops.one(SoftmaxOp, scores, axis=-1)
+    mixed = ops.reshape(ops.one(MatmulOp, shares, value), [batch, count, rows, depth])
     if len(node.shape()) == 3:
         mixed = ops.transpose(mixed, [0, 2, 1, 3])
         mixed = ops.reshape(mixed, [batch, rows, count * depth])

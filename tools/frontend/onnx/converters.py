@@ -13,20 +13,14 @@ import numpy as np
 from onnx import TensorProto
 from xdsl.dialects.builtin import (
     AnyFloat,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    UnitAttr,
     f16,
     f32,
     f64,
-    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.op import activation, comparison, elementwise
 from penstock.dialects.op import unary_math as functions
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import ExpandOp
@@ -76,21 +70,11 @@ from penstock.tools.frontend.onnx.graph import (
 )
 
 
-def flag(condition: bool) -> UnitAttr | None:
-    """A property that is there or not."""
-    return UnitAttr() if condition else None
-
-
-def number(value: float) -> FloatAttr:
-    """A property that is a number."""
-    return FloatAttr(value, f64)
-
-
 def same(op: type[TensorOp]) -> Converter:
     """An op that takes the same operands and has no properties."""
 
     def convert(node: Node) -> None:
-        node.give(op, node.tensors())
+        node.give(op, *node.tensors())
 
     return convert
 
@@ -101,9 +85,9 @@ def variadic(op: type[TensorOp]) -> Converter:
     def convert(node: Node) -> None:
         first, *others = node.tensors()
         for other in others[:-1]:
-            (first,) = node.builder.add(op, [first, other])
+            (first,) = node.builder.add(op, first, other)
         if others:
-            node.give(op, [first, others[-1]])
+            node.give(op, first, others[-1])
         else:
             node.give_value(first)
 
@@ -129,32 +113,27 @@ def gemm(node: Node) -> None:
     """GEMM: a matmul, scaled, plus a third matrix."""
     node.give(
         GemmOp,
-        node.tensors(),
-        {
-            "transpose_a": flag(node.int("transA", 0) == 1),
-            "transpose_b": flag(node.int("transB", 0) == 1),
-            "alpha": number(node.float("alpha", 1.0)),
-            "beta": number(node.float("beta", 1.0)),
-        },
+        *node.tensors(),
+        transpose_a=node.int("transA", 0) == 1,
+        transpose_b=node.int("transB", 0) == 1,
+        alpha=node.float("alpha", 1.0),
+        beta=node.float("beta", 1.0),
     )
 
 
 def local_response_norm(node: Node) -> None:
     """Scaling by neighbouring channels; half-precision floats go through f32."""
-    properties = {
-        "size": IntegerAttr(node.int("size", 0), i64),
-        "alpha": number(node.float("alpha", 1e-4)),
-        "beta": number(node.float("beta", 0.75)),
-        "bias": number(node.float("bias", 1.0)),
-    }
+    size = node.int("size", 0)
+    numbers = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+    numbers = {name: node.float(name, usual) for name, usual in numbers.items()}
     input = node.tensor()
     element = tensor_type(input).element_type
     if element != f16:
-        node.give(LocalResponseNormOp, [input], properties)
+        node.give(LocalResponseNormOp, input, size=size, **numbers)
         return
     wide = cast_to(node, input, f32)
-    (result,) = node.builder.add(LocalResponseNormOp, [wide], properties)
-    node.give(CastOp, [result], {"to": element})
+    (result,) = node.builder.add(LocalResponseNormOp, wide, size=size, **numbers)
+    node.give(CastOp, result, to=element)
 
 
 def layer_norm(node: Node) -> None:
@@ -168,55 +147,50 @@ def layer_norm(node: Node) -> None:
             if node.has(index)
         ),
     ]
-    properties = {
-        "axis": IntegerAttr(axis, i64),
-        "epsilon": number(node.float("epsilon", 1e-5)),
-    }
+    epsilon = node.float("epsilon", 1e-5)
     if node.wants(1) or node.wants(2):
         reductions.layer_norm_statistics(node)
     if element != f16 or node.int("stash_type", 1) != TensorProto.FLOAT:
-        node.give(LayerNormOp, operands, properties)
+        node.give(LayerNormOp, *operands, axis=axis, epsilon=epsilon)
         return
     wide = [cast_to(node, operand, f32) for operand in operands]
-    (result,) = node.builder.add(LayerNormOp, wide, properties)
-    node.give(CastOp, [result], {"to": element})
+    (result,) = node.builder.add(LayerNormOp, *wide, axis=axis, epsilon=epsilon)
+    node.give(CastOp, result, to=element)
 
 
 def expanded_to(node: Node, index: int, shape: Sequence[int]) -> SSAValue:
     """An operand broadcast to a shape, unless it has that shape already."""
     if node.shape(index) == list(shape):
         return node.tensor(index)
-    properties = {"shape": int_list(shape)}
-    return node.builder.add(ExpandOp, [node.tensor(index)], properties)[0]
+    return node.builder.add(ExpandOp, node.tensor(index), shape=shape)[0]
 
 
 def cast_to(node: Node, value: SSAValue, element: Attribute) -> SSAValue:
     """A tensor with elements of another type, unless it has them already."""
     if tensor_type(value).element_type == element:
         return value
-    return node.builder.add(CastOp, [value], {"to": element})[0]
+    return node.builder.add(CastOp, value, to=element)[0]
 
 
 def along_axis(op: type[SoftmaxOp | LogSoftmaxOp]) -> Converter:
     """An op that takes lines along the attribute `axis`, the last one by default."""
 
     def convert(node: Node) -> None:
-        axis = IntegerAttr(node.int("axis", -1), i64)
-        node.give(op, node.tensors(), {"axis": axis})
+        node.give(op, *node.tensors(), axis=node.int("axis", -1))
 
     return convert
 
 
 def gelu(node: Node) -> None:
     """The Gaussian error linear unit."""
-    form = StringAttr(node.text("approximate", "none"))
-    node.give(activation.GeluOp, node.tensors(), {"approximate": form})
+    form = node.text("approximate", "none")
+    node.give(activation.GeluOp, *node.tensors(), approximate=form)
 
 
 def leaky_relu(node: Node) -> None:
     """A small slope for negative elements."""
-    alpha = number(node.float("alpha", 0.01))
-    node.give(activation.LeakyReluOp, node.tensors(), {"alpha": alpha})
+    alpha = node.float("alpha", 0.01)
+    node.give(activation.LeakyReluOp, *node.tensors(), alpha=alpha)
 
 
 def clip(node: Node) -> None:
@@ -226,15 +200,15 @@ def clip(node: Node) -> None:
     known = all(not isinstance(node.value(index), SSAValue) for index in given)
     if known and isinstance(element, AnyFloat):
         bounds = {
-            ("min", "max")[index - 1]: number(node.known_number(index, "a bound"))
+            ("min", "max")[index - 1]: node.known_number(index, "a bound")
             for index in given
         }
-        node.give(activation.ClipOp, [node.tensor()], bounds)
+        node.give(activation.ClipOp, node.tensor(), **bounds)
         return
     value = node.tensor()
     for index in given:
         op = (elementwise.MaximumOp, elementwise.MinimumOp)[index - 1]
-        (value,) = node.builder.add(op, [value, node.tensor(index)])
+        (value,) = node.builder.add(op, value, node.tensor(index))
     node.give_value(value)
 
 
@@ -246,11 +220,11 @@ def power(node: Node) -> None:
     base, exponent = node.tensors()
     element = tensor_type(base).element_type
     if isinstance(element, AnyFloat):
-        node.give(elementwise.PowOp, [base, cast_to(node, exponent, element)])
+        node.give(elementwise.PowOp, base, cast_to(node, exponent, element))
         return
     wide = [cast_to(node, value, f64) for value in (base, exponent)]
-    (result,) = node.builder.add(elementwise.PowOp, wide)
-    node.give(CastOp, [result], {"to": element})
+    (result,) = node.builder.add(elementwise.PowOp, *wide)
+    node.give(CastOp, result, to=element)
 
 
 EMPTY = {ReduceMaxOp: lowest, ReduceMinOp: highest}
@@ -281,11 +255,8 @@ def reduce(op: type[ReduceOp]) -> Converter:
         if op in EMPTY and 0 in node.shape():
             give_bound(node, EMPTY[op], axes)
             return
-        properties = {
-            "axes": int_list(axes or []),
-            "keepdims": flag(node.int("keepdims", 1) == 1),
-        }
-        node.give(op, [node.tensor()], properties)
+        keepdims = node.int("keepdims", 1) == 1
+        node.give(op, node.tensor(), axes=axes or [], keepdims=keepdims)
 
     return convert
 
@@ -293,7 +264,7 @@ def reduce(op: type[ReduceOp]) -> Converter:
 def cast(node: Node) -> None:
     """The same numbers in another type."""
     element = element_type_of_onnx(node.int("to", 0))
-    node.give(CastOp, [node.tensor()], {"to": element})
+    node.give(CastOp, node.tensor(), to=element)
 
 
 CONVERTERS: Mapping[str, Converter] = {

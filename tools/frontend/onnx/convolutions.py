@@ -7,12 +7,9 @@ from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute
 
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
-from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr, ScatterNdOp
+from penstock.dialects.op.indexing import ScatterNdOp
 from penstock.dialects.op.linear import BYTES
 from penstock.tools.frontend.onnx.graph import Converter, Node
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -30,17 +27,7 @@ def conv(node: Node) -> None:
         result = convolved(node.ops, node.value(), node.value(1), bias, steps, groups)
         node.give_value(result)
         return
-    node.give(Conv2dOp, node.tensors(), conv_properties(steps, groups))
-
-
-def conv_properties(steps: Steps, groups: int) -> dict[str, Attribute | None]:
-    """The properties of a convolution of images."""
-    return {
-        "strides": int_list(steps.strides),
-        "pads": int_list([*steps.before, *steps.after]),
-        "dilations": int_list(steps.dilations),
-        "groups": IntegerAttr(groups, i64),
-    }
+    node.give(Conv2dOp, *node.tensors(), groups=groups, **steps.of_images())
 
 
 def convolved(
@@ -52,11 +39,8 @@ def convolved(
     """
     rank = len(steps.strides)
     if rank == 2:
-        given = [x, weights] if bias is None else [x, weights, bias]
-        properties = conv_properties(steps, groups)
-        if ops.element(x) in BYTES:
-            properties["wide"] = UnitAttr()
-        return ops.apply(Conv2dOp, given, properties)[0]
+        wide, own = ops.element(x) in BYTES, steps.of_images()
+        return ops.one(Conv2dOp, x, weights, bias, groups=groups, wide=wide, **own)
     if rank == 1:
         wide, taps = (with_rows(ops, value) for value in (x, weights))
         result = convolved(ops, wide, taps, bias, steps.widened(), groups)
@@ -228,8 +212,7 @@ def col2im(node: Node) -> None:
     shape = [count * channels, size * columns]
     values = ops.transpose(ops.reshape(node.value(), shape), [1, 0])
     zeros = ops.expand(ops.like(0, values), [prod(padded), shape[0]])
-    mode = ScatterModeAttr(ScatterMode.ADD)
-    sums = ops.one(ScatterNdOp, zeros, places.reshape(-1, 1), values, mode=mode)
+    sums = ops.one(ScatterNdOp, zeros, places.reshape(-1, 1), values, mode="add")
     value = ops.reshape(ops.transpose(sums, [1, 0]), [count, channels, *padded])
     for axis, extent in enumerate(extents):
         value = ops.slice(value, axis + 2, pads[axis], pads[axis] + extent)

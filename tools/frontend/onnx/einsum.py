@@ -8,6 +8,8 @@ from string import ascii_letters
 
 import numpy as np
 
+from penstock.dialects.op.linear import MatmulOp
+from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.reduction import ReduceSumOp
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -73,7 +75,7 @@ def without_repeats(ops: Ops, value: Value, axes: str) -> Term:
             *rest, extent, _ = ops.shape(value)
             flat = ops.reshape(value, [*rest, extent * extent])
             places = np.arange(extent) * (extent + 1)
-            value = ops.gather(flat, places, len(rest))
+            value = ops.one(GatherOp, flat, places, axis=len(rest))
             axes = "".join(axes[a] for a in order) + letter
     return value, axes
 
@@ -100,7 +102,7 @@ def product(ops: Ops, a: Term, b: Term, needed: set[str]) -> Term:
     left = arranged(ops, a, [batch, rows, inner], extents)
     right = arranged(ops, b, [batch, inner, columns], extents)
     names = [*batch, *rows, *columns]
-    matrices = ops.matmul(left, right)
+    matrices = ops.one(MatmulOp, left, right)
     return ops.reshape(matrices, [extents[axis] for axis in names]), "".join(names)
 
 

@@ -14,6 +14,8 @@ from math import pi
 import numpy as np
 from xdsl.dialects.builtin import f64
 
+from penstock.dialects.op.linear import MatmulOp
+from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Array, Ops, Value
@@ -69,7 +71,7 @@ def multiplied(ops: Ops, value: Value, axis: int, matrix: Array, parts: int) -> 
     outer = ops.shape(moved)[:-2]
     # As many terms as there are numbers would lose more than a fast transform does.
     flat = ops.cast(ops.reshape(moved, [*outer, matrix.shape[0]]), f64)
-    product = ops.cast(ops.matmul(flat, matrix), ops.element(value))
+    product = ops.cast(ops.one(MatmulOp, flat, matrix), ops.element(value))
     result = ops.reshape(product, [*outer, matrix.shape[1] // parts, parts])
     return ops.transpose(result, [order.index(each) for each in range(rank)])
 
@@ -115,7 +117,7 @@ def stft(node: Node) -> None:
         raise Unsupported(f"a signal of {shape[1]} has no frames of {length}")
     places = np.arange(count)[:, None] * step + np.arange(length)
     signal = ops.reshape(node.value(), [*shape[:2], parts])
-    frames = ops.gather(signal, places, 1)
+    frames = ops.one(GatherOp, signal, places, axis=1)
     if (window := node.optional(2)) is not None:
         frames = ops.mul(frames, ops.reshape(window, [length, 1]))
     half = parts == 1 and bool(node.int("onesided", 1))

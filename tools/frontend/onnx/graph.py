@@ -10,7 +10,7 @@ as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,25 +19,22 @@ import onnx
 from onnx import NodeProto
 from xdsl.dialects.builtin import (
     AnyFloat,
-    IntegerAttr,
     NameLoc,
     NoneAttr,
     StringAttr,
     TensorType,
     i1,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from penstock.dialects.job import InitAttr, InputOp, OutputOp, VariableOp
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.triangle import TriangleOp, triangle_of
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dense_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.tools.frontend.onnx.ops import Array, Ops, Value
+from penstock.tools.frontend.onnx.ops import Array, Ops, Tensors, Value
 
 LONGEST_CONSTANT = 8
 """Elements; longer arrays are data beside the IR, not text in it."""
@@ -137,26 +134,23 @@ class JobBuilder:
             for number in (found.inside, found.outside)
         )
         operands = [self._insert(number, [""])[0] for number in numbers]
-        offset = IntegerAttr(found.offset, i64)
-        properties = {"shape": int_list(array.shape), "offset": offset}
-        return self.add(TriangleOp, operands, properties, names=[name])[0]
+        made = TriangleOp.of(*operands, shape=array.shape, offset=found.offset)
+        return self._insert(self._located(made), [name])[0]
 
     def add(
-        self,
-        op: type[TensorOp],
-        operands: Sequence[SSAValue],
-        properties: Mapping[str, Attribute | None] | None = None,
-        *,
-        names: Sequence[str] = ("",),
+        self, op: type[TensorOp], *operands: Tensors, **values: object
     ) -> Sequence[SSAValue]:
         """
-        Add an op, whose results follow from its operands; `names` are those of its
-        results. Raises `VerifyException` if the operands do not fit.
+        Add an op that is called as by `TensorOp.of`; its results have no names. Raises
+        `VerifyException` if the operands do not fit.
         """
-        made = op.inferred(operands, properties)
+        made = op.of(*operands, **values)
+        return self._insert(self._located(made), [""] * len(made.results))
+
+    def _located(self, op: TensorOp) -> TensorOp:
         if self.node is not None:
-            made.location = NameLoc(StringAttr(self.node), NoneAttr())
-        return self._insert(made, names)
+            op.location = NameLoc(StringAttr(self.node), NoneAttr())
+        return op
 
     def as_tensor(self, value: Value) -> SSAValue:
         """A value of no name as a tensor of the job."""
@@ -247,6 +241,10 @@ class Node:
         """A float attribute."""
         return self._attributes[name].f if name in self._attributes else default
 
+    def flag(self, name: str) -> bool:
+        """An integer attribute that is 0, the default, or another number."""
+        return self.int(name, 0) != 0
+
     def text(self, name: str, default: str) -> str:
         """A string attribute."""
         if name not in self._attributes:
@@ -297,18 +295,12 @@ class Node:
         """The attribute `axis` of the first operand, counted from its first axis."""
         return normal_axis(self.int("axis", default), len(self.shape()))
 
-    def give(
-        self,
-        op: type[TensorOp],
-        operands: Sequence[SSAValue],
-        properties: Mapping[str, Attribute | None] | None = None,
-        *,
-        count: int = 1,
-    ) -> None:
-        """Let the results of a new op be the first `count` outputs of this node."""
-        names = self.outputs[:count]
-        results = self.builder.add(op, operands, properties, names=names)
-        self.builder.values.update(zip(names, results, strict=True))
+    def give(self, op: type[TensorOp], *operands: Tensors, **values: object) -> None:
+        """Let the results of a new op be the first outputs of this node."""
+        results = self.builder.add(op, *operands, **values)
+        for name, result in zip(self.outputs, results, strict=False):
+            result.name_hint = hint(name)
+            self.builder.values[name] = result
 
     def give_value(self, value: Value, index: int = 0) -> None:
         """Let a value be an output of this node, the first one by default."""

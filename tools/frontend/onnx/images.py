@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, f32, f64
+from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 
 from penstock.dialects.op.normalization import BatchNormOp
@@ -52,13 +52,13 @@ def batch_norm(node: Node) -> None:
     Normalisation by statistics that are given, or in training by the batch's own. Known
     statistics become a factor and an addend, which go with the op before or after.
     """
-    epsilon = FloatAttr(node.float("epsilon", 1e-5), f64)
+    epsilon = node.float("epsilon", 1e-5)
     if not node.int("training_mode", 0):
         if (line := known_line(node)) is not None:
             factor, addend = line
             node.give_value(node.ops.add(node.ops.mul(node.value(), factor), addend))
             return
-        node.give(BatchNormOp, node.tensors(), {"epsilon": epsilon})
+        node.give(BatchNormOp, *node.tensors(), epsilon=epsilon)
         return
     ops, momentum = node.ops, node.float("momentum", 0.9)
     value, rank = node.value(), len(node.shape())

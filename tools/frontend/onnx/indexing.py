@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import i64
 
 from penstock.dialects.op import comparison
 from penstock.dialects.op.indexing import (
@@ -14,9 +14,9 @@ from penstock.dialects.op.indexing import (
     GatherNdOp,
     ScatterElementsOp,
     ScatterMode,
-    ScatterModeAttr,
     ScatterNdOp,
 )
+from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
 from penstock.dialects.op.verify import normal_axis
@@ -26,7 +26,7 @@ from penstock.tools.frontend.onnx.ops import Value
 
 def gather_elements(node: Node) -> None:
     """Elements that indices name along an axis."""
-    axis = IntegerAttr(node.int("axis", 0), i64)
+    axis = node.int("axis", 0)
     node.give_value(
         node.ops.one(GatherElementsOp, node.value(), node.value(1), axis=axis)
     )
@@ -34,7 +34,7 @@ def gather_elements(node: Node) -> None:
 
 def gather_nd(node: Node) -> None:
     """Parts of a tensor that the last axis of indices names."""
-    batch = IntegerAttr(node.int("batch_dims", 0), i64)
+    batch = node.int("batch_dims", 0)
     node.give_value(node.ops.one(GatherNdOp, node.value(), node.value(1), batch=batch))
 
 
@@ -47,18 +47,18 @@ MODES = {
 }
 
 
-def scatter_mode(node: Node) -> ScatterModeAttr:
+def scatter_mode(node: Node) -> ScatterMode:
     """The modes by which updates are combined with elements."""
     mode = node.text("reduction", "none")
     if mode not in MODES:
         raise Unsupported(f"the reduction '{mode}' is not known")
-    return ScatterModeAttr(MODES[mode])
+    return MODES[mode]
 
 
 def scatter_elements(node: Node) -> None:
     """Elements written to where indices say along an axis."""
     operands = [node.value(index) for index in range(3)]
-    axis = IntegerAttr(node.int("axis", 0), i64)
+    axis = node.int("axis", 0)
     node.give_value(
         node.ops.one(ScatterElementsOp, *operands, axis=axis, mode=scatter_mode(node))
     )
@@ -78,9 +78,9 @@ def scan(op: type[ScanOp]) -> Converter:
         result = node.ops.one(
             op,
             node.value(),
-            axis=IntegerAttr(axis, i64),
-            exclusive=UnitAttr() if node.int("exclusive", 0) else None,
-            reverse=UnitAttr() if node.int("reverse", 0) else None,
+            axis=axis,
+            exclusive=node.flag("exclusive"),
+            reverse=node.flag("reverse"),
         )
         node.give_value(result)
 
@@ -92,8 +92,8 @@ def arg(op: type[ArgOp]) -> Converter:
 
     def convert(node: Node) -> None:
         shape, axis = node.shape(), node.axis(0)
-        last = UnitAttr() if node.int("select_last_index", 0) else None
-        result = node.ops.one(op, node.value(), axis=IntegerAttr(axis, i64), last=last)
+        last = node.flag("select_last_index")
+        result = node.ops.one(op, node.value(), axis=axis, last=last)
         if not node.int("keepdims", 1):
             result = node.ops.reshape(result, shape[:axis] + shape[axis + 1 :])
         node.give_value(result)
@@ -104,13 +104,10 @@ def arg(op: type[ArgOp]) -> Converter:
 def top_k(node: Node) -> None:
     """The largest or smallest elements along an axis, in order."""
     (count,) = node.known_ints(1, "the count")
-    smallest = None if node.int("largest", 1) else UnitAttr()
-    properties = {
-        "count": IntegerAttr(count, i64),
-        "axis": IntegerAttr(node.axis(-1), i64),
-        "smallest": smallest,
-    }
-    results = node.ops.apply(TopKOp, [node.value()], properties, 2)
+    smallest = not node.int("largest", 1)
+    results = node.ops.results(
+        TopKOp, node.value(), count=count, axis=node.axis(-1), smallest=smallest
+    )
     for index, result in enumerate(results):
         node.give_value(result, index)
 
@@ -118,7 +115,7 @@ def top_k(node: Node) -> None:
 def hardmax(node: Node) -> None:
     """1 at the first largest element along an axis, 0 elsewhere."""
     ops, value, axis = node.ops, node.value(), node.axis(-1)
-    place = ops.one(ArgMaxOp, value, axis=IntegerAttr(axis, i64))
+    place = ops.one(ArgMaxOp, value, axis=axis)
     here = ops.one(comparison.EqualOp, place, numbers_along(node.shape(), axis))
     node.give_value(ops.cast(here, node.element()))
 
@@ -162,7 +159,7 @@ def compress(node: Node) -> None:
     if not node.given("axis"):
         value = node.ops.reshape(value, [prod(node.shape())])
     places = np.flatnonzero(condition)
-    node.give_value(node.ops.gather(value, places, axis))
+    node.give_value(node.ops.one(GatherOp, value, places, axis=axis))
 
 
 def reverse_sequence(node: Node) -> None:
@@ -176,8 +173,7 @@ def reverse_sequence(node: Node) -> None:
     turned = ops.sub(ops.sub(lengths, 1), places)
     inside = ops.one(comparison.LessOp, places, lengths)
     index = ops.expand(ops.where(inside, turned, places), shape)
-    axis = IntegerAttr(time, i64)
-    node.give_value(ops.one(GatherElementsOp, node.value(), index, axis=axis))
+    node.give_value(ops.one(GatherElementsOp, node.value(), index, axis=time))
 
 
 def eye_like(node: Node) -> None:
@@ -213,14 +209,7 @@ def tensor_scatter(node: Node) -> None:
         turns = ops.mul(ops.div(places, shape[axis]), shape[axis])
         places = ops.sub(places, turns)
     index = ops.expand(places, update)
-    result = ops.one(
-        ScatterElementsOp,
-        node.value(),
-        index,
-        node.value(1),
-        axis=IntegerAttr(axis, i64),
-        mode=ScatterModeAttr(ScatterMode.SET),
-    )
+    result = ops.one(ScatterElementsOp, node.value(), index, node.value(1), axis=axis)
     node.give_value(result)
 
 
@@ -230,7 +219,7 @@ def extracted(node: Node) -> None:
     if len(shape) == 1:
         value = ops.reshape(value, [1, *shape])
     index = ops.reshape(node.value(1), [prod(node.shape(1))])
-    node.give_value(ops.gather(value, index, len(ops.shape(value)) - 1))
+    node.give_value(ops.one(GatherOp, value, index, axis=len(ops.shape(value)) - 1))
 
 
 CONVERTERS: Mapping[str, Converter] = {

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import SSAValue
 
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
-from penstock.dialects.op.padding import PadMode, PadModeAttr, PadOp
+from penstock.dialects.op.padding import PadMode, PadOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.tensors import broadcast_shapes
@@ -34,7 +32,7 @@ def reshape(node: Node) -> None:
 
 def give_reshaped(node: Node, shape: Sequence[int]) -> None:
     """Let the first operand in another shape be the output."""
-    node.give(ReshapeOp, [node.tensor()], {"shape": int_list(shape)})
+    node.give(ReshapeOp, node.tensor(), shape=shape)
 
 
 def flatten(node: Node) -> None:
@@ -68,19 +66,18 @@ def unsqueeze(node: Node) -> None:
 def transpose(node: Node) -> None:
     """The axes in another order; reversed if none is given."""
     order = node.ints("perm") or list(reversed(range(len(node.shape()))))
-    node.give(TransposeOp, node.tensors(), {"permutation": int_list(order)})
+    node.give(TransposeOp, *node.tensors(), permutation=order)
 
 
 def expand(node: Node) -> None:
     """Broadcasting with a shape, in both directions."""
     shape = broadcast_shapes([node.shape(), node.known_ints(1, "the shape")])
-    node.give(ExpandOp, [node.tensor()], {"shape": int_list(shape)})
+    node.give(ExpandOp, node.tensor(), shape=shape)
 
 
 def concat(node: Node) -> None:
     """Tensors one after the other along an axis."""
-    axis = IntegerAttr(node.int("axis", 0), i64)
-    node.give(ConcatOp, node.tensors(), {"axis": axis})
+    node.give(ConcatOp, node.tensors(), axis=node.int("axis", 0))
 
 
 def split(node: Node) -> None:
@@ -93,12 +90,7 @@ def split(node: Node) -> None:
         sizes = [min(part, extent - part * index) for index in range(count)]
     if len(sizes) != count:
         raise Unsupported(f"{count} outputs do not fit the sizes {sizes}")
-    node.give(
-        SplitOp,
-        [node.tensor()],
-        {"axis": IntegerAttr(axis, i64), "sizes": int_list(sizes)},
-        count=count,
-    )
+    node.give(SplitOp, node.tensor(), axis=axis, sizes=sizes)
 
 
 def slice_(node: Node) -> None:
@@ -116,12 +108,7 @@ def slice_(node: Node) -> None:
         axis = normal_axis(axis, len(extents))
         ranges[axis] = range_of(start, end, step, extents[axis])
     first, last, by = zip(*ranges, strict=True)
-    properties = {
-        "starts": int_list(first),
-        "ends": int_list(last),
-        "steps": int_list(by),
-    }
-    node.give(SliceOp, [node.tensor()], properties)
+    node.give(SliceOp, node.tensor(), starts=first, ends=last, steps=by)
 
 
 def range_of(start: int, end: int, step: int, extent: int) -> tuple[int, int, int]:
@@ -156,13 +143,11 @@ def pad(node: Node) -> None:
     value = node.known_number(2, "the value") if node.has(2) else 0.0
     node.give(
         PadOp,
-        [cropped(node, before, after)],
-        {
-            "before": int_list([max(0, count) for count in before]),
-            "after": int_list([max(0, count) for count in after]),
-            "mode": PadModeAttr(PadMode(mode)),
-            "value": FloatAttr(value, f64),
-        },
+        cropped(node, before, after),
+        before=[max(0, count) for count in before],
+        after=[max(0, count) for count in after],
+        mode=mode,
+        value=value,
     )
 
 
@@ -173,7 +158,7 @@ def wrapped(node: Node, before: Sequence[int], after: Sequence[int]) -> Value:
     for axis, (extent, first, last) in enumerate(pairs):
         if first or last:
             places = np.arange(-first, extent + last) % extent
-            value = ops.gather(value, places, axis)
+            value = ops.one(GatherOp, value, places, axis=axis)
     return value
 
 
@@ -186,18 +171,14 @@ def cropped(node: Node, before: Sequence[int], after: Sequence[int]) -> SSAValue
     ]
     if ends == extents and not any(starts):
         return node.tensor()
-    properties = {
-        "starts": int_list(starts),
-        "ends": int_list([max(0, end) for end in ends]),
-        "steps": int_list([1] * len(extents)),
-    }
-    return node.builder.add(SliceOp, [node.tensor()], properties)[0]
+    ends, steps = [max(0, end) for end in ends], [1] * len(extents)
+    bounds = {"starts": starts, "ends": ends, "steps": steps}
+    return node.builder.add(SliceOp, node.tensor(), **bounds)[0]
 
 
 def gather(node: Node) -> None:
     """Parts of a tensor that another one numbers."""
-    axis = IntegerAttr(node.int("axis", 0), i64)
-    node.give(GatherOp, node.tensors(), {"axis": axis})
+    node.give(GatherOp, *node.tensors(), axis=node.int("axis", 0))
 
 
 def shape(node: Node) -> None:

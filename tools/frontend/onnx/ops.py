@@ -6,7 +6,7 @@ Results of known values alone are computed at once, and are known values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Protocol, TypeAlias
 
@@ -14,25 +14,18 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import (
     AnyFloat,
-    FloatAttr,
-    IntegerAttr,
     IntegerType,
     TensorType,
-    UnitAttr,
-    f64,
     i1,
-    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 from xdsl.utils.test_value import create_ssa_value
 
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import NotEqualOp, WhereOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp, SubOp
-from penstock.dialects.op.linear import MatmulOp
-from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
+from penstock.dialects.op.movement import ExpandOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
@@ -46,17 +39,35 @@ Value: TypeAlias = SSAValue | Array
 Operand: TypeAlias = Value | float | int
 
 
+Given: TypeAlias = Value | Sequence[Value] | None
+"""An operand of a call: one value, a list of them, or none."""
+
+Tensors: TypeAlias = SSAValue | Sequence[SSAValue] | None
+"""An operand of a call whose values are tensors of the job."""
+
+
+def flat(operands: Iterable[Given]) -> Iterator[Value]:
+    """The values of all operands of a call."""
+    for operand in operands:
+        if isinstance(operand, SSAValue | np.ndarray | np.generic):
+            yield operand
+        else:
+            yield from operand or ()
+
+
+def mapped(
+    operands: Iterable[Given], change: Callable[[Value], SSAValue]
+) -> list[list[SSAValue]]:
+    """The operands of a call, each of whose values is changed to a tensor."""
+    return [[change(value) for value in flat([operand])] for operand in operands]
+
+
 class Adder(Protocol):
     """The protocol of builders that add ops to a job."""
 
     def as_tensor(self, value: Value) -> SSAValue: ...
     def add(
-        self,
-        op: type[TensorOp],
-        operands: Sequence[SSAValue],
-        properties: Mapping[str, Attribute | None] | None = None,
-        *,
-        names: Sequence[str] = ("",),
+        self, op: type[TensorOp], *operands: Tensors, **values: object
     ) -> Sequence[SSAValue]: ...
 
 
@@ -97,25 +108,17 @@ class Ops:
 
     # Any op
 
-    def apply(
-        self,
-        op: type[TensorOp],
-        operands: Sequence[Value],
-        properties: Mapping[str, Attribute | None] | None = None,
-        count: int = 1,
+    def results(
+        self, op: type[TensorOp], *operands: Given, **values: object
     ) -> Sequence[Value]:
-        """The results of an op on values."""
-        arrays = [value for value in operands if not isinstance(value, SSAValue)]
-        if len(arrays) == len(operands):
-            return computed(op, arrays, properties, count)
-        tensors = [self._adder.as_tensor(value) for value in operands]
-        return self._adder.add(op, tensors, properties, names=[""] * count)
+        """The results of an op that is called as by `TensorOp.of`."""
+        if not any(isinstance(value, SSAValue) for value in flat(operands)):
+            return computed(op, operands, values)
+        return self._adder.add(op, *mapped(operands, self._adder.as_tensor), **values)
 
-    def one(
-        self, op: type[TensorOp], *operands: Value, **properties: Attribute | None
-    ) -> Value:
+    def one(self, op: type[TensorOp], *operands: Given, **values: object) -> Value:
         """The only result of an op on values."""
-        return self.apply(op, operands, properties)[0]
+        return self.results(op, *operands, **values)[0]
 
     def two(self, op: type[TensorOp], a: Operand, b: Operand) -> Value:
         """The result of an op on two values, of which one may be a number."""
@@ -158,23 +161,6 @@ class Ops:
             return self.two(NotEqualOp, value, 0)
         return self.one(CastOp, value, to=element)
 
-    def matmul(
-        self,
-        a: Value,
-        b: Value,
-        *,
-        transpose_a: bool = False,
-        transpose_b: bool = False,
-        wide: bool = False,
-    ) -> Value:
-        """The matmul; with `wide` the int8 matmul with `i32` accumulators."""
-        flags = {
-            "transpose_a": UnitAttr() if transpose_a else None,
-            "transpose_b": UnitAttr() if transpose_b else None,
-            "wide": UnitAttr() if wide else None,
-        }
-        return self.one(MatmulOp, a, b, **flags)
-
     def reduce(
         self,
         op: type[ReduceOp],
@@ -186,8 +172,7 @@ class Ops:
         """One number for all elements along some axes; all along none."""
         if not axes:
             return value
-        flag = UnitAttr() if keepdims else None
-        return self.one(op, value, axes=int_list(axes), keepdims=flag)
+        return self.one(op, value, axes=axes, keepdims=keepdims)
 
     # Shapes
 
@@ -195,19 +180,19 @@ class Ops:
         """The same elements in another shape."""
         if self.shape(value) == list(shape):
             return value
-        return self.one(ReshapeOp, value, shape=int_list(shape))
+        return self.one(ReshapeOp, value, shape=shape)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """The axes in another order."""
         if list(order) == sorted(order):
             return value
-        return self.one(TransposeOp, value, permutation=int_list(order))
+        return self.one(TransposeOp, value, permutation=order)
 
     def expand(self, value: Value, shape: Sequence[int]) -> Value:
         """A value broadcast to a shape."""
         if self.shape(value) == list(shape):
             return value
-        return self.one(ExpandOp, value, shape=int_list(shape))
+        return self.one(ExpandOp, value, shape=shape)
 
     def broadcast(self, value: Value, shape: Sequence[int]) -> Value:
         """A value and a shape broadcast with each other."""
@@ -223,13 +208,7 @@ class Ops:
             return value
         starts, ends, steps = [0] * len(shape), list(shape), [1] * len(shape)
         starts[axis], ends[axis], steps[axis] = start, end, step
-        return self.one(
-            SliceOp,
-            value,
-            starts=int_list(starts),
-            ends=int_list(ends),
-            steps=int_list(steps),
-        )
+        return self.one(SliceOp, value, starts=starts, ends=ends, steps=steps)
 
     def reversed(self, value: Value, axis: int) -> Value:
         """The elements along one axis from the last to the first."""
@@ -248,17 +227,13 @@ class Ops:
         """Values one after the other along an axis."""
         if len(values) == 1:
             return values[0]
-        return self.one(ConcatOp, *values, axis=IntegerAttr(axis, i64))
+        return self.one(ConcatOp, values, axis=axis)
 
     def stack(self, values: Sequence[Value], axis: int) -> Value:
         """Values of one shape along a new axis."""
         shape = self.shape(values[0])
         shape.insert(axis, 1)
         return self.concat([self.reshape(value, shape) for value in values], axis)
-
-    def gather(self, value: Value, indices: Value, axis: int) -> Value:
-        """The slices along an axis that the indices name."""
-        return self.one(GatherOp, value, indices, axis=IntegerAttr(axis, i64))
 
     def pad(
         self,
@@ -270,13 +245,7 @@ class Ops:
         """More elements before and after those of a value."""
         if not any((*before, *after)):
             return value
-        return self.one(
-            PadOp,
-            value,
-            before=int_list(before),
-            after=int_list(after),
-            value=FloatAttr(number, f64),
-        )
+        return self.one(PadOp, value, before=before, after=after, value=number)
 
     def tile(self, value: Value, repeats: Sequence[int]) -> Value:
         """A value repeated along each of its axes."""
@@ -289,12 +258,15 @@ class Ops:
 
 
 def computed(
-    op: type[TensorOp],
-    arrays: Sequence[Array],
-    properties: Mapping[str, Attribute | None] | None,
-    count: int,
+    op: type[TensorOp], operands: Sequence[Given], values: Mapping[str, object]
 ) -> Sequence[Array]:
     """The results of an op on arrays."""
-    types = [TensorType(element_type_of(a.dtype), a.shape) for a in arrays]
-    made = op.inferred(list(map(create_ssa_value, types)), properties)
+    arrays: list[Array] = []
+
+    def stand_in(array: Value) -> SSAValue:
+        assert not isinstance(array, SSAValue), "all values are known"
+        arrays.append(array)
+        return create_ssa_value(TensorType(element_type_of(array.dtype), array.shape))
+
+    made = op.of(*mapped(operands, stand_in), **values)
     return made.meaning(*arrays)

@@ -8,12 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute
 
 from penstock.dialects.op import elementwise
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.indexing import ScatterElementsOp
+from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceSumOp
 from penstock.dialects.op.selection import ArgMaxOp
@@ -32,9 +30,7 @@ def max_pool(node: Node) -> None:
     kernel = per_axis(node, "kernel_shape", rank)
     strides, dilations = (per_axis(node, n, rank) for n in ("strides", "dilations"))
     steps = Steps(strides, dilations, pads_of(node, kernel, strides, dilations))
-    flags: dict[str, Attribute | None] = {
-        "ceil_mode": UnitAttr() if node.int("ceil_mode", 0) else None
-    }
+    flags = {"ceil_mode": node.flag("ceil_mode")}
     node.give_value(pooled(node.ops, MaxPool2dOp, node.value(), kernel, steps, flags))
     if node.wants(1):
         if node.int("ceil_mode", 0):
@@ -48,9 +44,9 @@ def largest_places(node: Node, kernel: Sequence[int], steps: Steps) -> Value:
     places, inside = tap_places(extents, kernel, steps)
     count, size = images * channels, prod(extents)
     read = ops.reshape(node.value(), [count, size])
-    read = ops.gather(read, flat_places(places, extents), 1)
+    read = ops.one(GatherOp, read, flat_places(places, extents), axis=1)
     read = ops.where(inside[None], read, lowest(node.element()))
-    tap = ops.one(ArgMaxOp, read, axis=IntegerAttr(1, i64))
+    tap = ops.one(ArgMaxOp, read, axis=1)
     counts = window_counts(extents, kernel, steps)
     windows = np.arange(prod(counts))
     own = ops.add(ops.mul(tap, prod(counts)), windows)
@@ -59,7 +55,7 @@ def largest_places(node: Node, kernel: Sequence[int], steps: Steps) -> Value:
         places, extents = places[::-1], extents[::-1]
     table = flat_places(places, extents).reshape(-1)
     found = ops.add(
-        ops.gather(table, own, 0), size * np.arange(count).reshape(-1, 1, 1)
+        ops.one(GatherOp, table, own, axis=0), size * np.arange(count).reshape(-1, 1, 1)
     )
     return ops.reshape(found, [images, channels, *counts])
 
@@ -119,10 +115,7 @@ def average_pool(node: Node) -> None:
     if any(dilation > 1 for dilation in dilations):
         node.give_value(dilated_average(node, kernel, steps))
         return
-    flags: dict[str, Attribute | None] = {
-        "ceil_mode": UnitAttr() if node.int("ceil_mode", 0) else None,
-        "count_include_pad": UnitAttr() if node.int("count_include_pad", 0) else None,
-    }
+    flags = {name: node.flag(name) for name in ("ceil_mode", "count_include_pad")}
     node.give_value(
         pooled(node.ops, AveragePool2dOp, node.value(), kernel, steps, flags)
     )
@@ -161,7 +154,7 @@ def pooled(
     x: Value,
     kernel: Sequence[int],
     steps: Steps,
-    flags: Mapping[str, Attribute | None],
+    flags: Mapping[str, bool],
 ) -> Value:
     """Windows over any number of axes: first along the last two, then one by one."""
     rank = len(kernel)
@@ -171,13 +164,10 @@ def pooled(
         result = pooled(ops, op, wide, [1, *kernel], steps.widened(), flags)
         return ops.reshape(result, [images, channels, ops.shape(result)[-1]])
     if rank == 2:
-        properties = dict(flags)
-        properties["kernel"] = int_list(kernel)
-        properties["strides"] = int_list(steps.strides)
-        properties["pads"] = int_list([*steps.before, *steps.after])
-        if op is MaxPool2dOp:
-            properties["dilations"] = int_list(steps.dilations)
-        return ops.apply(op, [x], properties)[0]
+        own = steps.of_images()
+        if op is not MaxPool2dOp:
+            del own["dilations"]
+        return ops.one(op, x, kernel=kernel, **own, **flags)
     images, channels, depth, *rest = ops.shape(x)
     folded = ops.reshape(x, [images, channels * depth, *rest])
     inner = pooled(ops, op, folded, kernel[1:], steps.inner(), flags)
@@ -261,8 +251,7 @@ def max_unpool(node: Node) -> None:
     whole = node.known_ints(2, "the shape") if node.has(2) else own
     zeros = ops.expand(ops.like(0, node.value()), [prod(own)])
     indices, values = (ops.reshape(node.value(i), [prod(shape)]) for i in (1, 0))
-    axis = IntegerAttr(0, i64)
-    flat = ops.one(ScatterElementsOp, zeros, indices, values, axis=axis)
+    flat = ops.one(ScatterElementsOp, zeros, indices, values, axis=0)
     result = ops.reshape(flat, own)
     after = [b - a for a, b in zip(own, whole, strict=True)]
     node.give_value(ops.pad(result, [0] * len(own), after))

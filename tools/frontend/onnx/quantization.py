@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.op.comparison import EqualOp
 from penstock.dialects.op.elementwise import INTEGERS, MaximumOp, MinimumOp
-from penstock.dialects.op.linear import BYTES
+from penstock.dialects.op.linear import BYTES, MatmulOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMinOp, ReduceSumOp
 from penstock.dialects.op.rounding import RoundOp
 from penstock.dialects.op.verify import highest, lowest, normal_axis
@@ -186,17 +186,17 @@ def product(
     ranks = len(ops.shape(a)), len(ops.shape(b))
     if min(ranks) < 2 or DYNAMIC_INDEX in shapes or not are_bytes(ops, a, b):
         left = centred(ops, a, zero_a, rows(ops, a))
-        return ops.matmul(left, centred(ops, b, zero_b, -1))
+        return ops.one(MatmulOp, left, centred(ops, b, zero_b, -1))
     left, right = factor(ops, a, zero_a, ranks[0] - 2), factor(ops, b, zero_b, -1)
-    result = ops.matmul(left.value, right.value, wide=True)
+    result = ops.one(MatmulOp, left.value, right.value, wide=True)
     ones = np.ones((1, terms), np.int8)
     if left.zero is not None:
-        sums = ops.matmul(ones, right.value, wide=True)
+        sums = ops.one(MatmulOp, ones, right.value, wide=True)
         if right.zero is not None:
             sums = ops.sub(sums, ops.mul(ops.cast(right.zero, i32), terms))
         result = ops.sub(result, ops.mul(ops.cast(left.zero, i32), sums))
     if right.zero is not None:
-        sums = ops.matmul(left.value, ones.T, wide=True)
+        sums = ops.one(MatmulOp, left.value, ones.T, wide=True)
         result = ops.sub(result, ops.mul(ops.cast(right.zero, i32), sums))
     return result
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import i64
 
 from penstock.dialects.op import activation, comparison, elementwise, unary_math
+from penstock.dialects.op.linear import MatmulOp
 from penstock.tools.frontend.onnx import arithmetic
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -73,7 +74,7 @@ class Layer:
 
     def recurred(self, hidden: Value) -> Value:
         """A state times the recurrent weights."""
-        product = self.ops.matmul(hidden, self.recurrent, transpose_b=True)
+        product = self.ops.one(MatmulOp, hidden, self.recurrent, transpose_b=True)
         return product if self.bias is None else self.ops.add(product, self.bias)
 
 
@@ -103,10 +104,12 @@ def gru_step(layer: Layer, given: Value, state: State) -> State:
         if layer.bias is not None:
             whole = layer.gates(layer.bias)
             biases = [ops.concat(whole[:2], 0), whole[2]]
-        both = biased(ops, ops.matmul(hidden, rows[0], transpose_b=True), biases[0])
+        both = biased(
+            ops, ops.one(MatmulOp, hidden, rows[0], transpose_b=True), biases[0]
+        )
         own_z, own_r = layer.gates(both)
         reset = gate(ops.add(given_r, own_r))
-        kept = ops.matmul(ops.mul(reset, hidden), rows[1], transpose_b=True)
+        kept = ops.one(MatmulOp, ops.mul(reset, hidden), rows[1], transpose_b=True)
         fresh = apply(ops.add(given_h, biased(ops, kept, biases[1])))
     update = gate(ops.add(given_z, own_z))
     # (1 - z) * h' + z * h, with one product.
@@ -187,7 +190,7 @@ def run_direction(
     steps, batch, features = ops.shape(x)
     weights, recurrent = (ops.pick(node.value(i), 0, index) for i in (1, 2))
     flat = ops.reshape(x, [steps * batch, features])
-    inputs = ops.matmul(flat, weights, transpose_b=True)
+    inputs = ops.one(MatmulOp, flat, weights, transpose_b=True)
     bias = None
     if node.has(3):
         whole = ops.pick(node.value(3), 0, index)

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 from onnx import TensorProto
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, f16, f32, f64, i64
+from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
 
 from penstock.dialects.op import comparison, elementwise
 from penstock.dialects.op import unary_math as functions
@@ -207,13 +207,13 @@ def eliminated(ops: Ops, value: Value) -> tuple[Value, Value]:
     *outer, count, _ = ops.shape(value)
     axis = len(outer)
     sizes = ops.one(elementwise.AbsOp, ops.slice(value, axis + 1, 0, 1))
-    place = ops.one(ArgMaxOp, sizes, axis=IntegerAttr(axis, i64))
+    place = ops.one(ArgMaxOp, sizes, axis=axis)
     rows = np.arange(count).reshape(*[1] * axis, count, 1)
     # The first row takes the place of the pivot's.
     index = ops.where(ops.one(comparison.EqualOp, rows, place), 0, rows)
     index = ops.where(rows == 0, place, index)
     index = ops.expand(index, ops.shape(value))
-    value = ops.one(GatherElementsOp, value, index, axis=IntegerAttr(axis, i64))
+    value = ops.one(GatherElementsOp, value, index, axis=axis)
     first = ops.slice(value, axis, 0, 1)
     pivot = ops.slice(first, axis + 1, 0, 1)
     moved = ops.two(comparison.NotEqualOp, place, 0)

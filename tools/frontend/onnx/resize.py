@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import AnyFloat, f32
 
+from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -178,7 +179,9 @@ def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Va
     total: Value | None = None
     for at in range(count):
         pairs = [[*tap.items()][at] if at < len(tap) else (0, 0.0) for tap in taps]
-        term = ops.gather(value, np.array([index for index, _ in pairs]), axis)
+        term = ops.one(
+            GatherOp, value, np.array([index for index, _ in pairs]), axis=axis
+        )
         weights = np.array([weight for _, weight in pairs])
         if not np.all(weights == 1):
             extents = [1] * len(ops.shape(value))
@@ -187,7 +190,7 @@ def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Va
             term = ops.mul(term, shares)
         total = term if total is None else ops.add(total, term)
     if total is None:
-        return ops.gather(value, np.zeros(0, np.int64), axis)
+        return ops.one(GatherOp, value, np.zeros(0, np.int64), axis=axis)
     return total
 
 

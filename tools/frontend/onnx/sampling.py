@@ -14,11 +14,12 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, f32, f64, i64
+from xdsl.dialects.builtin import AnyFloat, f32, f64, i64
 
 from penstock.dialects.op import comparison, elementwise, rounding
 from penstock.dialects.op import unary_math as functions
 from penstock.dialects.op.indexing import GatherNdOp
+from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Ops, Value
@@ -151,13 +152,12 @@ def terms(
     axis [batch, places]: a weighted [batch, places, channels] for each combination.
     """
     shape = [*ops.shape(taps[0][0].index), 1]
-    batch = IntegerAttr(1, i64)
     found: list[Value] = []
     for chosen in product(*taps):
         index = chosen[0].index
         for tap, extent in zip(chosen[1:], extents[1:], strict=True):
             index = ops.add(ops.mul(index, extent), tap.index)
-        term = ops.one(GatherNdOp, images, ops.reshape(index, shape), batch=batch)
+        term = ops.one(GatherNdOp, images, ops.reshape(index, shape), batch=1)
         inside = [tap.inside for tap in chosen if tap.inside is not None]
         if inside:
             whole = inside[0]
@@ -333,7 +333,7 @@ def deform_conv(node: Node) -> None:
     inner = channels // groups * size
     value = ops.reshape(value, [count, groups, inner, number])
     weights = ops.reshape(node.value(1), [groups, outputs // groups, inner])
-    value = ops.reshape(ops.matmul(weights, value), [count, outputs, *wanted])
+    value = ops.reshape(ops.one(MatmulOp, weights, value), [count, outputs, *wanted])
     if node.has(3):
         value = ops.add(value, ops.reshape(node.value(3), [outputs, 1, 1]))
     node.give_value(value)

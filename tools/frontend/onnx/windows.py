@@ -53,6 +53,11 @@ class Steps:
         self.before = list(pads[: len(strides)])
         self.after = list(pads[len(strides) :])
 
+    def of_images(self) -> dict[str, list[int]]:
+        """The properties of an op on the windows over an image of two axes."""
+        pads = [*self.before, *self.after]
+        return {"strides": self.strides, "pads": pads, "dilations": self.dilations}
+
     def inner(self) -> Steps:
         """The windows over all axes but the first."""
         pads = [*self.before[1:], *self.after[1:]]
