@@ -243,7 +243,7 @@ class PartTasks:
         """The sum of the terms of a piece."""
         total, *terms = [self._fetch(source, piece.box) for source in piece.sources]
         for term in terms:
-            total = self._add(AddOp.inferred([total, term]), self.device)
+            total = self._add(AddOp.of(total, term), self.device)
         return total
 
     def _fetch(self, source: int, box: Part) -> SSAValue:

@@ -41,21 +41,17 @@ from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
     f32,
     f64,
-    i64,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.attention import AttentionOp
-from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import MatmulOp
@@ -351,9 +347,9 @@ def check_free(found: Attention, job: JobOp, overwritten: Overwritten) -> None:
             raise Refused(f"{op.name} has to write over something, or before others")
 
 
-def as_order(order: Sequence[int]) -> Attribute | None:
-    """An order of axes as a property; none for the usual one."""
-    return None if [*order] == [*range(len(order))] else int_list(order)
+def as_order(order: Sequence[int]) -> Sequence[int] | None:
+    """An order of axes; none for the usual one."""
+    return None if [*order] == [*range(len(order))] else order
 
 
 def in_groups(found: Attention, group: Group) -> tuple[Attention, list[ReshapeOp]]:
@@ -412,19 +408,17 @@ def fuse(found: Attention) -> None:
 
 def attention_op(found: Attention) -> AttentionOp:
     """The op that computes attention."""
-    operands = [found.q.value, found.k.value, found.v.value]
-    if found.mask is not None:
-        operands.append(found.mask)
-    return AttentionOp.inferred(
-        operands,
-        {
-            "causal": None if found.offset is None else IntegerAttr(found.offset, i64),
-            "scale": FloatAttr(found.scale, f64),
-            "q_by": as_order(found.q.order),
-            "k_by": as_order(found.k.order),
-            "v_by": as_order(found.v.order),
-            "by": as_order(found.by),
-        },
+    return AttentionOp.of(
+        found.q.value,
+        found.k.value,
+        found.v.value,
+        found.mask,
+        causal=found.offset,
+        scale=found.scale,
+        q_by=as_order(found.q.order),
+        k_by=as_order(found.k.order),
+        v_by=as_order(found.v.order),
+        by=as_order(found.by),
     )
 
 

@@ -136,7 +136,7 @@ def start_sums(root: ContractionOp, group: FusedOp) -> None:
     group.starts = UnitAttr()
     if made in added.operands:
         return
-    sums = AddOp.inferred([made, start])
+    sums = AddOp.of(made, start)
     sums.location = added.location
     carry(added, sums)
     Rewriter.insert_op(sums, InsertPoint.after(root))

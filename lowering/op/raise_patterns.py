@@ -29,13 +29,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
     ModuleOp,
     StringAttr,
     TensorType,
-    f64,
-    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -78,19 +74,19 @@ Raised: TypeAlias = Sequence[TensorOp]
 
 def softmax(found: Match) -> Raised:
     """`op.softmax` along the one axis of reductions."""
-    return [SoftmaxOp.inferred([found.values["x"]], _along(found))]
+    return [SoftmaxOp.of(found.values["x"], axis=_axis(found))]
 
 
 def log_softmax(found: Match) -> Raised:
     """`op.log_softmax` along the one axis of reductions."""
-    return [LogSoftmaxOp.inferred([found.values["x"]], _along(found))]
+    return [LogSoftmaxOp.of(found.values["x"], axis=_axis(found))]
 
 
-def _along(found: Match) -> dict[str, IntegerAttr]:
+def _axis(found: Match) -> int:
     axes = found.axes or ()
     if len(axes) != 1:
         raise Refused(f"it is along one axis, got {[*axes]}")
-    return {"axis": IntegerAttr(axes[0], i64)}
+    return axes[0]
 
 
 def layer_norm(found: Match) -> Raised:
@@ -117,9 +113,8 @@ def _norm(kind: type[TensorOp], found: Match, names: Sequence[str]) -> Raised:
         elif name == "scale":
             before.append(ConstantOp(_ones(type.element_type, columns)))
             operands.append(before[-1].results[0])
-    epsilon = FloatAttr(found.numbers["epsilon"], f64)
-    properties = {"axis": IntegerAttr(axes[0], i64), "epsilon": epsilon}
-    return [*before, kind.inferred(operands, properties)]
+    epsilon = found.numbers["epsilon"]
+    return [*before, kind.of(*operands, axis=axes[0], epsilon=epsilon)]
 
 
 def _ones(element: Attribute, shape: Sequence[int]) -> DenseIntOrFPElementsAttr:

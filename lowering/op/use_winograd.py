@@ -162,7 +162,7 @@ class Rewrite:
         products = WINOGRAD_PRODUCTS
         tiles = self._tiles(op, (down, across))
         split = ReshapeOp(tiles, [products, channels, images * down * across])
-        product = MatmulOp.inferred([weights, self._add(op, split)], {})
+        product = MatmulOp.of(weights, self._add(op, split))
         size = len(SPLIT)
         shape = [size, size, outputs, images, down, across]
         parts = ReshapeOp(self._add(op, product), shape)
