@@ -22,7 +22,7 @@ The engines that run a program: see `penstock.runtime.executors.executor.Executo
 """
 
 DEVICES = ("cpu", "cuda")
-"""The kinds of devices that kernels are compiled for."""
+"""The kinds of devices that need no plug-in."""
 
 MOST_EACH = 4
 """The threads for each processor beyond which there is a warning."""
@@ -75,17 +75,6 @@ def check_threads(threads: object) -> None:
     assert is_integer(threads), "it is a count"
     if threads > MOST_THREADS:
         raise PenstockError(f"threads must be at most {MOST_THREADS}, got {threads}")
-
-
-def check_options(device: object, threads: object, engine: object) -> None:
-    """
-    Raise PenstockError unless these are a kind of device, or None for what a job says
-    itself, a number of threads, and an engine.
-    """
-    if device is not None:
-        check_name("device", device, DEVICES)
-    check_threads(threads)
-    check_name("engine", engine, ENGINES)
 
 
 def processors() -> int:

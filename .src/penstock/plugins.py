@@ -353,21 +353,27 @@ def _add(kind: Kind, name: str, thing: object, frame: FrameType | None) -> None:
     if kind.closed:
         raise PluginError(f"no {kind.noun} can be added, as {kind.closed} ({origin})")
     if not name:
-        raise PluginError(f"a {kind.noun} needs a name ({origin})")
+        raise PluginError(f"{_with_article(kind.noun)} needs a name ({origin})")
     if not kind.takes(thing):
         raise PluginError(f"{kind.noun} '{name}' {_wrong_type(kind, thing)} ({origin})")
     known = _registered.get((kind.name, name))
+    taken = f"there already is {_with_article(kind.noun)} '{name}'"
     # Cells of a notebook are run again.
     if known is not None and not module == known.module == "__main__":
-        raise PluginError(f"there already is a {kind.noun} '{name}' ({known.origin})")
+        raise PluginError(f"{taken} ({known.origin})")
     entry = _installed(kind).get(name)
     if entry is not None and entry.module == module:
         # The entry point names what its module registers, too.
         origin = origin_of(entry)
     elif known is None and (entry is not None or name in kind.built_in()):
-        raise PluginError(f"there already is a {kind.noun} '{name}'")
+        raise PluginError(taken)
     place = place_of(thing) or place
     _registered[kind.name, name] = PlugIn(kind, name, origin, thing, module, place)
+
+
+def _with_article(noun: str) -> str:
+    """A noun with the article that its first sound takes: an importer, an SBP cost."""
+    return f"{'an' if noun.startswith(('a', 'i', 'SBP')) else 'a'} {noun}"
 
 
 def _wrong_type(kind: Kind, thing: object) -> str:

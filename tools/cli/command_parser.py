@@ -9,9 +9,13 @@ import sys
 from argparse import SUPPRESS, Action, ArgumentError, ArgumentParser
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from penstock.tools.cli.results import results
 from penstock.tools.driver.errors import printable
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 EXIT_USAGE = 2
 """A bad command line."""
@@ -29,6 +33,10 @@ class CommandParser(ArgumentParser):
             message = self._unknown(message.removeprefix(_UNKNOWN).split(" ")[0])
         print(printable(f"{self.prog}: error: {message}"), file=sys.stderr)
         sys.exit(EXIT_USAGE)
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print all options, among the results of a command."""
+        super().print_help(file or results())
 
     def _unknown(self, word: str) -> str:
         from penstock.tools.driver.diagnostics import suggest

@@ -8,6 +8,8 @@ import argparse
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from penstock.tools.cli.results import say, write
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -84,7 +86,7 @@ class VersionAction(Action):
         option_string: str | None = None,
     ) -> None:
         """Print it."""
-        print(version_text(parser.prog))
+        say(version_text(parser.prog))
         parser.exit()
 
 
@@ -103,5 +105,5 @@ class CompletionAction(Action):
         from penstock.tools.cli.completion import script_for
 
         assert isinstance(parser, CommandParser), "all commands have one"
-        print(script_for(str(values), parser), end="")
+        write(script_for(str(values), parser))
         parser.exit()

@@ -18,7 +18,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-from penstock.runtime.options import DEVICES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import (
     EXIT_FAILED,
@@ -26,7 +25,13 @@ from penstock.tools.cli.exit_codes import (
     add_debug_option,
     exit_code_of,
 )
-from penstock.tools.cli.pipeline_options import add_edit_flags, edits_in
+from penstock.tools.cli.pipeline_options import (
+    add_device_option,
+    add_edit_flags,
+    add_load_option,
+    options_in,
+)
+from penstock.tools.cli.results import say
 from penstock.tools.cli.run_arguments import GUARDS, count
 from penstock.tools.driver.diagnostics import suggest
 from penstock.tools.driver.errors import UsageError
@@ -34,7 +39,6 @@ from penstock.tools.reports.compare import lifetimes
 from penstock.tools.reports.compare.generated import generated_jobs
 from penstock.tools.reports.compare.table import DEFAULT_METRICS, METRICS, Comparison
 from penstock.tools.reports.compare.variants import JobFile, Variant, light_models
-from penstock.tools.session.options import CompileOptions
 
 _PROGRAM = "penstock-compare"
 
@@ -128,13 +132,7 @@ def arguments() -> CommandParser:
         metavar="S",
         help="the least length of a turn (default: %(default)s)",
     )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load plug-ins for all variants, and planners",
-    )
+    add_load_option(parser)
     parser.add_argument(
         "--page", type=Path, metavar="OUT.html", help="write a page with bars, too"
     )
@@ -173,9 +171,9 @@ def _run(args: argparse.Namespace) -> int:
 
         write_whole(str(args.page), page_of(found))
     if args.json:
-        print(json.dumps(found.as_json(), indent=1))
+        say(json.dumps(found.as_json(), indent=1))
     else:
-        print(found.text())
+        say(found.text())
     for line in found.notes:
         print(f"{_PROGRAM}: warning: {line}", file=sys.stderr)
     for line in found.errors:
@@ -302,15 +300,8 @@ def _variant(text: str, loaded: Sequence[str], folder: Path) -> Variant:
     except ValueError as error:
         raise UsageError(f"variant '{name}': {error}") from error
     args = _variantarguments().parse_args(words)
-    files = [_at_revision(path, folder) for path in (*loaded, *args.load)]
-    options = CompileOptions(
-        device=args.device,
-        threads=args.threads,
-        guard=args.guard,
-        pipeline=args.pipeline,
-        edits=edits_in(args),
-        load=tuple(files),
-    )
+    args.load = [_at_revision(path, folder) for path in (*loaded, *args.load)]
+    options = options_in(args, guard=args.guard)
     return Variant(name, options)
 
 
@@ -319,9 +310,9 @@ def _variantarguments() -> argparse.ArgumentParser:
     parser = CommandParser(f"{_PROGRAM}: variant", add_help=False)
     parser.add_argument("pipeline", nargs="?")
     parser.add_argument("--threads", type=count, default=1)
-    parser.add_argument("--device", choices=DEVICES)
+    add_device_option(parser, "where ops run")
     parser.add_argument("--guard", choices=GUARDS)
-    parser.add_argument("--load", action="append", default=[])
+    add_load_option(parser)
     add_edit_flags(parser)
     return parser
 

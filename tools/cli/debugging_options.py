@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from penstock.tools.driver.compiler import Compiler
-    from penstock.tools.driver.ir_printing import DumpOptions
+    from penstock.tools.driver.ir_printing import DumpOptions, IRPrinting
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.driver.pass_statistics import PassStatistics
 
@@ -37,6 +37,7 @@ def add_debugging_options(parser: ArgumentParser, passes: Iterable[str] = ()) ->
     if isinstance(parser, CommandParser):
         parser.complete("--print-ir-before", passes)
         parser.complete("--print-ir-after", passes)
+    parser.set_defaults(program=parser.prog)
     group = parser.add_argument_group("looking at passes")
     _add_dumps(group.add_argument)
     _add_reproducers(group.add_argument)
@@ -161,6 +162,7 @@ class Debugging:
     def __init__(self, args: Namespace, available: Iterable[str]) -> None:
         self._args = args
         self._statistics: PassStatistics | None = None
+        self._printing: IRPrinting | None = None
         if args.print_ir_before or args.print_ir_after:
             _check_names([*args.print_ir_before, *args.print_ir_after], available)
         if args.pass_pipeline_local_reproducer and not args.crash_reproducer:
@@ -200,7 +202,8 @@ class Debugging:
             if folder is None
             else TreeSink(folder, as_diff=options.as_diff)
         )
-        compiler.instrumentations.append(IRPrinting(options, text_of, sink))
+        self._printing = IRPrinting(options, text_of, sink)
+        compiler.instrumentations.append(self._printing)
 
     def _attach_reproducer(
         self,
@@ -220,11 +223,13 @@ class Debugging:
             local=local,
             always=always,
             verify_each=compiler.verify_each,
+            load=self._args.load,
         )
         compiler.instrumentations.append(writing)
 
     def report(self, compiler: Compiler) -> None:
         """Print the reports, or write them to the file that is to have them."""
+        self._warn_of_absent_passes()
         if not (text := "\n".join(self._reports(compiler))):
             return
         if self._args.info_output_file is None:
@@ -233,6 +238,13 @@ class Debugging:
         from penstock.tools.driver.files import write_whole
 
         write_whole(self._args.info_output_file, f"{text}\n")
+
+    def _warn_of_absent_passes(self) -> None:
+        """Tell which passes would be shown, but are not in the pipeline."""
+        for moment, name in self._printing.absent if self._printing else ():
+            text = f"--print-ir-{moment}: the pipeline has no pass '{name}'"
+            hint = "(--dump-pipeline prints its passes)"
+            _print_error(f"{self._args.program}: warning: {text} {hint}\n")
 
     def _reports(self, compiler: Compiler) -> Iterable[str]:
         args, times, statistics = self._args, compiler.times, self._statistics
@@ -292,6 +304,12 @@ def shows_passes(args: Namespace) -> bool:
         *(args.generate_reproducer, args.timing, args.pass_statistics),
     )
     return any(wishes)
+
+
+def refuse_looking_at_passes(args: Namespace) -> None:
+    """Raise UsageError for options about passes, as none run."""
+    if shows_passes(args):
+        raise UsageError("options that look at passes are for what is compiled")
 
 
 def _print_error(text: str) -> None:

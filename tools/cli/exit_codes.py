@@ -16,6 +16,7 @@ from pathlib import Path
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.tools.cli.command_parser import EXIT_USAGE as EXIT_USAGE
 from penstock.tools.cli.command_parser import CommandParser as CommandParser
+from penstock.tools.cli.results import reserved_output
 from penstock.tools.driver.errors import (
     FileError,
     InternalError,
@@ -43,7 +44,8 @@ def exit_code_of(
     of a defect is printed, too.
     """
     try:
-        return run()
+        with reserved_output():
+            return run()
     except UsageError as error:
         return fail(program, str(error), usage_code(error))
     except BrokenPipeError:

@@ -10,12 +10,20 @@ from io import StringIO
 from pathlib import Path
 
 from penstock.dialects.utils.exact_printer import ExactPrinter
-from penstock.runtime.options import DEVICES
 from penstock.tools.cli.common_options import add_common_options
-from penstock.tools.cli.debugging_options import add_debugging_options, debugging
+from penstock.tools.cli.debugging_options import (
+    add_debugging_options,
+    debugging,
+    refuse_looking_at_passes,
+)
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
-from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
+from penstock.tools.cli.pipeline_options import (
+    add_device_option,
+    add_pipeline_options,
+    options_in,
+)
+from penstock.tools.cli.results import say, write
 from penstock.tools.cli.run_arguments import count, seed
 from penstock.tools.cli.run_output import tell_written
 from penstock.tools.cli.standard_input import (
@@ -34,7 +42,7 @@ from penstock.tools.driver.importers import (
 from penstock.tools.session.arrays import check_writable, write_arrays
 from penstock.tools.session.lowered_text import pipeline_text, text_at
 from penstock.tools.session.model import Model
-from penstock.tools.session.options import DEFAULTS, CompileOptions
+from penstock.tools.session.options import DEFAULTS
 
 _PROGRAM = "penstock-import"
 
@@ -97,24 +105,13 @@ def arguments() -> CommandParser:
         help="make a value of the graph an output too; may be given several times",
     )
     add_dim_option(parser)
-    parser.add_argument(
-        "--device",
-        choices=DEVICES,
-        help="the kind of device that --pipeline compiles for",
-    )
+    add_device_option(parser, "the kind of device that --pipeline compiles for")
     parser.add_argument(
         "--threads",
         type=count,
         default=1,
         metavar="N",
         help="the streams that --pipeline compiles for (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load plug-ins from a Python file; may be repeated",
     )
     add_pipeline_options(
         parser, default="without one, edits or a level the job is written as it is"
@@ -130,13 +127,7 @@ def _import(args: argparse.Namespace) -> int:
         raise FileError(f"{args.file} is no ONNX model")
     # No plug-in imports files of these kinds.
     refuse_others(args.file, ".onnx")
-    options = CompileOptions(
-        args.device,
-        args.threads,
-        pipeline=args.pipeline,
-        edits=edits_in(args),
-        load=tuple(args.load),
-    )
+    options = options_in(args)
     front = installed_compiler(options.load)
     output: Path = args.output or args.file.with_suffix(".mlir")
     is_printed = is_standard_input(output)
@@ -146,9 +137,10 @@ def _import(args: argparse.Namespace) -> int:
         check_writable(output)
     model, printer = _read(args, front[0], weights.name)
     if args.dump_pipeline:
-        print(pipeline_text(front, model, options, args.compile_to))
+        say(pipeline_text(front, model, options, args.compile_to))
         return 0
     if replace(options, load=()) == DEFAULTS and args.compile_to is None:
+        refuse_looking_at_passes(args)
         stream = StringIO()
         printer(stream).print_op(model.module)
         text = stream.getvalue() + "\n"
@@ -160,8 +152,7 @@ def _import(args: argparse.Namespace) -> int:
     if model.weights:
         write_arrays(weights, model.weights)
     if is_printed:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        write(text)
     else:
         write_whole(str(output), text)
     written = [output, weights] if model.weights else [output]

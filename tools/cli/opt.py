@@ -38,7 +38,12 @@ from penstock.tools.cli.exit_codes import (
     unexpected,
     usage_code,
 )
-from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
+from penstock.tools.cli.pipeline_options import (
+    add_load_option,
+    add_pipeline_options,
+    edits_in,
+)
+from penstock.tools.cli.results import reserved_output, say, write
 from penstock.tools.driver import expected_diagnostics as expected
 from penstock.tools.driver import plugins
 from penstock.tools.driver.compiler import Compiler
@@ -61,7 +66,12 @@ from penstock.tools.driver.pass_pipeline import (
 )
 from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.driver.pipeline_edits import Edit
-from penstock.tools.driver.reproducer import KEY, Resources, reproducer_in
+from penstock.tools.driver.reproducer import (
+    KEY,
+    Resources,
+    not_loaded,
+    reproducer_in,
+)
 from penstock.tools.driver.unused_passes import UnusedPasses
 
 if TYPE_CHECKING:
@@ -268,7 +278,7 @@ class PenstockOptMain(xDSLOptMain):
         if self.args.list is not None:
             from penstock.tools.cli.plugin_list import list_text
 
-            print(list_text(self.universes, self.args.list, as_json=self.args.json))
+            say(list_text(self.universes, self.args.list, as_json=self.args.json))
             return
         if self.args.list_passes or self.args.show_dialects:
             self._list()
@@ -276,12 +286,12 @@ class PenstockOptMain(xDSLOptMain):
         if self.args.dump_pipeline:
             from penstock.tools.driver.edited_pipeline import dump
 
-            print(dump(self.pipeline.passes))
+            say(dump(self.pipeline.passes))
             return
         try:
             pieces, wrong = self._process_input()
         except ShrinkException:
-            print("Success, can shrink")
+            say("Success, can shrink")
             return
         finally:
             if self.args.time_passes and not self.args.json:
@@ -290,7 +300,7 @@ class PenstockOptMain(xDSLOptMain):
         for diagnosis in wrong:
             print(diagnosis.render(self.get_input_name()), file=sys.stderr)
         if self.args.shrink:
-            print("Failure, can't shrink")
+            say("Failure, can't shrink")
         if wrong or self.args.shrink:
             raise SystemExit(EXIT_REJECTED)
         if self._memory_map is not None:
@@ -302,12 +312,12 @@ class PenstockOptMain(xDSLOptMain):
 
         if self.args.json:
             passes, dialects = self.args.list_passes, self.args.show_dialects
-            print(json_of(self.universes, passes=passes, dialects=dialects))
+            say(json_of(self.universes, passes=passes, dialects=dialects))
             return
         if self.args.list_passes:
-            print(passes_of(self.universes))
+            say(passes_of(self.universes))
         if self.args.show_dialects:
-            print(dialects_of(self.universes))
+            say(dialects_of(self.universes))
 
     def _process_input(self) -> tuple[list[str], list[Diagnosis]]:
         """The output of each section, and the diagnostics about the file."""
@@ -431,6 +441,8 @@ class PenstockOptMain(xDSLOptMain):
             return given
         if given:
             raise UsageError("--run-reproducer runs no other passes: leave out -p")
+        if (text := not_loaded(found, self.args.load)) is not None:
+            self._warn(Diagnosis(None, text, severity="warning"))
         self.compiler.verify_each = found.verify_each
         return parse_passes(self.available_passes, found.pipeline)
 
@@ -460,8 +472,8 @@ class PenstockOptMain(xDSLOptMain):
     def after_pass(self, step: Step, module: ModuleOp) -> None:
         """Print or draw the module that a pass has left, if that is asked for."""
         if self.args.print_between_passes and not step.is_last:
-            print(f"IR after {step.name}:")
-            print(f"{self._text_of(module)}\n\n")
+            say(f"IR after {step.name}:")
+            say(f"{self._text_of(module)}\n\n")
         if self._memory_map is not None:
             self.compiler.verify(module, f"{step.name} left bad IR: ")
             self._memory_map.see(module)
@@ -492,8 +504,7 @@ class PenstockOptMain(xDSLOptMain):
 
     def _write(self, text: str) -> None:
         if self.args.output_file in (None, "-"):
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            write(text)
         else:
             write_whole(self.args.output_file, text)
 
@@ -506,19 +517,12 @@ def _files_to_load(args: Sequence[str] | None) -> list[str]:
     parser = argparse.ArgumentParser(
         _PROGRAM, f"{_PROGRAM} [options] [input_file]", add_help=False
     )
-    parser.add_argument("--load", action="append", default=[])
+    add_load_option(parser)
     return parser.parse_known_args(args)[0].load
 
 
 def _add_own_arguments(parser: argparse.ArgumentParser) -> None:
     add_pipeline_options(parser, default="run before the passes of -p")
-    parser.add_argument(
-        "--load",
-        metavar="FILE.py",
-        action="append",
-        default=[],
-        help="load passes and dialects from a Python file; may be repeated",
-    )
     parser.add_argument(
         "--list",
         metavar="KIND",
@@ -607,10 +611,11 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     """
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
-        tool = PenstockOptMain(args=argv)
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
-        tool.run()
+        with reserved_output():
+            tool = PenstockOptMain(args=argv)
+            gc.freeze()
+            gc.set_threshold(*_GC_THRESHOLDS)
+            tool.run()
     except UsageError as error:
         if debug:
             traceback.print_exception(error)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, TypedDict, Unpack
 
+from penstock.runtime.options import DEVICES
+from penstock.tools.cli.command_parser import CommandParser
 from penstock.tools.driver.pipeline_edits import VERBS, Edit, edit_of
+from penstock.tools.session.options import CompileOptions
 
 LEVELS = ("job", "plan", "memory", "launch", "source")
 """
@@ -26,11 +30,20 @@ class _Options(Protocol):
         /,
         *,
         metavar: str,
-        action: type[argparse.Action],
-        default: object,
-        dest: str,
+        action: str | type[argparse.Action] = "store",
+        default: object = None,
+        dest: str = ...,
         help: str,
-    ) -> object: ...
+    ) -> argparse.Action: ...
+
+
+class Others(TypedDict, total=False):
+    """The options of compiling that only some commands have."""
+
+    simulate_ranks: bool
+    database: Path | None
+    winograd: bool
+    guard: str | None
 
 
 class _AddEdit(argparse.Action):
@@ -67,6 +80,7 @@ def add_pipeline_options(
         f"of pipelines and passes ({default})",
     )
     add_edit_flags(group)
+    add_load_option(group)
     if not levels:
         return
     group.add_argument(
@@ -96,6 +110,42 @@ def add_edit_flags(parser: _Options) -> None:
             dest="edits",
             help=f"{text}; may be repeated",
         )
+
+
+def add_load_option(parser: _Options) -> None:
+    """Add the flag of files with plug-ins to a parser, or to a group of its options."""
+    parser.add_argument(
+        "--load",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="load plug-ins from a Python file; may be repeated",
+    )
+
+
+def add_device_option(parser: _Options, text: str) -> None:
+    """Add the flag of a kind of device, with a text that says what it is for."""
+    if isinstance(parser, CommandParser):
+        parser.complete("--device", DEVICES)
+    parser.add_argument(
+        "--device", metavar="KIND", help=f"{text}: cpu, cuda or that of a plug-in"
+    )
+
+
+def options_in(args: argparse.Namespace, **others: Unpack[Others]) -> CompileOptions:
+    """
+    The options of a command line about pipelines, its device and threads, with others.
+
+    Raises UsageError for what is wrong with them.
+    """
+    return CompileOptions(
+        args.device,
+        args.threads,
+        pipeline=args.pipeline,
+        edits=edits_in(args),
+        load=tuple(args.load),
+        **others,
+    )
 
 
 def edits_in(args: argparse.Namespace) -> tuple[Edit, ...]:

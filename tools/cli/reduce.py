@@ -23,7 +23,14 @@ from penstock.tools.cli.exit_codes import (
     exit_code_of,
     fail,
 )
-from penstock.tools.driver.errors import Rejected, UsageError, explain_os_error
+from penstock.tools.cli.pipeline_options import add_load_option
+from penstock.tools.cli.results import write
+from penstock.tools.driver.errors import (
+    Rejected,
+    UsageError,
+    explain_os_error,
+    printable,
+)
 
 if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
@@ -106,13 +113,7 @@ def arguments() -> CommandParser:
         help="a part of the message that passes have to fail with (default: all of "
         "that of the whole file, but for numbers and names)",
     )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load passes and dialects from a Python file; may be repeated",
-    )
+    add_load_option(parser)
     add_debug_option(parser)
     add_common_options(parser)
     return parser
@@ -132,7 +133,7 @@ def _reduce(args: argparse.Namespace) -> int:
             return fail(_PROGRAM, _not_interesting(args), EXIT_FAILED)
         reduction = Reduction(case, test)
         rest = reduction.run()
-    _write(args.output, _text_of(rest))
+    _write(args.output, _text_of(rest, args.load))
     _report(args, case, rest, reduction.tests)
     return 0
 
@@ -162,11 +163,13 @@ def _read(args: argparse.Namespace, compiler: Compiler) -> Case:
 
 def _passes_of(args: argparse.Namespace, resources: Resources) -> tuple[str, ...]:
     from penstock.tools.driver.pass_pipeline import parse_specs
-    from penstock.tools.driver.reproducer import reproducer_in
+    from penstock.tools.driver.reproducer import not_loaded, reproducer_in
 
     text = args.passes
     if text is None and (found := reproducer_in(resources)) is not None:
         text = found.pipeline
+        if (warning := not_loaded(found, args.load)) is not None:
+            print(printable(f"{_PROGRAM}: warning: {warning}"), file=sys.stderr)
     return tuple(map(str, parse_specs(text))) if text else ()
 
 
@@ -189,7 +192,7 @@ def _test_of(
 def _is_interesting_to(args: argparse.Namespace, case: Case, folder: Path) -> bool:
     """Whether the script finds a case interesting."""
     path = folder / "case.mlir"
-    path.write_text(_text_of(case), encoding="utf-8")
+    path.write_text(_text_of(case, args.load), encoding="utf-8")
     command = [str(args.test.absolute()), *args.test_arg, str(path)]
     try:
         # Output of the script is no part of ours.
@@ -224,7 +227,7 @@ def _general(message: str | None) -> str | None:
     return None if message is None else _CHANGING.sub("_", message)
 
 
-def _text_of(case: Case) -> str:
+def _text_of(case: Case, load: Sequence[str] = ()) -> str:
     from penstock.dialects.utils.exact_printer import ExactPrinter
     from penstock.tools.driver.reduction import verifies
     from penstock.tools.driver.reproducer import Reproducer
@@ -234,13 +237,14 @@ def _text_of(case: Case) -> str:
     is_generic = not verifies(case.module)
     ExactPrinter(stream, print_generic_format=is_generic).print_op(case.module)
     text = stream.getvalue() + "\n"
-    return text + "\n" + Reproducer(",".join(case.passes)).text() * bool(case.passes)
+    if not case.passes:
+        return text
+    return f"{text}\n{Reproducer(','.join(case.passes), load=tuple(load)).text()}"
 
 
 def _write(output: str, text: str) -> None:
     if output == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        write(text)
         return
     from penstock.tools.driver.files import write_whole
 
@@ -253,10 +257,8 @@ def _report(args: argparse.Namespace, case: Case, rest: Case, tests: int) -> Non
         "passes": [len(case.passes), len(rest.passes)],
         "tests": tests,
     }
-    text = (
-        f"{case.ops} -> {rest.ops} ops, {len(case.passes)} -> {len(rest.passes)} "
-        f"passes, {tests} tests"
-    )
+    passes = f"{len(case.passes)} -> {len(rest.passes)} passes, " if case.passes else ""
+    text = f"{case.ops} -> {rest.ops} ops, {passes}{tests} tests"
     if args.json:
         import json
 

@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.runtime.jit.first_start import first_start
 from penstock.tools.cli.compare import report_errors
-from penstock.tools.cli.debugging_options import debugging, shows_passes
+from penstock.tools.cli.debugging_options import (
+    debugging,
+    refuse_looking_at_passes,
+    shows_passes,
+)
 from penstock.tools.cli.exit_codes import exit_code_of
+from penstock.tools.cli.results import say, write
 from penstock.tools.cli.run_arguments import PROGRAM, arguments, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
@@ -241,6 +246,7 @@ def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
         raise UsageError("--tune, --kernels and --load are for what is compiled")
     if args.compile_to or args.dump_pipeline:
         raise UsageError("--compile-to and --dump-pipeline are for what is compiled")
+    refuse_looking_at_passes(args)
     if args.check in ("numpy", "onnxruntime"):
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
     for name in changed:
@@ -332,10 +338,10 @@ def _print_lowered(
     front = installed_compiler(options.load)
     model, _, _ = _read(args, front[0], given, None)
     if args.dump_pipeline:
-        print(pipeline_text(front, model, options, args.compile_to))
+        say(pipeline_text(front, model, options, args.compile_to))
         return 0
     with debugging(args, front):
-        print(text_at(front, model, options, args.compile_to), end="")
+        write(text_at(front, model, options, args.compile_to))
     return 0
 
 

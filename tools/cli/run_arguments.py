@@ -7,12 +7,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from penstock.runtime.options import DEVICES, ENGINES
+from penstock.runtime.options import ENGINES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.debugging_options import add_debugging_options
 from penstock.tools.cli.dim_option import add_dim_option
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
-from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
+from penstock.tools.cli.pipeline_options import (
+    add_device_option,
+    add_pipeline_options,
+    options_in,
+)
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import CompileOptions
 
@@ -24,16 +28,12 @@ GUARDS = ("all", "bounded", "none", "stream")
 
 def options_of(args: argparse.Namespace) -> CompileOptions:
     """The options that a model is compiled with."""
-    return CompileOptions(
-        device=args.device,
-        threads=args.threads,
+    return options_in(
+        args,
         simulate_ranks=args.simulate_ranks,
         database=args.kernels,
         winograd=args.allow_winograd,
         guard=args.guard,
-        pipeline=args.pipeline,
-        edits=edits_in(args),
-        load=tuple(args.load),
     )
 
 
@@ -110,11 +110,10 @@ def arguments() -> CommandParser:
         help="name the first pass after which the IR runs wrong, and the first task, "
         "against --check (default: numpy)",
     )
-    parser.add_argument(
-        "--device",
-        choices=DEVICES,
-        help="where the ops of a job run that say nothing else (default: where the job "
-        "says); NUMBA_ENABLE_CUDASIM=1 simulates CUDA on a machine without it",
+    add_device_option(
+        parser,
+        "where the ops of a job run that say nothing else (default: where the job "
+        "says; NUMBA_ENABLE_CUDASIM=1 simulates CUDA on a machine without it)",
     )
     parser.add_argument(
         "--threads",
@@ -149,13 +148,6 @@ def arguments() -> CommandParser:
         metavar="FILE.db",
         help=f"the kernel database to go by (default: that of {KERNELS}; for --tune, "
         "else kernels.db in the cache folder)",
-    )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load plug-ins from a Python file; may be repeated",
     )
     add_pipeline_options(parser, default="by default the standard one")
     parser.add_argument(

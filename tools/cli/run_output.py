@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
+from penstock.tools.cli.results import results, say
+
 
 class RunOutput:
     """Lines that are printed at once, or facts that are printed in the end."""
@@ -16,7 +18,7 @@ class RunOutput:
         """Print lines, or keep the facts that they tell; lists of facts are joined."""
         if self._facts is None:
             for line in [lines] if isinstance(lines, str) else lines:
-                print(line)
+                say(line)
             return
         for name, fact in facts.items():
             before = self._facts.get(name)
@@ -30,7 +32,7 @@ class RunOutput:
         if self._facts is not None:
             import json
 
-            print(json.dumps(self._facts, indent=1, default=_plain))
+            say(json.dumps(self._facts, indent=1, default=_plain))
 
 
 def tell_written(paths: Iterable[str], *, as_json: bool) -> None:
@@ -38,7 +40,7 @@ def tell_written(paths: Iterable[str], *, as_json: bool) -> None:
     Tell which files were written, on stderr if stdout is one of them.
     """
     told = list(paths)
-    stream = sys.stderr if "-" in told else sys.stdout
+    stream = sys.stderr if "-" in told else results()
     files = [path for path in told if path != "-"]
     if as_json:
         import json

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
-from penstock.tools.cli.pipeline_options import add_pipeline_options, edits_in
+from penstock.tools.cli.pipeline_options import (
+    add_device_option,
+    add_pipeline_options,
+    options_in,
+)
+from penstock.tools.cli.results import write
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.cli.run_output import tell_written
 from penstock.tools.cli.standard_input import (
@@ -86,22 +91,11 @@ def arguments() -> CommandParser:
         metavar="N",
         help="streams of ops of a job (default: %(default)s)",
     )
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        help="where the ops of a job run that say nothing else",
-    )
+    add_device_option(parser, "where the ops of a job run that say nothing else")
     parser.add_argument(
         "--simulate-ranks",
         action="store_true",
         help="show what is placed on several ranks (processes) as one program",
-    )
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="load plug-ins from a Python file; may be repeated",
     )
     add_pipeline_options(parser, default="by default the standard one", levels=False)
     add_debug_option(parser)
@@ -130,18 +124,9 @@ def _run(args: argparse.Namespace) -> int:
 
 def _program(args: argparse.Namespace) -> ProgramOp:
     """The program of a file, compiled if need be."""
-    from penstock.tools.session.options import CompileOptions
     from penstock.tools.session.program_file import program_in
 
-    ranks = args.simulate_ranks
-    options = CompileOptions(
-        args.device,
-        args.threads,
-        simulate_ranks=ranks,
-        pipeline=args.pipeline,
-        edits=edits_in(args),
-        load=tuple(args.load),
-    )
+    options = options_in(args, simulate_ranks=args.simulate_ranks)
     return program_in(args.file, options, args.data)
 
 
@@ -168,7 +153,7 @@ def _write(path: str, text: str) -> None:
     from penstock.tools.driver.files import write_whole
 
     if path == "-":
-        sys.stdout.write(text)
+        write(text)
         return
     write_whole(path, text)
 

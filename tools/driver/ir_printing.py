@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
 
 from penstock.tools.driver.files import write_whole
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
@@ -70,6 +71,25 @@ class IRPrinting(PassInstrumentation):
         self._text_of = text_of
         self._sink = sink
         self._before = ""
+        self._passes: set[str] | None = None
+        """The passes of all pipelines; None before the first one."""
+
+    @property
+    def absent(self) -> list[tuple[str, str]]:
+        """
+        The moments and passes that were named for dumps, if no pipeline has that pass.
+        """
+        if self._passes is None:
+            return []
+        moments = ("before", self._options.before), ("after", self._options.after)
+        return [
+            (moment, name)
+            for moment, named in moments
+            for name in sorted(named.names - self._passes)
+        ]
+
+    def before_pipeline(self, passes: Sequence[ModulePass], module: ModuleOp) -> None:
+        self._passes = (self._passes or set()) | {each.name for each in passes}
 
     @property
     def _compares(self) -> bool:

@@ -8,16 +8,22 @@ The pipeline stands behind the IR as MLIR writes it, as an external resource:
         mlir_reproducer: {
           pipeline: "builtin.module(canonicalize,cse)",
           disable_threading: true,
-          verify_each: true
+          verify_each: true,
+          load: "my_passes.py"
         }
       }
     #-}
+
+Files of plug-ins are named, but never loaded for that: they are code, and a reproducer
+may come from elsewhere.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,22 +44,27 @@ Resources = Mapping[str, Mapping[str, str | bool | int]]
 
 @dataclass(frozen=True)
 class Reproducer:
-    """A pipeline, as `-p` reads it, and whether each pass is verified."""
+    """A pipeline, as `-p` reads it, and what it runs with."""
 
     pipeline: str
     verify_each: bool = True
+    """Whether each pass is verified."""
+    load: tuple[str, ...] = ()
+    """The files whose plug-ins were known."""
 
     def text(self) -> str:
         """The resource that says so, to be written behind IR."""
         # Strings of JSON with letters of ASCII are strings of MLIR.
         pipeline = json.dumps(f"builtin.module({self.pipeline})")
         verify = "true" if self.verify_each else "false"
+        files = json.dumps(shlex.join(self.load))
+        load = f",\n      load: {files}" if self.load else ""
         return (
             "{-#\n  external_resources: {\n"
             f"    {KEY}: {{\n"
             f"      pipeline: {pipeline},\n"
             "      disable_threading: true,\n"
-            f"      verify_each: {verify}\n"
+            f"      verify_each: {verify}{load}\n"
             "    }\n  }\n#-}\n"
         )
 
@@ -61,14 +72,35 @@ class Reproducer:
 def reproducer_in(resources: Resources) -> Reproducer | None:
     """
     The reproducer among the resources of a file; raises `Rejected` for one without a
-    pipeline of text.
+    pipeline of text, or with files that are none.
     """
     if (found := resources.get(KEY)) is None:
         return None
     pipeline = found.get("pipeline")
     if not isinstance(pipeline, str):
         reject(f"{KEY} has no pipeline of text")
-    return Reproducer(unwrapped(pipeline), found.get("verify_each") is not False)
+    load = found.get("load", "")
+    try:
+        files = shlex.split(load) if isinstance(load, str) else None
+    except ValueError:
+        files = None
+    if files is None:
+        reject(f"{KEY} names the files to load in no text that a shell would take")
+    is_verified = found.get("verify_each") is not False
+    return Reproducer(unwrapped(pipeline), is_verified, tuple(files))
+
+
+def not_loaded(found: Reproducer, given: Sequence[str]) -> str | None:
+    """
+    A warning of the files that a reproducer was written with, if those that were given
+    lack some of their names.
+    """
+    names = {os.path.basename(path) for path in given}
+    missing = [path for path in found.load if os.path.basename(path) not in names]
+    if not missing:
+        return None
+    flags = " ".join(f"--load {path}" for path in missing)
+    return f"the reproducer was written with {flags}, and may need that"
 
 
 def unwrapped(pipeline: str) -> str:
@@ -99,6 +131,7 @@ class ReproducerWriting(PassInstrumentation):
         local: bool = False,
         always: bool = False,
         verify_each: bool = True,
+        load: Sequence[str] = (),
     ) -> None:
         self._path = path
         self._text_of = text_of
@@ -106,6 +139,7 @@ class ReproducerWriting(PassInstrumentation):
         self._local = local
         self._always = always
         self._verify_each = verify_each
+        self._load = tuple(load)
         self._module = ""
         self._pipeline = ""
 
@@ -135,5 +169,6 @@ class ReproducerWriting(PassInstrumentation):
         self._module = self._text_of(module)
 
     def _write(self) -> None:
-        resource = Reproducer(self._pipeline, self._verify_each).text()
+        found = Reproducer(self._pipeline, self._verify_each, self._load)
+        resource = found.text()
         write_whole(self._path, f"{self._module}\n{resource}")

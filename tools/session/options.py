@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypedDict, cast
 
-from penstock.runtime.options import DEVICES, check_name, check_threads
+from penstock.plugins import names_of, nearest
+from penstock.runtime.options import DEVICES, check_threads
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pipeline_edits import Edit, edits_of
 
@@ -19,8 +20,8 @@ from penstock.tools.driver.pipeline_edits import Edit, edits_of
 @dataclass(frozen=True)
 class CompileOptions:
     """
-    The options of compiling a model. Raises PenstockError for an unknown device and for
-    no number of threads.
+    The options of compiling a model. Raises PenstockError for an unknown device, unless
+    there are files to load, and for no number of threads.
     """
 
     device: str | None = None
@@ -50,8 +51,9 @@ class CompileOptions:
     """The Python files whose plug-ins are known."""
 
     def __post_init__(self) -> None:
-        if self.device is not None:
-            check_name("device", self.device, DEVICES)
+        # Files that are not loaded yet may bring another kind.
+        if not self.load:
+            check_device(self.device)
         check_threads(self.threads)
         pipeline = cast("object", self.pipeline)
         if not isinstance(pipeline, str | None):
@@ -62,6 +64,19 @@ class CompileOptions:
         """The names of the options that are not as they are by default."""
         pairs = ((x.name, x.default) for x in fields(self))
         return [name for name, default in pairs if getattr(self, name) != default]
+
+
+def check_device(device: object) -> None:
+    """
+    Raise UsageError for what is no kind of device, of ours or of a plug-in, nor None.
+    """
+    if device is None or device in DEVICES:
+        return
+    known = [*DEVICES, *names_of("device")]
+    if device not in known:
+        near = nearest(str(device), known)
+        hint = "(penstock-opt --list device names them)"
+        raise UsageError(f"unknown device '{device}'{near} {hint}")
 
 
 DEFAULTS = CompileOptions()

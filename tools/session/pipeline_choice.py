@@ -35,7 +35,7 @@ from penstock.tools.driver.edited_pipeline import (
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pass_pipeline import PassTable, make_passes
 from penstock.tools.driver.plugin_digest import PlugInCode, installed_code
-from penstock.tools.session.options import CompileOptions, flags_of
+from penstock.tools.session.options import CompileOptions, check_device, flags_of
 from penstock.tools.session.origin import Origin
 
 _OF_SESSIONS = (
@@ -107,8 +107,10 @@ def chosen(
 ) -> Choice:
     """
     The steps of a pipeline before edits. `standard` has the options that those of a
-    session mean for a pipeline. Raises UsageError for what is wrong with its text.
+    session mean for a pipeline. Raises UsageError for what is wrong with its text, and
+    for an unknown device.
     """
+    check_device(options.device)
     if options.pipeline is None:
         return Choice(steps_of(pipeline(standard)), options)
     made = _Made(standard)

@@ -40,7 +40,7 @@ from penstock.tools.frontend.python.linking import Linker, variables_alone
 from penstock.tools.frontend.python.signature import Arguments
 from penstock.tools.session import session as compiled
 from penstock.tools.session.options import (
-    CompileOptions,
+    DEFAULTS,
     Keywords,
     joined,
     with_keywords,
@@ -128,8 +128,8 @@ class Session:
     In a `with` statement it is the current session of the process, in all threads: the
     one in which a call of a job runs. Close it after use.
 
-    * `device`: the kind of device that jobs run on, `cpu` or `cuda`; where they say, if
-      None.
+    * `device`: the kind of device that jobs run on, `cpu`, `cuda` or that of a plug-in;
+      where they say, if None.
     * `threads`: the number of workers, and of compute streams of the CPU.
     * `engine`: `actors`, or `sequential` for the reference executor.
     * `cache_size`: the number of shapes for which a job is kept compiled; the one that
@@ -174,9 +174,9 @@ class Session:
         edits: Sequence[str | Edit] = (),
         load: Sequence[str | Path] = (),
     ):
-        asked = CompileOptions(device, threads)
-        given: Keywords = {"pipeline": pipeline, "edits": edits, "load": load}
-        self._options = with_keywords(asked, given)
+        given: Keywords = {"device": device, "threads": threads, "pipeline": pipeline}
+        given |= {"edits": edits, "load": load}
+        self._options = with_keywords(DEFAULTS, given)
         check_name("engine", engine, ENGINES)
         check_count("cache_size", cache_size)
         check_count("in_flight", in_flight)

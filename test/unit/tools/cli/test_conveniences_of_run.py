@@ -262,3 +262,18 @@ def test_what_is_only_shown_has_no_run(
     told = f"penstock-run: error: {flag} runs nothing: leave out {asked}\n"
     assert capsys.readouterr() == ("", told)
     assert not (tmp_path / "out").exists()
+
+
+def test_passes_that_do_not_run_are_not_shown(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plan = str(tmp_path / "net.penstock")
+    words = job, "--random-inputs", "1", "--save-plan", plan, "--print-ir-after=cse"
+    assert run_tool([*words, "--skip", "cse"]) == 0
+    text = "--print-ir-after: the pipeline has no pass 'cse'"
+    hint = "(--dump-pipeline prints its passes)"
+    assert capsys.readouterr().err == f"penstock-run: warning: {text} {hint}\n"
+    for flag in ("--print-ir-after=cse", "--timing", "--pass-statistics"):
+        assert run_tool([plan, "--random-inputs", "1", flag]) == 2
+        message = "options that look at passes are for what is compiled"
+        assert capsys.readouterr() == ("", f"penstock-run: error: {message}\n")

@@ -671,8 +671,8 @@ def test_task_of_a_program_that_fails_has_its_own_place(run: Runner):
         ),
         (
             (DIGITS, "--device", "tpu"),
-            "argument --device: unknown value 'tpu', did you mean 'cpu'? "
-            "(known: cpu, cuda)",
+            "unknown device 'tpu', did you mean 'cpu'? (penstock-opt --list device "
+            "names them)",
         ),
         (
             (DIGITS, "--inputs", "a.npz", "--random-inputs", "1"),

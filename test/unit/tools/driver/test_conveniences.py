@@ -174,6 +174,14 @@ def test_a_reproducer_cannot_be_run_with_other_passes(
     [
         ("{}", "mlir_reproducer has no pipeline of text"),
         ("{pipeline: 3}", "mlir_reproducer has no pipeline of text"),
+        *(
+            (
+                f'{{pipeline: "cse", load: {load}}}',
+                "mlir_reproducer names the files to load in no text that a shell would "
+                "take",
+            )
+            for load in ("3", '"\'"')
+        ),
     ],
 )
 def test_a_reproducer_without_a_pipeline_is_refused(

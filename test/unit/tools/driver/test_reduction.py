@@ -126,10 +126,17 @@ def test_a_script_decides(tool: Tool):
     code, out, err = tool("--test", script, "--test-arg", "a", "--json")
     assert (code, out) == (
         0,
-        "builtin.module {\n  func.func @g() -> ()\n}\n\n",
+        "builtin.module {\n  func.func @g() -> ()\n}\n",
     )
     found = json.loads(err)
     assert (found["ops"], found["passes"]) == ([11, 1], [0, 0])
+
+
+def test_passes_are_told_of_where_there_are_any(tool: Tool):
+    tool.file.write_text("func.func @g() -> ()", encoding="utf-8")
+    err = tool("--test", tool.script("'@g' in text"))[2]
+    assert err.startswith("1 -> 1 ops, ")
+    assert "passes" not in err
 
 
 def test_scripts_of_llvm_reduce_end_with_0_for_what_is_interesting(tool: Tool):

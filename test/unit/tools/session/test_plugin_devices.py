@@ -12,7 +12,10 @@ from penstock.plugins import forget, register
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.devices import Cpu
 from penstock.runtime.loading.memory import HostChunk
+from penstock.tools.cli.run import run_tool
+from penstock.tools.cli.view import run_tool as view_tool
 from penstock.tools.driver.errors import Rejected
+from penstock.tools.driver.plugins import unload
 from penstock.tools.session.session import Session
 
 JOB = """
@@ -53,6 +56,74 @@ def test_a_job_runs_on_two_devices_of_a_plug_in(tmp_path: Path) -> None:
     expected = X.astype(np.float64) @ np.ones((16, 8))
     np.testing.assert_allclose(run(tmp_path, X), expected, rtol=1e-5, atol=1e-5)
     assert seen.keys() == {0, 1}
+
+
+ON_CPU = JOB.replace("<acme, [0:0-1]>", "<cpu, [0:0]>")
+FILE = """
+from penstock.plugins import register
+from penstock.runtime.loading.devices import Cpu
+
+
+@register("device", "loaded")
+class Loaded(Cpu):
+    def allocate(self, size, number=0):
+        print("allocated")
+        return super().allocate(size, number)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    Path("job.mlir").write_text(ON_CPU, encoding="utf-8")
+    Path("acme.py").write_text(FILE, encoding="utf-8")
+    unload()
+    yield
+    unload()
+
+
+@pytest.mark.usefixtures("files")
+def test_commands_place_jobs_on_a_device_of_a_plug_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["job.mlir", "--load", "acme.py", "--device", "loaded"]
+    assert run_tool([*words, "--random-inputs", "1", "--check", "numpy"]) == 0
+    out, err = capsys.readouterr()
+    assert "on loaded, " in out
+    assert err == "allocated\n"
+    assert view_tool([*words, "-o", "page.html"]) == 0
+    assert '"loaded:0"' in Path("page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("files")
+def test_sessions_place_jobs_on_a_device_of_a_plug_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Session.open("job.mlir", device="loaded", load=["acme.py"]) as session:
+        found = np.asarray(session.run({"x": X})["y"], np.float32)
+    expected = X.astype(np.float64) @ np.ones((16, 8))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert capsys.readouterr().out == "allocated\n"
+
+
+@pytest.mark.parametrize("name", ["lodaed", "loaded"])
+@pytest.mark.usefixtures("files")
+def test_a_device_of_no_plug_in_is_told(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = ["--load", "acme.py"] * (name != "loaded")
+    near = ", did you mean 'loaded'?" * (name != "loaded")
+    hint = "(penstock-opt --list device names them)"
+    for tool, words in (
+        (run_tool, ["--random-inputs", "1"]),
+        (run_tool, ["--compile-to", "plan"]),
+        (view_tool, ["-o", "a.html"]),
+    ):
+        assert tool(["job.mlir", "--device", name, *words, *load]) == 2
+        text = f"error: unknown device '{name}'{near} {hint}\n"
+        out, err = capsys.readouterr()
+        assert not out
+        assert err.endswith(text)
 
 
 def test_without_it_the_job_is_refused(tmp_path: Path) -> None:

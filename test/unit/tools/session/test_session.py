@@ -146,7 +146,11 @@ PROGRAM = "launch.program @p rank 0 { ^bb0: }\n"
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "tpu"}, "unknown device 'tpu', expected one of cpu, cuda"),
+        (
+            {"device": "tpu"},
+            "unknown device 'tpu', did you mean 'cpu'? (penstock-opt --list device "
+            "names them)",
+        ),
         ({"threads": 0}, "threads must be at least 1, got 0"),
         (
             {"engine": "turbo"},

@@ -397,8 +397,12 @@ def test_counts_of_a_session_are_at_least_1(name: str, count: Any):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "tpu"}, "unknown device 'tpu', expected one of cpu, cuda"),
-        ({"device": 3}, "unknown device '3', expected one of cpu, cuda"),
+        (
+            {"device": "tpu"},
+            "unknown device 'tpu', did you mean 'cpu'? (penstock-opt --list device "
+            "names them)",
+        ),
+        ({"device": 3}, "unknown device '3' (penstock-opt --list device names them)"),
         (
             {"engine": "turbo"},
             "unknown engine 'turbo', expected one of actors, sequential, sim",
