@@ -54,6 +54,12 @@ ScalarBody: TypeAlias = "Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue]
 """Builds scalar ops from scalars; the value returned is the element written."""
 
 
+ScalarsBody: TypeAlias = (
+    "Callable[[KernelBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
+)
+"""Builds scalar ops from scalars; the values returned are the elements written."""
+
+
 class KernelBuilder:
     """
     Builds ops at one place of a kernel's body.
@@ -312,6 +318,31 @@ class KernelBuilder:
             [*maps, AffineMap.identity(rank)],
             [PARALLEL] * rank,
             lambda k, scalars: body(k, scalars[:-1]),
+        )
+
+    def map(
+        self, ins: Sequence[SSAValue], outs: Sequence[SSAValue], body: ScalarsBody
+    ) -> None:
+        """
+        A stage that computes each element of all `outs`, which have one shape, from
+        those of `ins` at the same place, where `ins` are broadcast as NumPy does.
+        """
+        types = [memref_type(value).element_type for value in (*ins, *outs)]
+        block = Block(arg_types=types)
+        inside = KernelBuilder(InsertPoint.at_end(block))
+        inside.effect(YieldOp(*body(inside, block.args[: len(ins)])))
+        rank = memref_type(outs[0]).get_num_dims()
+        maps = [broadcast_map(memref_type(value).get_shape(), rank) for value in ins]
+        maps += [AffineMap.identity(rank)] * len(outs)
+        parallel = IteratorTypeAttr(IteratorType(PARALLEL))
+        self.effect(
+            GenericOp(
+                ins,
+                outs,
+                Region(block),
+                [AffineMapAttr(map) for map in maps],
+                [parallel] * rank,
+            )
         )
 
     def parallel(

@@ -49,12 +49,19 @@ class Access:
 @dataclass(frozen=True)
 class Nest:
     """
-    Loops and how they touch the operands; the last access is that of the output.
+    Loops and how they touch the operands; the last accesses are those of the outputs.
+    Only a nest without reductions has several.
     """
 
     extents: tuple[int, ...]
     reductions: tuple[bool, ...]
     accesses: tuple[Access, ...]
+    outputs: int = 1
+
+    @property
+    def written(self) -> tuple[Access, ...]:
+        """The accesses of the outputs."""
+        return self.accesses[-self.outputs :]
 
     @property
     def has_bounds(self) -> bool:
@@ -202,7 +209,7 @@ def _kept(nest: Nest, loops: Sequence[int]) -> Nest:
         for access in nest.accesses
     )
     reductions = tuple(nest.reductions[loop] for loop in loops)
-    return Nest(kept(nest.extents), reductions, tuple(accesses))
+    return Nest(kept(nest.extents), reductions, tuple(accesses), nest.outputs)
 
 
 def loop_order(nest: Nest) -> Order:

@@ -68,8 +68,7 @@ class ElementwiseForm(GroupForm):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        (out,) = outs
-        k.elementwise(ins, out, lambda k, scalars: self.scalars(k, scalars)[0])
+        k.map(ins, outs, self.scalars)
 
     def scalars(
         self, k: KernelBuilder, operands: Sequence[SSAValue]

@@ -131,7 +131,9 @@ def in_place(body: Region, over: Overwritten, operands: int) -> Region:
 
 def is_kept_as_it_is(phase: Operation) -> bool:
     """Whether a phase writes each element of a memref to where it reads it."""
-    if not isinstance(phase, GenericOp) or [*phase.inputs] != [*phase.outputs]:
+    if not isinstance(phase, GenericOp) or len(phase.outputs) != 1:
+        return False
+    if [*phase.inputs] != [*phase.outputs]:
         return False
     read, written = phase.indexing_maps
     yielded = phase.body.block.last_op

@@ -1,13 +1,18 @@
 """
 Group elementwise ops of a job into `op.fused`, so that no tensors lie between them.
 
-From the last op of the job to the first, an elementwise op joins the group of the ops
-that use its result if *all* its uses are in that one group (so nothing is computed
-twice), its result has the shape of the group's result (so nothing is computed more
-often), it runs in the same place and in the same parts, it asks for no `slots` of its
-own, and the group has fewer than `max_ops` members; else it is the last op of a new
-group. No cycles can come of this: a group stands where its last op stood, and only that
-one's result leaves it.
+From the last op of the job to the first, an elementwise op joins a group of ops that
+use its result if its result has the shape of the group's results (so nothing is
+computed more often), it runs in the same place and in the same parts, it asks for no
+`slots` of its own, and the group has fewer than `max_ops` members; else it is the last
+op of a new group. Its other users have to come after the group, which stands where its
+last op stood (so no cycles come of this), but for `job.output` and `job.assign`, which
+move there: then its result is one of the group's, too, and is not read again. The three
+updates of an Adam step are one kernel so.
+
+Groups that read what a contraction or an op on rows makes, or make what one on rows
+reads, have one result: they become parts of its kernel, which saves more
+(`op-fuse-epilogues`, `op-fuse-rows`).
 
 Constants all of whose elements are the same are cloned into the groups that use them,
 whatever their shape. A group of one op without such constants stays as it is, and so do
@@ -25,22 +30,22 @@ Example: `test/lowering/op/op-fuse-elementwise-example.mlir`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import JobOp, SbpAttr, placement_of
+from penstock.dialects.job import AssignOp, JobOp, OutputOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import PARTIAL
-from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.op.tensor_op import ContractionOp, ElementwiseOp
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
@@ -51,27 +56,59 @@ from penstock.lowering.analysis.in_place_hints import (
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.outline import Splats, outline
 
-Group: TypeAlias = list[Operation]
-"""Ops to be computed together, from the last one, whose result is the group's."""
+
+@dataclass
+class Group:
+    """Ops to be computed together, from the last one, whose result is the first."""
+
+    ops: list[Operation]
+    is_several: bool = False
+    """Whether results of other ops leave it, too."""
+
+    @property
+    def last(self) -> Operation:
+        """The op where the group stands."""
+        return self.ops[0]
+
+    @property
+    def results(self) -> list[SSAValue]:
+        """The values that others use, and that of the last op."""
+        made = [op.results[0] for op in reversed(self.ops[1:])]
+        inside = set(self.ops)
+        used = [x for x in made if any(u.operation not in inside for u in x.uses)]
+        return [self.last.results[0], *used]
+
+
+MOVABLE = AssignOp | OutputOp
+"""Ops without results, which may stand anywhere behind what they use."""
 
 
 def find_groups(job: JobOp, max_ops: int, overwritten: Overwritten) -> list[Group]:
     """Sort the elementwise ops of a job into groups, the last group first."""
     groups: list[Group] = []
     group_of: dict[Operation, Group] = {}
-    for op in reversed(job.body.block.ops):
+    positions = {op: number for number, op in enumerate(job.body.block.ops)}
+    for op in reversed(positions):
         if not is_fusible(op):
             continue
-        group = group_of_users(op, group_of)
+        group = group_of_users(op, group_of, positions)
         if (
             group is None
             or not can_join(op, group, job, max_ops)
-            or overwritten.keeps_apart(op, group[0])
+            or overwritten.keeps_apart(op, group.last)
         ):
-            groups.append(group := [])
-        group.append(op)
+            groups.append(group := Group([]))
+        group.is_several |= has_others(op, group)
+        group.ops.append(op)
         group_of[op] = group
     return groups
+
+
+def has_others(op: Operation, group: Group) -> bool:
+    """Whether ops that are in no group with the result of an op use it."""
+    inside = set(group.ops)
+    users = (use.operation for use in op.results[0].uses)
+    return bool(group.ops) and any(user not in inside for user in users)
 
 
 def is_fusible(op: Operation) -> bool:
@@ -109,22 +146,46 @@ def shape_of(value: SSAValue) -> tuple[int, ...] | None:
     return type.get_shape()
 
 
-def group_of_users(op: Operation, group_of: dict[Operation, Group]) -> Group | None:
-    """The group that all uses of an op's result are in, if there is one."""
-    common: Group | None = None
-    for use in op.results[0].uses:
-        group = group_of.get(use.operation)
-        if group is None or (common is not None and group is not common):
+def group_of_users(
+    op: Operation,
+    group_of: Mapping[Operation, Group],
+    positions: Mapping[Operation, int],
+) -> Group | None:
+    """
+    The group that uses an op's result before all other users do, if there is one.
+    """
+    users = list(dict.fromkeys(use.operation for use in op.results[0].uses))
+    found = [group_of[user] for user in users if user in group_of]
+    first = min(found, key=lambda group: positions[group.last], default=None)
+    if first is None:
+        return None
+    for user in users:
+        group = group_of.get(user)
+        place = user if group is None else group.last
+        is_before = positions.get(place, -1) < positions[first.last]
+        if is_before and not isinstance(user, MOVABLE):
             return None
-        common = group
-    return common
+    return first
+
+
+def is_with_root(op: Operation) -> bool:
+    """Whether an op reads or makes what the kernel of a contraction or rows may."""
+    users = (use.operation for use in op.results[0].uses)
+    makers = (value.owner for value in op.operands)
+    return any(isinstance(user, RowOp) for user in users) or any(
+        isinstance(maker, ContractionOp | RowOp) for maker in makers
+    )
 
 
 def can_join(op: Operation, group: Group, job: JobOp, max_ops: int) -> bool:
-    """Whether an op that only a group uses can be computed as part of it."""
-    last = group[0]
+    """Whether an op can be computed as part of a group that uses it."""
+    last = group.last
+    if (group.is_several or has_others(op, group)) and any(
+        map(is_with_root, (op, *group.ops))
+    ):
+        return False
     return (
-        len(group) < max_ops
+        len(group.ops) < max_ops
         and "slots" not in op.attributes
         and shape_of(op.results[0]) == shape_of(last.results[0])
         and placement_of(op, job) == placement_of(last, job)
@@ -154,13 +215,34 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
     used = [op for value, op in splats.items() if value.uses]
     overwritten = Overwritten(job.body.block.ops)
     for group in find_groups(job, max_ops, overwritten):
-        has_splats = any(value in splats for op in group for value in op.operands)
-        if len(group) > 1 or has_splats:
+        members = group.ops[::-1]
+        has_splats = any(value in splats for op in members for value in op.operands)
+        if len(members) > 1 or has_splats:
             count("groups")
-            count("ops fused", len(group))
-            last, members = group[0], group[::-1]
-            outline(members, last.results, overwritten, lead=last, splats=splats)
+            count("ops fused", len(members))
+            made = outline(
+                members, group.results, overwritten, lead=group.last, splats=splats
+            )
+            move_behind(made)
     erase_unused(used)
+
+
+def move_behind(group: Operation) -> None:
+    """
+    Let what has no result, but uses one of a group, stand behind it, and all such ops
+    between them, which keep their order.
+    """
+    users = {use.operation for value in group.results for use in value.uses}
+    before: list[Operation] = []
+    op = group.prev_op
+    while op is not None:
+        if isinstance(op, MOVABLE):
+            before.append(op)
+        op = op.prev_op
+    early = max((at for at, op in enumerate(before) if op in users), default=-1)
+    for op in before[: early + 1]:
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.after(group))
 
 
 @dataclass(frozen=True)

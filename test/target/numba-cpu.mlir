@@ -221,3 +221,31 @@ launch.kernel @padded target "cpu" (%x: memref<3x4xf32>, %o: memref<3x7xf32>) {
     linalg.yield %a : f32
   }
 }
+
+// Elements of several outputs are computed together, after what they are written over is
+// read; lines store all of them, loops too.
+// CHECK-LABEL: # kernel several
+// CHECK:       def body_0(x, p0, p1):
+// CHECK-NEXT:      v0 = p0 + p1
+// CHECK-NEXT:      v1 = p0 * p1
+// CHECK-NEXT:      return [v0, v1], []
+// CHECK:       line_0 = line("f32", 40, body_0, loads=2, stores=2)
+// CHECK:       for i1 in range(3):
+// CHECK-NEXT:      v0 = a[i1]
+// CHECK-NEXT:      v1 = b[i1]
+// CHECK-NEXT:      v2 = v0 + v1
+// CHECK-NEXT:      a[i1] = v2
+// CHECK-NEXT:      b[i1] = v0
+launch.kernel @several target "cpu" (%x: memref<40xf32>, %y: memref<40xf32>, %o: memref<40xf32>, %p: memref<40xf32>, %a: memref<3xi64>, %b: memref<3xi64>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x, %y : memref<40xf32>, memref<40xf32>) outs(%o, %p : memref<40xf32>, memref<40xf32>) {
+  ^bb0(%c: f32, %d: f32, %e: f32, %f: f32):
+    %s = arith.addf %c, %d : f32
+    %t = arith.mulf %c, %d : f32
+    linalg.yield %s, %t : f32, f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%a, %b : memref<3xi64>, memref<3xi64>) {
+  ^bb0(%c: i64, %d: i64):
+    %s = arith.addi %c, %d : i64
+    linalg.yield %s, %c : i64, i64
+  }
+}

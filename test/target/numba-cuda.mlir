@@ -407,3 +407,22 @@ launch.kernel @padding target "cuda" (%x: memref<9x144xf32>, %b: memref<9x160xf3
     linalg.yield %t : f32
   }
 }
+
+// A vector of each of several outputs is stored once all are computed.
+// CHECK-LABEL: # kernel several
+// CHECK:       def body_0(p0):
+// CHECK-NEXT:      v0 = p0 + p0
+// CHECK-NEXT:      return v0, p0
+// CHECK:       v1 = load_4(x, i0)
+// CHECK-NEXT:  v2, v3 = body_0(v1[0])
+// CHECK:       store_4(o, i0, (v2, v4, v6, v8))
+// CHECK-NEXT:  store_4(p, i0, (v3, v5, v7, v9))
+// CHECK:       o[i1] = {{v.+}}
+// CHECK-NEXT:  p[i1] = {{v.+}}
+launch.kernel @several target "cuda" (%x: memref<40xf32>, %o: memref<40xf32>, %p: memref<40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<40xf32>) outs(%o, %p : memref<40xf32>, memref<40xf32>) {
+  ^bb0(%c: f32, %e: f32, %f: f32):
+    %s = arith.addf %c, %c : f32
+    linalg.yield %s, %c : f32, f32
+  }
+}

@@ -29,8 +29,8 @@ launch.kernel @k target "cpu" (%a: memref<4xi32>, %b: memref<4xi32>) {
     memref.store %z, %a[%i] : memref<4xi32>
     scf.reduce
   }) : (index, index, index) -> ()
-  // expected-error@+1 {{target numba: kernel @k: linalg.generic should write one memref}}
-  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%a, %b : memref<4xi32>, memref<4xi32>) {
+  // expected-error@+1 {{target numba: kernel @k: linalg.generic with reductions should write one memref}}
+  linalg.generic {indexing_maps = [affine_map<(i) -> (0)>, affine_map<(i) -> (i)>], iterator_types = ["reduction"]} outs(%a, %b : memref<4xi32>, memref<4xi32>) {
   ^bb0(%p: i32, %q: i32):
     linalg.yield %p, %q : i32, i32
   }

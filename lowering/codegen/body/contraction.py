@@ -158,7 +158,8 @@ def nest_of(op: LinalgStructuredOperation) -> Nest | str:
         iterator.data is not linalg.attrs.IteratorType.PARALLEL
         for iterator in op.get_iterator_types()
     )
-    return Nest(tuple(extents_of(maps, shapes)), tuple(reductions), tuple(accesses))
+    extents, outputs = tuple(extents_of(maps, shapes)), len(op.outputs)
+    return Nest(extents, tuple(reductions), tuple(accesses), outputs)
 
 
 def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:

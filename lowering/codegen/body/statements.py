@@ -223,12 +223,16 @@ class BodyPrinter(ABC):
 
     def _computation(self, op: LinalgStructuredOperation) -> Computation | None:
         """The nest of a `linalg` op, or None after a finding."""
-        if len(op.outputs) != 1 or op.res:
-            self.complain(op, f"{op.name} should write one memref")
+        if not op.outputs or op.res:
+            self.complain(op, f"{op.name} should write memrefs")
             return None
         nest = nest_of(op)
         if isinstance(nest, str):
             self.complain(op, nest)
+            return None
+        if len(op.outputs) > 1 and any(nest.reductions):
+            text = f"{op.name} with reductions should write one memref"
+            self.complain(op, text)
             return None
         if any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
             return Computation(op, nest)
@@ -266,6 +270,9 @@ class BodyPrinter(ABC):
         Print how an element of the output is computed and written. The loops
         `order[:split]` are open, the others run while it is in a register.
         """
+        if len(computation.op.outputs) > 1:
+            self._print_outputs(computation, names)
+            return
         output = computation.op.outputs[0]
         element = self.element(computation.nest.accesses[-1], names)
         so_far = None
@@ -282,6 +289,33 @@ class BodyPrinter(ABC):
                 self.line(f"{so_far} = {new}")
         self.store(output, element, value or "")
 
+    def _print_outputs(self, computation: Computation, names: Sequence[str]) -> None:
+        """Print how elements of several outputs are computed, and then written."""
+        outputs = [*computation.op.outputs]
+        places = [self.element(access, names) for access in computation.nest.written]
+        args = computation.body.args[-len(outputs) :]
+        for arg, output, place in zip(args, outputs, places, strict=True):
+            if arg.uses:
+                self._names[arg] = self.new_value()
+                self.line(f"{self.name(arg)} = {self.loaded(output, place)}")
+        values = self.print_elements(computation, names)
+        for output, place, value in zip(outputs, places, values, strict=True):
+            self.store(output, place, value)
+
+    def print_elements(
+        self, computation: Computation, loops: Sequence[str]
+    ) -> Sequence[str]:
+        """Print the ops of a body without reductions; the names of what it yields."""
+        for op in computation.body.ops:
+            match op:
+                case linalg.ops.IndexOp():
+                    self._names[op.result] = loops[op.dim.value.data]
+                case linalg.ops.YieldOp():
+                    return [self.name(value) for value in op.operands]
+                case _:
+                    self.print_statement(op)
+        raise AssertionError("a linalg body ends in linalg.yield")
+
     def load_inputs(
         self, computation: Computation, loops: Sequence[str], ready: set[int]
     ) -> None:
@@ -290,12 +324,12 @@ class BodyPrinter(ABC):
         unless they are loaded already. Loads from the output come last.
         """
         op, accesses = computation.op, computation.nest.accesses
-        written = self.name(op.outputs[0])
+        written = {self.name(output) for output in op.outputs}
         for operand, arg, access in zip(
             op.inputs, computation.body.args, accesses, strict=False
         ):
             needed = access.loops
-            if self.name(operand) == written:
+            if self.name(operand) in written:
                 needed = set(range(len(loops)))
             if arg in self._names or not arg.uses or not needed <= ready:
                 continue

@@ -351,28 +351,28 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
         return None
     element = element_of(block)
     loop = order.loops[-1]
-    *steps, written = (access.strides[loop] for access in nest.accesses)
+    steps = [access.strides[loop] for access in nest.accesses[: -nest.outputs]]
+    written = {access.strides[loop] for access in nest.written}
     folds = nest.reductions[loop]
     if (
         element is None
         or not all(is_element(arg.type, element) for arg in block.args)
         or any(step not in (0, 1) for step in steps)
-        or written != (0 if folds else 1)
+        or written != {0 if folds else 1}
         or not _reads_result_in_place(computation, folds)
     ):
         return None
     line = VectorLoop(element, nest.extents[loop])
-    last, result = block.last_op, block.args[-1]
+    last, results = block.last_op, block.args[-nest.outputs :]
     assert last is not None, "a linalg body ends in linalg.yield"
-    if folds and not _add_folds(line, [result], last.operands, False):
+    if folds and not _add_folds(line, results, last.operands, False):
         return None
     for operand, arg, step in zip(op.inputs, block.args, steps, strict=False):
         if isa(operand.type, MemRefType) and step and arg.uses:
             line.loads.append((arg, None))
     if not folds:
-        if result.uses:
-            line.loads.append((result, None))
-        line.stores.append((last.operands[0], None))
+        line.loads += [(result, None) for result in results if result.uses]
+        line.stores += [(value, None) for value in last.operands]
         total = running_sum(computation)
         line.product = None if total is None else product_in(total)
     line.ops = [inner for inner in block.ops if inner not in (*line.folds, last)]
@@ -382,12 +382,12 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
 
 
 def _reads_result_in_place(computation: Computation, folds: bool) -> bool:
-    """Whether inputs are other than the result, or its elements in their turn."""
+    """Whether inputs are other than the results, or their elements in their turn."""
     op, nest = computation.op, computation.nest
-    result = root_of(op.outputs[0])
     return all(
-        root_of(operand) is not result or (access == nest.accesses[-1] and not folds)
+        root_of(operand) is not root_of(result) or (access == written and not folds)
         for operand, access in zip(op.inputs, nest.accesses, strict=False)
+        for result, written in zip(op.outputs, nest.written, strict=True)
         if isa(operand.type, MemRefType)
     )
 

@@ -155,7 +155,8 @@ class InnerLoopPrinter:
             if isa(operand.type, MemRefType)
         }
         loads = [places[value] for value, _ in line.loads]
-        stores = [places[computation.body.args[-1]] for _ in line.stores]
+        outputs = computation.body.args[-computation.nest.outputs :]
+        stores = [places[arg] for arg, _ in zip(outputs, line.stores, strict=False)]
         return self.call(line, loads, stores, starts)
 
     def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:

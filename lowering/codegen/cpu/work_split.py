@@ -139,7 +139,7 @@ def _loops_of(
 ) -> tuple[Nest, dict[int, int], int] | None:
     """The loops of a phase, the extents of those that can be cut, and its work."""
     nest = nest_of(op)
-    if isinstance(nest, str) or len(op.outputs) != 1 or op.res:
+    if isinstance(nest, str) or not op.outputs or op.res:
         return None
     if not any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
         nest = merged(nest)

@@ -308,7 +308,8 @@ class CudaPrinter(DevicePrinter):
         or nothing if that is an argument as it is.
         """
         args = [arg for arg in computation.body.args if arg.uses]
-        if isinstance(computation.body.first_op, linalg.ops.YieldOp):
+        is_copy = computation.nest.outputs == 1
+        if is_copy and isinstance(computation.body.first_op, linalg.ops.YieldOp):
             return ""
         name = f"body_{self._bodies}"
         self._bodies += 1
@@ -317,8 +318,11 @@ class CudaPrinter(DevicePrinter):
         ):
             self._names |= {arg: f"p{n}" for n, arg in enumerate(args)}
             so_far = self._names.get(computation.body.args[-1])
-            element = self.print_element(computation, (), so_far)
-            self.line(f"return {element}")
+            if computation.nest.outputs > 1:
+                self.line(f"return {', '.join(self.print_elements(computation, ()))}")
+            else:
+                element = self.print_element(computation, (), so_far)
+                self.line(f"return {element}")
         self.functions[-1].insert(0, f"@{self.support('on_device')}")
         self._forget(computation)
         return name
@@ -370,22 +374,30 @@ class CudaPrinter(DevicePrinter):
         assert computation.body.last_op is not None, (
             "a linalg body ends in linalg.yield"
         )
-        yielded = computation.body.last_op.operands[0]
-        parts: list[str] = []
+        yielded = computation.body.last_op.operands
+        outputs = computation.op.outputs
+        parts: list[Sequence[str]] = []
         for part in range(width):
             given = [f"{name}[{part}]" if along else name for name, along in names]
             if body:
-                parts.append(self.new_value())
-                self.line(f"{parts[-1]} = {body}({', '.join(given)})")
+                parts.append([self.new_value() for _ in outputs])
+                self.line(f"{', '.join(parts[-1])} = {body}({', '.join(given)})")
             else:
-                parts += given or [self.name(yielded)]
-        output = computation.op.outputs[0]
+                parts.append(given or [self.name(value) for value in yielded])
+        written = zip(outputs, computation.nest.written, strict=True)
+        for (output, access), elements in zip(
+            written, zip(*parts, strict=True), strict=True
+        ):
+            self._store_vector(output, self.element(access, loops), elements)
+
+    def _store_vector(
+        self, output: SSAValue, element: str, parts: Sequence[str]
+    ) -> None:
+        """Print how the elements of a vector are written, from one on."""
         if type_name(element_type(output)) == "i1":
             parts = [self.scalars.call("u8", part) for part in parts]
-        element = self.element(accesses[-1], loops)
-        values = f"({', '.join(parts)})"
-        store = self.scalars.call(f"store_{width}", self.name(output), element, values)
-        self.line(store)
+        values, store = f"({', '.join(parts)})", f"store_{len(parts)}"
+        self.line(self.scalars.call(store, self.name(output), element, values))
 
     def _vector(
         self,

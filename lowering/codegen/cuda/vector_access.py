@@ -62,7 +62,7 @@ def vectors_of(computation: Computation) -> Vectors | None:
         return None
     strides = nest.accesses[-1].strides
     loop = next((i for i, stride in enumerate(strides) if stride == 1), None)
-    if loop is None:
+    if loop is None or any(access.strides[loop] != 1 for access in nest.written):
         return None
     is_along: list[bool] = []
     for operand, access in zip(op.operands, nest.accesses, strict=True):

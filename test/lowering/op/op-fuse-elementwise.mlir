@@ -39,10 +39,12 @@ job.job @convex placement <cpu, [0:0]> {
   job.output "y", %c : !t
 }
 
-// A value that two groups use is computed once, by itself.
+// A value that two groups use is computed once, with the first of them, and is a result.
 
 // CHECK-LABEL: job.job @two_users
-// CHECK-NOT:     op.fused
+// CHECK:         %b, %a = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+// CHECK:           op.yield %{{.+}}, %{{.+}} : tensor<4x8xf32>, tensor<4x8xf32>
+// CHECK:         %c = op.relu %a
 job.job @two_users placement <cpu, [0:0]> {
   %x = job.input "x" : !t
   %a = op.relu %x : !t -> !t
@@ -66,16 +68,74 @@ job.job @diamond placement <cpu, [0:0]> {
   job.output "d", %d : !t
 }
 
-// A value that is also an output stays outside.
+// So is one that is also an output, which stands behind the group then, with those that
+// stood behind it.
 
 // CHECK-LABEL: job.job @output
-// CHECK-NOT:     op.fused
+// CHECK:         job.output "z", %x
+// CHECK-NEXT:    %b, %a = op.fused %x
+// CHECK:         job.output "a", %a
+// CHECK-NEXT:    job.output "x", %x
+// CHECK-NEXT:    job.output "b", %b
 job.job @output placement <cpu, [0:0]> {
   %x = job.input "x" : !t
+  job.output "z", %x : !t
   %a = op.relu %x : !t -> !t
   job.output "a", %a : !t
+  job.output "x", %x : !t
   %b = op.relu %a : !t -> !t
   job.output "b", %b : !t
+}
+
+// The updates of a parameter and its state are one op, wherever they are assigned.
+
+// CHECK-LABEL: job.job @updates
+// CHECK:         %p, %m, %v = op.fused %m0, %g, %v0, %p0
+// CHECK-NOT:     op.fused
+// CHECK:         job.assign %m to %m0
+// CHECK-NEXT:    job.assign %v to %v0
+// CHECK-NEXT:    job.assign %p to %p0
+job.job @updates placement <cpu, [0:0]> {
+  %p0 = job.variable "p" init <zeros> : !t
+  %m0 = job.variable "m" init <zeros> : !t
+  %v0 = job.variable "v" init <zeros> : !t
+  %g = job.input "g" : !t
+  %share = op.constant dense<0.9> : tensor<f32>
+  %a = op.mul %m0, %share : !t, tensor<f32> -> !t
+  %m = op.add %g, %a : !t, !t -> !t
+  job.assign %m to %m0 : !t
+  %b = op.mul %v0, %share : !t, tensor<f32> -> !t
+  %s = op.mul %g, %g : !t, !t -> !t
+  %v = op.add %s, %b : !t, !t -> !t
+  job.assign %v to %v0 : !t
+  %r = op.sqrt %v : !t -> !t
+  %d = op.div %m, %r : !t, !t -> !t
+  %p = op.sub %p0, %d : !t, !t -> !t
+  job.assign %p to %p0 : !t
+}
+
+// Not so what others use before, and what is next to a contraction or an op on rows,
+// whose kernels compute one elementwise op.
+
+// CHECK-LABEL: job.job @apart
+// CHECK-NOT:     op.fused
+job.job @apart placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.input "w" : tensor<8x8xf32>
+  %a = op.relu %x : !t -> !t
+  %s = op.softmax %a : !t -> !t
+  %b = op.add %a, %s : !t, !t -> !t
+  job.output "b", %b : !t
+  %m = op.matmul %x, %w : !t, tensor<8x8xf32> -> !t
+  %c = op.relu %m : !t -> !t
+  job.output "c", %c : !t
+  %d = op.neg %c : !t -> !t
+  job.output "d", %d : !t
+  %e = op.exp %x : !t -> !t
+  job.output "e", %e : !t
+  %n = op.matmul %x, %w : !t, tensor<8x8xf32> -> !t
+  %f = op.mul %n, %e : !t, !t -> !t
+  job.output "f", %f : !t
 }
 
 // A smaller tensor is computed once, not for each element of the larger one.
@@ -134,7 +194,9 @@ job.job @same_device placement <cpu, [0:0]> {
 // CHECK-LABEL: job.job @constant
 job.job @constant placement <cpu, [0:0]> {
   %x = job.input "x" : !t
+  %u = job.input "u" : !t
   // CHECK-NEXT: %x = job.input "x"
+  // CHECK-NEXT: %u = job.input "u"
   // CHECK-NEXT: %a = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>):
   // CHECK-NEXT:   %[[C:.+]] = op.constant dense<1.000000e+00> : tensor<f32>
@@ -142,12 +204,12 @@ job.job @constant placement <cpu, [0:0]> {
   %c = op.constant {placement = #job.placement<cpu, [0:0]>, slots = 2 : i64} dense<1.0> : tensor<f32>
   %a = op.add %x, %c : !t, tensor<f32> -> !t
   job.output "a", %a : !t
-  // CHECK: %d = op.fused %a : tensor<4x8xf32> -> tensor<4x8xf32> {
+  // CHECK: %d = op.fused %u : tensor<4x8xf32> -> tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%[[A:.+]]: tensor<4x8xf32>):
   // CHECK-NEXT:   %[[C:.+]] = op.constant dense<1.000000e+00> : tensor<f32>
   // CHECK-NEXT:   %[[B:.+]] = op.add %[[A]], %[[C]]
   // CHECK-NEXT:   op.add %[[C]], %[[B]]
-  %b = op.add %a, %c : !t, tensor<f32> -> !t
+  %b = op.add %u, %c : !t, tensor<f32> -> !t
   %d = op.add %c, %b : tensor<f32>, !t -> !t
   job.output "b", %d : !t
 }

@@ -322,6 +322,12 @@ def elementwise() -> Iterator[Case]:
     settings = {"to": element_type_of(np.dtype(np.int32))}
     yield Case(ops.BitcastOp, [bits], lambda _: wanted, settings)
     yield Case(ops.FusedOp, [edges(), floats(2, 53)], fused_wanted, build=fused)
+    yield Case(
+        ops.FusedOp,
+        [floats(5, 1), floats(7)],
+        lambda a, b: [a + b, np.maximum(a + b, 0)],
+        build=fused_twice,
+    )
 
 
 def fused(values: Sequence[SSAValue]) -> TensorOp:
@@ -331,6 +337,15 @@ def fused(values: Sequence[SSAValue]) -> TensorOp:
     positive = ops.ReluOp(total)
     product = ops.MulOp.inferred([positive, block.args[0]])
     block.add_ops([total, positive, product, ops.YieldOp(product)])
+    return ops.FusedOp(values, Region(block))
+
+
+def fused_twice(values: Sequence[SSAValue]) -> TensorOp:
+    """a + b, and relu(a + b)."""
+    block = Block(arg_types=[value.type for value in values])
+    total = ops.AddOp.inferred(block.args)
+    positive = ops.ReluOp(total)
+    block.add_ops([total, positive, ops.YieldOp(total, positive)])
     return ops.FusedOp(values, Region(block))
 
 

@@ -14,8 +14,8 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.kernel import PaddedOp
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import (
     REFUSAL,
