@@ -12,9 +12,12 @@ from xdsl.utils.arg_spec import ArgSpec
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from benchmarks.kernel_lists import Entry, differences, read_list
-from benchmarks.kernel_resources import Resources, described, is_worse
-from benchmarks.kernel_sources import FAILED, PLAIN, aligned, lines_of_file, main
+from benchmarks.kernel_sources import main
+from benchmarks.kernels.inputs import lines_of_file
+from benchmarks.kernels.lists import Entry, differences, read_list
+from benchmarks.kernels.lowering import FAILED
+from benchmarks.kernels.resources import Resources, described, is_worse
+from benchmarks.kernels.variants import PLAIN, aligned
 
 ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).with_name("kernel_sources.txt")

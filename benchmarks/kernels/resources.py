@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.cubins import ARCHITECTURES
-from benchmarks.kernel_lists import (
+from benchmarks.kernels.lists import (
     Difference,
     differences,
     list_at,
