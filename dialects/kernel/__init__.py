@@ -20,11 +20,13 @@ from penstock.dialects.kernel.body_ops import (
     KeepOp,
     YieldOp,
 )
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.views import PaddedOp
 
 __all__ = [
     "AllReduceOp",
+    "ContractOp",
     "Fold",
     "FoldAttr",
     "IndexOp",
@@ -36,7 +38,7 @@ __all__ = [
 ]
 
 Kernel = Dialect(
-    "kernel", [AllReduceOp, IndexOp, KeepOp, PaddedOp, YieldOp], [FoldAttr]
+    "kernel", [AllReduceOp, ContractOp, IndexOp, KeepOp, PaddedOp, YieldOp], [FoldAttr]
 )
 
 
