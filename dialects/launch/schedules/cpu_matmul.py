@@ -49,7 +49,7 @@ class ContractionAttr(ScheduleAttr):
     the work between two loads of an address: tiles of one column run down R rows, and K
     terms are added before the next tile. With `packed`, the K rows of the columns of
     `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
-    ahead are fetched. `folds [B, A]` says that the B stages before (that start the sum)
+    ahead are fetched, in the form `outer`. `folds [B, A]` says that the B stages before (that start the sum)
     and the A stages after (elementwise, on the same result) are computed in registers
     with it.
 
@@ -165,6 +165,7 @@ class ContractionAttr(ScheduleAttr):
                 "upright tiles take panels a, and nothing else",
             )
             return
+        refuse(self.prefetch > 0 and self.is_inner, "the form inner prefetches no rows")
         reads_a = self.panels == "a"
         refuse(reads_a and self.is_inner, "the form inner reads no panels of a")
         is_twice = self.panels == "b" and self.packed

@@ -121,6 +121,10 @@ def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
         return None
     if not is_half(op.body.block.args[-1].type) or factors_of(op) is None:
         return None
+    end = op.body.block.last_op
+    if end is None or not isinstance(end.operands[0].owner, arith.TruncFOp):
+        # The sum itself has 16 bits, as that of a named op of linalg.
+        return None
     copy = op.clone()
     so_far, last = copy.body.block.args[-1], copy.body.block.last_op
     assert last is not None, "a linalg body ends in linalg.yield"

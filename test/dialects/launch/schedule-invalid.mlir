@@ -179,3 +179,8 @@
 
 // expected-error@+1 {{prefetch should be an integer from 0, got 2147483648}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], prefetch 2147483648>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{the form inner prefetches no rows}}
+"test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], prefetch 2>} : () -> ()
