@@ -49,9 +49,9 @@ class ContractionAttr(ScheduleAttr):
     the work between two loads of an address: tiles of one column run down R rows, and K
     terms are added before the next tile. With `packed`, the K rows of the columns of
     `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
-    ahead are fetched, in the form `outer`. `folds [B, A]` says that the B stages before (that start the sum)
-    and the A stages after (elementwise, on the same result) are computed in registers
-    with it.
+    ahead are fetched, in the form `outer`. `folds [B, A]` says that the B stages before
+    (that start the sum) and the A stages after (elementwise, on the same result) are
+    computed in registers with it.
 
     The form `upright` is `outer` transposed (direct convolution): a tile is R columns
     and V vectors of L rows, elements of `b` are multiplied with vectors of `a`, and the

@@ -41,9 +41,11 @@ class TransposedMatmulPrinter(MatmulPrinter):
         if tail:
             vectors = self.rows % self.schedule.columns // lanes
         found = self._lines()
+        # A sum of one term has no loop.
+        terms = self.contraction.windows(self.contraction.terms) or ((1, 0),)
         facts = [
             *(f'"{self.contraction.element}"', str(vectors), str(lanes)),
-            f"terms={self.contraction.windows(self.contraction.terms)}",
+            f"terms={terms}",
             f"tiles={found.tiles}",
             f"steps={found.steps}",
             f"turn={found.turn}",

@@ -115,22 +115,21 @@ class FoldedScalars(VectorScalars):
 def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
     """
     A copy of a contraction of `f16` or `bf16` whose body goes on from the sum so
-    far as it is, without rounding it; None for any other op.
+    far as it is, without rounding it; None for any other op, and for one that adds in
+    16 bits, as named ops of linalg do.
     """
     if not isinstance(op, LinalgStructuredOperation) or len(op.outputs) != 1:
         return None
     if not is_half(op.body.block.args[-1].type) or factors_of(op) is None:
         return None
-    end = op.body.block.last_op
-    if end is None or not isinstance(end.operands[0].owner, arith.TruncFOp):
-        # The sum itself has 16 bits, as that of a named op of linalg.
-        return None
     copy = op.clone()
     so_far, last = copy.body.block.args[-1], copy.body.block.last_op
     assert last is not None, "a linalg body ends in linalg.yield"
     rounded = last.operands[0].owner
+    if not isinstance(rounded, arith.TruncFOp):
+        copy.erase()
+        return None
     extended = [use.operation for use in so_far.uses]
-    assert isinstance(rounded, arith.TruncFOp), "what is stored has 16 bits"
     last.operands[0] = rounded.input
     for cast in (rounded, *extended):
         if isinstance(cast, arith.ExtFOp):

@@ -161,6 +161,24 @@ def test_small_products_are_added_in_32_bits_too(
     assert_close(o, a.astype(np.float64) @ b.astype(np.float64), type)
 
 
+KEPT_IN_16_BITS = """
+  launch.kernel @k target "cuda" (%a: memref<2x3xf16>, %b: memref<3x2xf16>,
+      %o: memref<2x2xf16>) {
+    linalg.matmul ins(%a, %b : memref<2x3xf16>, memref<3x2xf16>)
+      outs(%o : memref<2x2xf16>)
+  }"""
+
+
+def test_sums_that_a_text_keeps_in_16_bits_are_rounded_term_by_term(
+    device_kernels: Kernels,
+) -> None:
+    a = np.array([[2048, 1, 1], [1, 1, 1]], np.float16)
+    b, o = np.ones((3, 2), np.float16), np.zeros((2, 2), np.float16)
+    run(device_kernels, KEPT_IN_16_BITS, a, b, o)
+    # In 16 bits 2048 + 1 is 2048.
+    np.testing.assert_array_equal(o, [[2048, 2048], [3, 3]])
+
+
 correlate = cast("Callable[..., Doubles]", signal.correlate)
 
 
