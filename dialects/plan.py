@@ -103,6 +103,7 @@ from penstock.dialects.regst import (
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
+from penstock.dialects.utils.python_values import properties_of
 
 ################################################################################
 # Attributes                                                                   #
@@ -461,13 +462,14 @@ class TaskOp(IRDLOperation):
     ):
         super().__init__(
             operands=[ins, outs, waits, signals],
-            properties={
-                "task_name": StringAttr(task_name),
-                "device": device,
-                "stream": stream,
-                "chain": None if chain is None else IntegerAttr(chain, i64),
-                "order": None if order is None else IntegerAttr(order, i64),
-            },
+            properties=properties_of(
+                TaskOp,
+                task_name=task_name,
+                device=device,
+                stream=stream,
+                chain=chain,
+                order=order,
+            ),
             result_types=[result_types],
             regions=[body],
         )

@@ -56,6 +56,7 @@ from penstock.dialects.launch.views import ViewAttr, Views
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
+from penstock.dialects.utils.python_values import properties_of
 from penstock.plugins import names_of as plugins
 
 KERNEL_DIALECTS = frozenset(
@@ -136,10 +137,7 @@ class KernelOp(IRDLOperation):
 
     def __init__(self, sym_name: str, target: str, body: Region):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "target": StringAttr(target),
-            },
+            properties=properties_of(KernelOp, sym_name=sym_name, target=target),
             regions=[body],
         )
 
@@ -285,11 +283,9 @@ class CallOp(IRDLOperation):
     assembly_format = "$kernel $arguments attr-dict"
 
     def __init__(self, kernel: str, arguments: Sequence[str]):
+        names = symbols(arguments)
         super().__init__(
-            properties={
-                "kernel": SymbolRefAttr(kernel),
-                "arguments": symbols(arguments),
-            }
+            properties=properties_of(CallOp, kernel=kernel, arguments=names)
         )
 
     @property
@@ -323,12 +319,7 @@ class CopyOp(IRDLOperation):
     assembly_format = "$source `to` $target attr-dict"
 
     def __init__(self, source: str, target: str):
-        super().__init__(
-            properties={
-                "source": SymbolRefAttr(source),
-                "target": SymbolRefAttr(target),
-            }
-        )
+        super().__init__(properties=properties_of(CopyOp, source=source, target=target))
 
 
 @irdl_op_definition
@@ -351,9 +342,7 @@ class FeedOp(IRDLOperation):
     assembly_format = "$port `to` $target attr-dict"
 
     def __init__(self, port: str, target: str):
-        super().__init__(
-            properties={"port": StringAttr(port), "target": SymbolRefAttr(target)}
-        )
+        super().__init__(properties=properties_of(FeedOp, port=port, target=target))
 
 
 @irdl_op_definition
@@ -378,9 +367,7 @@ class FetchOp(IRDLOperation):
     assembly_format = "$port `from` $source attr-dict"
 
     def __init__(self, port: str, source: str):
-        super().__init__(
-            properties={"port": StringAttr(port), "source": SymbolRefAttr(source)}
-        )
+        super().__init__(properties=properties_of(FetchOp, port=port, source=source))
 
 
 @irdl_op_definition
@@ -403,7 +390,7 @@ class ReleaseOp(IRDLOperation):
     assembly_format = "$register attr-dict"
 
     def __init__(self, register: str):
-        super().__init__(properties={"register": SymbolRefAttr(register)})
+        super().__init__(properties=properties_of(ReleaseOp, register=register))
 
 
 @irdl_op_definition
@@ -539,19 +526,20 @@ class ActorOp(IRDLOperation):
         numbers = [DenseArrayBase.from_list(i64, x) for x in lists or ()]
         counts = {name: IntegerAttr(n, i64) for name, n in (every or {}).items()}
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "job": job,
-                "kind": None if kind is None else StringAttr(kind),
-                "lists": None if lists is None else ArrayAttr(numbers),
-                "every": DictionaryAttr(counts) if counts else None,
-                "views": ArrayAttr(views) if views else None,
-                "device": device,
-                "stream": IntegerAttr(stream, i64),
-                "can_fail": UnitAttr() if can_fail else None,
-                "reads": symbols(reads),
-                "writes": symbols(writes),
-            },
+            properties=properties_of(
+                ActorOp,
+                sym_name=sym_name,
+                job=job,
+                kind=kind,
+                lists=None if lists is None else ArrayAttr(numbers),
+                every=DictionaryAttr(counts) if counts else None,
+                views=ArrayAttr(views) if views else None,
+                device=device,
+                stream=stream,
+                can_fail=can_fail,
+                reads=symbols(reads),
+                writes=symbols(writes),
+            ),
             regions=[body],
         )
 

@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
-    i64,
 )
 from xdsl.irdl import (
     IRDLOperation,
@@ -44,6 +43,7 @@ from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
+from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.dialects.utils.tensors import element_bytes
 
@@ -97,11 +97,9 @@ class ChunkOp(IRDLOperation):
 
     def __init__(self, sym_name: str, memory_case: MemoryCaseAttr, size: int):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "memory_case": memory_case,
-                "size": IntegerAttr(size, i64),
-            }
+            properties=properties_of(
+                ChunkOp, sym_name=sym_name, memory_case=memory_case, size=size
+            )
         )
 
     @property
@@ -170,15 +168,16 @@ class RegisterOp(IRDLOperation):
         over: str | None = None,
     ):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "chunk": SymbolRefAttr(chunk),
-                "offset": IntegerAttr(offset, i64),
-                "slots": IntegerAttr(slots, i64),
-                "interface": interface,
-                "over": None if over is None else SymbolRefAttr(over),
-                "type": type,
-            }
+            properties=properties_of(
+                RegisterOp,
+                sym_name=sym_name,
+                chunk=chunk,
+                offset=offset,
+                slots=slots,
+                interface=interface,
+                over=over,
+                type=type,
+            )
         )
 
     def stride(self, alignment: int) -> int:
@@ -240,11 +239,9 @@ class ControlOp(IRDLOperation):
 
     def __init__(self, sym_name: str, slots: int, initial: int = 0):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "slots": IntegerAttr(slots, i64),
-                "initial": IntegerAttr(initial, i64) if initial else None,
-            }
+            properties=properties_of(
+                ControlOp, sym_name=sym_name, slots=slots, initial=initial or None
+            )
         )
 
     @property
@@ -314,18 +311,19 @@ class VariableOp(IRDLOperation):
         port: str | None = None,
     ):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "chunk": SymbolRefAttr(chunk),
-                "offset": IntegerAttr(offset, i64),
-                "init": init,
-                "offsets": offsets,
-                "whole": whole,
-                "winograd": winograd,
-                "value": value,
-                "port": None if port is None else StringAttr(port),
-                "type": type,
-            }
+            properties=properties_of(
+                VariableOp,
+                sym_name=sym_name,
+                chunk=chunk,
+                offset=offset,
+                init=init,
+                offsets=offsets,
+                whole=whole,
+                winograd=winograd,
+                value=value,
+                port=port,
+                type=type,
+            )
         )
 
     @property

@@ -7,7 +7,6 @@ from math import lcm
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    IntegerAttr,
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
@@ -50,6 +49,7 @@ from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
+from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.repetitions import (
     Flow,
     RateError,
@@ -99,11 +99,9 @@ class ProgramOp(IRDLOperation):
         exclusive: ArrayAttr[ArrayAttr[StringAttr]] | None = None,
     ):
         super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "rank": IntegerAttr(rank, i64),
-                "exclusive": exclusive,
-            },
+            properties=properties_of(
+                ProgramOp, sym_name=sym_name, rank=rank, exclusive=exclusive
+            ),
             regions=[body],
         )
 

@@ -16,7 +16,6 @@ from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.utils.tensors import Array
 
 
 @irdl_op_definition
@@ -63,6 +62,7 @@ class RemOp(BinaryOp):
     """
 
     name = "op.rem"
+    NUMPY: ClassVar = "fmod"
 
     traits = traits_def(Pure())
 
@@ -75,9 +75,3 @@ class RemOp(BinaryOp):
             return k.insert(FRemOp(a, b))
         remainder = arith.RemUIOp if is_unsigned(a.type) else arith.RemSIOp
         return k.insert(remainder(a, b))
-
-    def compute(self, *operands: Array) -> Array:
-        import numpy as np
-
-        with np.errstate(divide="ignore"):
-            return np.fmod(*operands)

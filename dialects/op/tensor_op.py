@@ -247,7 +247,7 @@ class TensorOp(IRDLOperation, ABC):
                 [] if isinstance(result, VarResultDef) else [TensorType(i1, [])]
                 for _, result in definition.results
             ],
-            properties=properties_of(definition, values),
+            properties=properties_of(type(self), **values),
         )
         self._become(probe)
 

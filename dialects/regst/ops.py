@@ -34,6 +34,7 @@ from penstock.dialects.regst.types import (
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.diagnostics import refuse_if_any, verifying
+from penstock.dialects.utils.python_values import properties_of
 
 Bytes = IntegerAttr.constr(eq(i64), value=AtLeast(0))
 
@@ -60,7 +61,7 @@ class ChunkOp(IRDLOperation):
 
     def __init__(self, memory_case: MemoryCaseAttr, size: int):
         super().__init__(
-            properties={"memory_case": memory_case, "size": IntegerAttr(size, i64)},
+            properties=properties_of(ChunkOp, memory_case=memory_case, size=size),
             result_types=[ChunkType()],
         )
 
@@ -109,12 +110,9 @@ class BlockOp(IRDLOperation):
     ):
         super().__init__(
             operands=[chunk],
-            properties={
-                "offset": IntegerAttr(offset, i64),
-                "size": IntegerAttr(size, i64),
-                "sum": None if sum is None else IntegerAttr(sum, i64),
-                "bound": None if bound is None else IntegerAttr(bound, i64),
-            },
+            properties=properties_of(
+                BlockOp, offset=offset, size=size, sum=sum, bound=bound
+            ),
             result_types=[BlockType()],
         )
 
@@ -210,14 +208,15 @@ class RegisterOp(IRDLOperation):
     ):
         super().__init__(
             operands=[block, target],
-            properties={
-                "register_name": StringAttr(register_name),
-                "offset": None if offset is None else IntegerAttr(offset, i64),
-                "slots": IntegerAttr(slots, i64),
-                "initial": None if initial is None else IntegerAttr(initial, i64),
-                "header": None if header is None else StringAttr(header),
-                "memory_case": memory_case,
-            },
+            properties=properties_of(
+                RegisterOp,
+                register_name=register_name,
+                offset=offset,
+                slots=slots,
+                initial=initial,
+                header=header,
+                memory_case=memory_case,
+            ),
             result_types=[type],
         )
 

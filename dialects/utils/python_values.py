@@ -7,7 +7,8 @@ and the Python front end call ops in the same words: `GatherOp.of(x, i, axis=1)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -17,45 +18,44 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     StringAttr,
+    SymbolRefAttr,
     UnitAttr,
     f64,
     i64,
 )
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute
-from xdsl.irdl import AttrSizedSegments, OpDef, OptPropertyDef, PropertyDef
+from xdsl.irdl import (
+    AttrSizedSegments,
+    IRDLOperation,
+    OpDef,
+    OptPropertyDef,
+    PropertyDef,
+)
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.utils.numpy_types import dense_of
 from penstock.dialects.utils.splat import SplatAttr
 
 
-def properties_of(
-    definition: OpDef, values: Mapping[str, object]
-) -> dict[str, Attribute]:
+def properties_of(op: type[IRDLOperation], /, **values: object) -> dict[str, Attribute]:
     """
     The properties of an op from Python values; None and False leave one out.
 
     Raises `VerifyException` for a value that its property cannot be, and `TypeError`,
     as a call does, for a name that is none, and for a property that has to be given.
     """
-    known = settable_properties(definition)
-    for name in values:
-        if name not in known:
-            raise TypeError(f"{definition.name} has no property '{name}'")
+    known = _classes_of(op)
     found: dict[str, Attribute] = {}
-    for name, property in known.items():
-        value = values.get(name)
+    for name, value in values.items():
+        if name not in known:
+            raise TypeError(f"{op.name} has no property '{name}'")
         if value is not None and value is not False:
-            found[name] = attribute_of(name, value, property)
-        elif _is_required(property):
-            raise TypeError(f"{definition.name} has to be given '{name}'")
+            found[name] = attribute_of(name, value, known[name])
+    for name in _required_of(op):
+        if name not in found:
+            raise TypeError(f"{op.name} has to be given '{name}'")
     return found
-
-
-def _is_required(property: PropertyDef) -> bool:
-    return not isinstance(property, OptPropertyDef) and property.default_value is None
 
 
 def settable_properties(definition: OpDef) -> dict[str, PropertyDef]:
@@ -68,18 +68,45 @@ def settable_properties(definition: OpDef) -> dict[str, PropertyDef]:
     return {name: x for name, x in definition.properties.items() if name not in counts}
 
 
-def attribute_of(name: str, value: object, definition: PropertyDef) -> Attribute:
+@cache
+def _classes_of(op: type[IRDLOperation]) -> Mapping[str, Sequence[type[Attribute]]]:
+    """The classes that each property may have, in the order of their trial."""
+    properties = settable_properties(op.get_irdl_definition())
+    return {name: classes_of(each) for name, each in properties.items()}
+
+
+@cache
+def _required_of(op: type[IRDLOperation]) -> Sequence[str]:
+    properties = settable_properties(op.get_irdl_definition())
+    return [
+        name
+        for name, each in properties.items()
+        if not isinstance(each, OptPropertyDef) and each.default_value is None
+    ]
+
+
+def classes_of(property: PropertyDef) -> Sequence[type[Attribute]]:
     """
-    The attribute that a Python value stands for. Raises `VerifyException` if it is not
-    what the property may be.
+    The classes of attributes that a property may have, in the order of their trial;
+    none if it may be any.
+    """
+    bases: Collection[type[Attribute]] = property.constr.get_bases() or ()
+    return sorted(bases, key=_rank)
+
+
+def attribute_of(
+    name: str, value: object, classes: Sequence[type[Attribute]]
+) -> Attribute:
+    """
+    The attribute of one of some classes that a Python value stands for. Raises
+    `VerifyException` if there is none.
     """
     if isinstance(value, Attribute):
         return value
-    bases = definition.constr.get_bases() or set[type[Attribute]]()
-    for base in sorted(bases, key=_rank):
+    for base in classes:
         if (attribute := _converted(base, value)) is not None:
             return attribute
-    kinds = " or ".join(sorted({_kind(base) for base in bases})) or "an attribute"
+    kinds = " or ".join(sorted({_kind(base) for base in classes})) or "an attribute"
     raise VerifyException(f"'{name}' should be {kinds}, got {value!r}")
 
 
@@ -101,9 +128,9 @@ def _rank(base: type[Attribute]) -> tuple[int, str]:
 
 def _converted(base: type[Attribute], value: object) -> Attribute | None:
     """A value as an attribute of a class, or None if it cannot be one."""
-    if _is_enum(base):
-        return _choices(base).get(str(value))
-    return KINDS[base].convert(value) if base in KINDS else None
+    if base in KINDS:
+        return KINDS[base].convert(value)
+    return _choices(base).get(str(value)) if _is_enum(base) else None
 
 
 def _kind(base: type[Attribute]) -> str:
@@ -139,6 +166,10 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, np.ndarray | np.generic) and value.ndim == 0
 
 
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def _integer(value: object) -> Attribute | None:
     return IntegerAttr(int(value), i64) if _is_integer(value) else None
 
@@ -148,7 +179,7 @@ def _float(value: object) -> Attribute | None:
 
 
 def _integers(value: object) -> Attribute | None:
-    if isinstance(value, str | bytes) or not isa(value, Sequence[object]):
+    if not _is_list(value):
         return None
     integers = [int(item) for item in value if _is_integer(item)]
     is_list = len(integers) == len(value)
@@ -157,6 +188,10 @@ def _integers(value: object) -> Attribute | None:
 
 def _text(value: object) -> Attribute | None:
     return StringAttr(value) if isinstance(value, str) else None
+
+
+def _symbol(value: object) -> Attribute | None:
+    return SymbolRefAttr(value) if isinstance(value, str) else None
 
 
 def _flag(value: object) -> Attribute | None:
@@ -183,6 +218,7 @@ KINDS: Mapping[type[Attribute], Kind] = {
     FloatAttr: Kind("a number", _float),
     DenseArrayBase: Kind("a list of integers", _integers),
     StringAttr: Kind("a string", _text),
+    SymbolRefAttr: Kind("the name of a symbol", _symbol),
     UnitAttr: Kind("True or False", _flag),
     DenseIntOrFPElementsAttr: Kind("an array", _elements),
     SplatAttr: Kind("an array", _elements),

@@ -8,7 +8,16 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i32, i64
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    SymbolRefAttr,
+    TensorType,
+    f32,
+    f64,
+    i32,
+    i64,
+)
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -21,6 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from penstock.dialects.kernel.builder import KernelBuilder
+from penstock.dialects.launch import FeedOp
 from penstock.dialects.op import (
     CastOp,
     ClipOp,
@@ -35,6 +45,7 @@ from penstock.dialects.op import (
 )
 from penstock.dialects.op.padding import PadMode
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.tensors import tensor_type
 
 Array: TypeAlias = NDArray[np.generic]
@@ -123,6 +134,15 @@ def test_a_call_that_does_not_fit_the_definition():
         GatherOp.of(value(4), indices(2))
     with pytest.raises(ValueError, match=r"op\.gather.*'indices'"):
         GatherOp.of(value(4), axis=0)
+
+
+def test_names_of_symbols():
+    feed = FeedOp("x", "y")
+    assert feed.target == SymbolRefAttr("y")
+    with pytest.raises(
+        VerifyException, match="'target' should be the name of a symbol"
+    ):
+        properties_of(FeedOp, port="x", target=3)
 
 
 @irdl_op_definition

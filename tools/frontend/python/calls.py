@@ -28,7 +28,11 @@ from xdsl.irdl import (
 
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import element_type_of
-from penstock.dialects.utils.python_values import python_value, settable_properties
+from penstock.dialects.utils.python_values import (
+    classes_of,
+    python_value,
+    settable_properties,
+)
 from penstock.tools.driver.diagnostics import suggest
 from penstock.tools.frontend.python.dtypes import DType, dtype_named
 from penstock.tools.frontend.python.errors import refuse, refusing
@@ -75,7 +79,7 @@ class OpFunction:
             if definition.default_value is not None:
                 yield name, python_value(definition.default_value)
             elif isinstance(definition, OptPropertyDef):
-                is_flag = definition.constr.get_bases() == {UnitAttr}
+                is_flag = classes_of(definition) == [UnitAttr]
                 yield name, False if is_flag else None
             else:
                 yield name, made[name].default if name in made else _MISSING
@@ -123,8 +127,8 @@ class OpFunction:
         values: dict[str, object] = {}
         for name, default in self._defaults.items():
             value = given.get(name, default)
-            bases = self._definition.properties[name].constr.get_bases()
-            values[name] = value if bases or value is None else _element(value)
+            classes = classes_of(self._definition.properties[name])
+            values[name] = value if classes or value is None else _element(value)
         return values
 
 

@@ -95,8 +95,7 @@ class Case(NamedTuple):
         """The op on some values."""
         if self.build is not None:
             return self.build(values)
-        definition = self.op.get_irdl_definition()
-        return self.op.inferred(values, properties_of(definition, self.settings))
+        return self.op.inferred(values, properties_of(self.op, **self.settings))
 
     def types(self) -> list[TensorType]:
         """The types of the operands."""
