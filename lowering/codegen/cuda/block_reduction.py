@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
@@ -179,6 +180,7 @@ class BlockReductionPrinter:
     def __init__(self, printer: DevicePrinter, sums: BlockReduction):
         self._printer, self._sums = printer, sums
         self._call, self._line = printer.scalars.call, printer.line
+        self._i32, self._fold = printer.index, partial(printer.folded, sums.fold)
         self._type = sums.type
         self._loops = [printer.new_loop() for _ in sums.computation.nest.extents]
         if sums.row is not None:
@@ -187,23 +189,17 @@ class BlockReductionPrinter:
     def _names(self, loops: Sequence[int]) -> list[str]:
         return [self._loops[loop] for loop in loops]
 
-    def _i32(self, text: str) -> str:
-        return self._call("i32", text)
-
     def print(self, name: str) -> str:
         """Print the function of the phase; how it is listed."""
         printer, sums = self._printer, self._sums
         with printer.phase_function(name):
             self._print_arrays()
-            self._line(f"e = {self._call('block')}")
-            with printer.block(f"while e < {sums.items}:"):
+            with printer.blocks(sums.items):
                 self._print_place()
                 self._print_terms()
                 self._print_joined()
                 self._print_results()
                 self._line("cuda.syncthreads()")
-                step = self._call("blocks")
-                self._line(f"e = {self._i32(f'e + {step}')}")
         return f"Phase({name}, {sums.items}, {sums.threads}, blockwise=True)"
 
     @property
@@ -212,10 +208,9 @@ class BlockReductionPrinter:
 
     def _print_arrays(self) -> None:
         sums = self._sums
-        cuda, dtype = map(self._printer.support, ("cuda", self._type))
         size = sums.slots(sums.threads)
-        self._line(f"slots_0 = {cuda}.shared.array({size}, {dtype})")
-        self._line(f"kept_0 = {cuda}.local.array({sums.rows}, {dtype})")
+        self._printer.print_shared_array("slots_0", size, self._type)
+        self._printer.print_local_array("kept_0", sums.rows, self._type)
         self._line(f"at = {self._call('thread')}")
         self._line(f"warp = {self._i32('at >> 5')}")
         self._line(f"lane = {self._i32(f'at & {sums.width - 1}')}")
@@ -227,9 +222,7 @@ class BlockReductionPrinter:
         count = prod(sums.extents(sums.outer))
         self._line(f"row = {self._i32(f'e * {sums.width} + lane')}")
         if count % sums.width:
-            self._line(f"live = row < {count}")
-            last = self._call("select", "live", "row", str(count - 1))
-            self._line(f"row = {self._i32(last)}")
+            self._printer.print_edge("live", "row", count, str(count - 1))
         self._printer.split("row", self._names(sums.outer), sums.extents(sums.outer))
 
     def _print_terms(self) -> None:
@@ -242,9 +235,7 @@ class BlockReductionPrinter:
         with printer.block(f"for j in range({-(-count // sums.slices)}):"):
             self._line(f"term = {self._i32(f'j * {sums.slices} + line')}")
             if count % sums.slices:
-                self._line(f"inside = term < {count}")
-                clamped = self._call("select", "inside", "term", "0")
-                self._line(f"term = {self._i32(clamped)}")
+                printer.print_edge("inside", "term", count, "0")
             extents = sums.extents(sums.terms)
             printer.split("term", self._names(sums.terms), extents)
             self._print_inputs(with_row=False)
@@ -273,22 +264,13 @@ class BlockReductionPrinter:
                 self._line(f"{value} = {text}")
                 printer.set_loop(arg, value)
 
-    def _fold(self, a: str, b: str) -> str:
-        text = self._printer.scalars.expression(self._sums.fold, [a, b])
-        assert text is not None, "only ops that have a source fold"
-        return text
-
     def _print_joined(self) -> None:
         """Print how the slices of a block come together."""
         sums, printer = self._sums, self._printer
         width = sums.width
         with printer.block(f"for i in range({sums.rows}):"):
             self._line("taken = kept_0[i]")
-            mask = WARP // 2
-            while mask >= width:
-                other = self._call("shuffle_xor", "taken", str(mask))
-                self._line(f"taken = {self._fold('taken', other)}")
-                mask //= 2
+            printer.print_fold_of_lanes("taken", self._fold, WARP, width)
             slot = f"(warp * {sums.rows} + i) * {width} + lane"
             first = f"(at & {WARP - 1}) < {width}"
             arguments = first, "slots_0", self._i32(slot), "taken"

@@ -313,9 +313,7 @@ class CudaPrinter(DevicePrinter):
             return ""
         name = f"body_{self._bodies}"
         self._bodies += 1
-        with self.function(
-            f"def {name}({', '.join(f'p{n}' for n in range(len(args)))}):"
-        ):
+        with self.device_function(name, [f"p{n}" for n in range(len(args))]):
             self._names |= {arg: f"p{n}" for n, arg in enumerate(args)}
             so_far = self._names.get(computation.body.args[-1])
             if computation.nest.outputs > 1:
@@ -323,7 +321,6 @@ class CudaPrinter(DevicePrinter):
             else:
                 element = self.print_element(computation, (), so_far)
                 self.line(f"return {element}")
-        self.functions[-1].insert(0, f"@{self.support('on_device')}")
         self._forget(computation)
         return name
 
@@ -396,8 +393,7 @@ class CudaPrinter(DevicePrinter):
         """Print how the elements of a vector are written, from one on."""
         if type_name(element_type(output)) == "i1":
             parts = [self.scalars.call("u8", part) for part in parts]
-        values, store = f"({', '.join(parts)})", f"store_{len(parts)}"
-        self.line(self.scalars.call(store, self.name(output), element, values))
+        self.print_vector_store("", output, element, parts)
 
     def _vector(
         self,

@@ -5,8 +5,8 @@ The source of stages whose threads share rows, see
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from xdsl.dialects import memref, scf
@@ -46,7 +46,7 @@ class RowPrinter:
         items = -(-count // self._in_block)
         with printer.phase_function(name):
             self._print_arrays()
-            with self._blocks(items):
+            with printer.blocks(items):
                 self._print_row(count)
                 loops = [printer.new_loop() for _ in extents]
                 printer.split("row", loops, extents)
@@ -62,41 +62,28 @@ class RowPrinter:
         call = self._call
         for place, name in self._kept.items():
             size = rows.width * (rows.turns if self._is_kept(place) else 1)
-            dtype = self._printer.support(self._dtype(place))
-            self._printer.support("cuda")
-            line(f"{name} = cuda.local.array({size}, {dtype})")
+            self._printer.print_local_array(name, size, self._dtype(place))
         folds = [fold for loop in rows.loops for fold in loop.folds]
         if folds and rows.threads > WARP:
             types = {dtype_of(fold.value.type) for fold in folds}
-            dtype = self._printer.support("f64" if "f64" in types else "f32")
             size = len(folds) * rows.threads // WARP
-            line(f"slots_0 = cuda.shared.array({size}, {dtype})")
+            dtype = "f64" if "f64" in types else "f32"
+            self._printer.print_shared_array("slots_0", size, dtype)
         thread = call("thread")
         line(f"warp = {call('i32', f'{thread} >> 5')}")
         if rows.threads == WARP:
             thread = call("i32", f"{thread} & {WARP - 1}")
         line(f"at = {thread}")
 
-    @contextmanager
-    def _blocks(self, items: int) -> Generator[None]:
-        """A loop over what blocks take at once, with the stride of the grid."""
-        printer = self._printer
-        printer.line(f"e = {self._call('block')}")
-        with printer.block(f"while e < {items}:"):
-            yield
-            step = self._call("blocks")
-            printer.line(f"e = {self._call('i32', f'e + {step}')}")
-
     def _print_row(self, count: int) -> None:
         """Print which row a thread has; those that have none do what the last does."""
-        line, call = self._printer.line, self._call
+        printer = self._printer
         if self._in_block == 1:
-            line("row = e")
+            printer.line("row = e")
             return
-        line(f"row = {call('i32', f'e * {self._in_block} + warp')}")
+        printer.line(f"row = {printer.index(f'e * {self._in_block} + warp')}")
         if count % self._in_block:
-            line(f"live = row < {count}")
-            line(f"row = {call('i32', call('select', 'live', 'row', str(count - 1)))}")
+            printer.print_edge("live", "row", count, str(count - 1))
 
     def _condition(self, *more: str, count: int) -> str:
         """Whether a thread writes; nothing if all do."""
@@ -163,9 +150,7 @@ class RowPrinter:
         at = "at" if rows.width == 1 else f"at * {rows.width}"
         printer.line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
         if rows.extent % step:
-            printer.line(f"inside = {index} < {rows.extent}")
-            clamped = self._call("select", "inside", index, "0")
-            printer.line(f"{index} = {self._call('i32', clamped)}")
+            printer.print_edge("inside", index, rows.extent, "0")
         return index
 
     @property
@@ -254,19 +239,15 @@ class RowPrinter:
             if width == 1:
                 printer.store_if(condition, place[0], address, slots[0])
                 continue
-            arguments = printer.name(place[0]), address, f"({', '.join(slots)})"
-            if condition:
-                text = self._call(f"store_{width}_if", condition, *arguments)
-            else:
-                text = self._call(f"store_{width}", *arguments)
-            printer.line(text)
+            printer.print_vector_store(condition, place[0], address, slots)
 
     # Folds
 
     def _print_join(self, fold: Fold, name: str) -> None:
         """Print how the threads of a row fold what each has."""
         printer, warps = self._printer, self._rows.threads // WARP
-        self._print_exchanges(fold, name, WARP)
+        joined = partial(printer.folded, fold.op)
+        printer.print_fold_of_lanes(name, joined, WARP)
         if warps > 1:
             first = self._folds * warps
             self._folds += 1
@@ -278,26 +259,13 @@ class RowPrinter:
             slot = self._call("u64", f"(at & {warps - 1}) + {first}")
             dtype = dtype_of(fold.value.type)
             printer.line(f"{name} = {self._call(dtype, f'slots_0[{slot}]')}")
-            self._print_exchanges(fold, name, warps)
+            printer.print_fold_of_lanes(name, joined, warps)
         result = name
         if not is_neutral(fold):
             result = printer.new_value()
             initial = printer.name(fold.initial)
-            printer.line(f"{result} = {self._joined(fold, initial, name)}")
+            printer.line(f"{result} = {joined(initial, name)}")
         printer.set_loop(fold.result, result)
-
-    def _print_exchanges(self, fold: Fold, name: str, lanes: int) -> None:
-        """Print how all of so many threads come to have the fold of what each has."""
-        mask = lanes // 2
-        while mask:
-            other = self._call("shuffle_xor", name, str(mask))
-            self._printer.line(f"{name} = {self._joined(fold, name, other)}")
-            mask //= 2
-
-    def _joined(self, fold: Fold, a: str, b: str) -> str:
-        text = self._printer.scalars.expression(fold.op, [a, b])
-        assert text is not None, "only ops that have a source fold"
-        return text
 
 
 def _place_of(buffer: SSAValue, indices: Sequence[SSAValue]) -> Place:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from math import prod
 
 from xdsl.dialects import scf
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.loops import Access, row_major
@@ -86,22 +86,18 @@ class DevicePrinter(BodyPrinter):
         self.functions[-1].insert(0, f"@{self.support('on_device')}")
 
     @contextmanager
-    def blocks(self, count: int) -> Generator[None]:
-        """A loop over the items `e` of a block's work, with the stride of the grid."""
-        self.line(f"e = {self.scalars.call('block')}")
+    def items(
+        self, count: int, first: str = "first_item", step: str = "item_step"
+    ) -> Generator[None]:
+        """A loop over the items `e` of a thread's work, with the stride of the grid."""
+        self.line(f"e = {self.scalars.call(first)}")
         with self.block(f"while e < {count}:"):
             yield
-            step = self.scalars.call("blocks")
-            self.line(f"e = {self.index(f'e + {step}')}")
+            self.line(f"e = {self.index(f'e + {self.scalars.call(step)}')}")
 
-    @contextmanager
-    def items(self, count: int) -> Generator[None]:
-        """A loop over the items `e` of a thread's work."""
-        self.line(f"e = {self.scalars.call('first_item')}")
-        with self.block(f"while e < {count}:"):
-            yield
-            step = self.scalars.call("item_step")
-            self.line(f"e = {self.scalars.call('i32', f'e + {step}')}")
+    def blocks(self, count: int) -> AbstractContextManager[None]:
+        """A loop over the items `e` of a block's work, with the stride of the grid."""
+        return self.items(count, "block", "blocks")
 
     @contextmanager
     def elements(
@@ -136,6 +132,12 @@ class DevicePrinter(BodyPrinter):
         self.line(f"{name} = {cuda}.local.array({size}, {self.support(dtype)})")
 
     # Lanes
+
+    def folded(self, fold: Operation, a: str, b: str) -> str:
+        """The fold of two values by an op."""
+        text = self.scalars.expression(fold, [a, b])
+        assert text is not None, "only ops that have a source fold"
+        return text
 
     def print_fold_of_lanes(
         self, name: str, fold: Callable[[str, str], str], lanes: int, apart: int = 1

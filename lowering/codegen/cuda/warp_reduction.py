@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
@@ -101,22 +102,17 @@ class WarpReductionPrinter:
             thread = self._call("thread")
             self._line(f"warp = {self._call('i32', f'{thread} >> 5')}")
             self._line(f"at = {self._call('i32', f'{thread} & {WARP - 1}')}")
-            self._line(f"e = {self._call('block')}")
-            with printer.block(f"while e < {items}:"):
+            with printer.blocks(items):
                 self._print_place(count)
                 printer.split("row", [loops[loop] for loop in dots.outer], extents)
                 self._print_sum(loops, count)
-                step = self._call("blocks")
-                self._line(f"e = {self._call('i32', f'e + {step}')}")
         return f"Phase({name}, {items}, {WARP * WARPS}, blockwise=True"
 
     def _print_place(self, count: int) -> None:
         """Print which sum a warp has; those without one do again what the last does."""
         self._line(f"row = {self._call('i32', f'e * {WARPS} + warp')}")
         if count % WARPS:
-            self._line(f"live = row < {count}")
-            last = self._call("select", "live", "row", str(count - 1))
-            self._line(f"row = {self._call('i32', last)}")
+            self._printer.print_edge("live", "row", count, str(count - 1))
 
     def _print_sum(self, loops: Sequence[str], count: int) -> None:
         printer, dots = self._printer, self._dots
@@ -132,16 +128,9 @@ class WarpReductionPrinter:
             at = "at" if dots.width == 1 else f"at * {dots.width}"
             self._line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
             if has_edge:
-                self._line(f"inside = {index} < {dots.terms}")
-                clamped = self._call("select", "inside", index, "0")
-                self._line(f"{index} = {self._call('i32', clamped)}")
+                printer.print_edge("inside", index, dots.terms, "0")
             self._print_terms(loops, value, has_edge)
-        mask = WARP // 2
-        while mask:
-            other = self._call("shuffle_xor", value, str(mask))
-            text = printer.scalars.expression(total, [value, other])
-            self._line(f"{value} = {text}")
-            mask //= 2
+        printer.print_fold_of_lanes(value, partial(printer.folded, total), WARP)
         self._print_result(loops, value, count)
 
     def _print_terms(self, loops: Sequence[str], value: str, has_edge: bool) -> None:
@@ -178,6 +167,6 @@ class WarpReductionPrinter:
         assert total is not None, "found before"
         place = printer.element(computation.nest.accesses[-1], loops)
         so_far = printer.loaded(output, place)
-        text = printer.scalars.expression(total, [so_far, value]) or ""
+        text = printer.folded(total, so_far, value)
         condition = "live & (at == 0)" if count % WARPS else "at == 0"
         printer.store_if(condition, output, place, text)
