@@ -71,7 +71,7 @@ MOST_CUTS = 64
 
 @dataclass(frozen=True)
 class Match:
-    """What names of a formula stand for, and the ops that compute it."""
+    """A formula found in ops: the values and numbers that its names stand for."""
 
     values: Mapping[str, SSAValue]
     numbers: Mapping[str, float]

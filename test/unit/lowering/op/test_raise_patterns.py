@@ -77,7 +77,7 @@ class Writer:
         return self.add(ConstantOp(dense_of(np.array(value, dtype_of(self.element)))))
 
     def chance(self) -> bool:
-        """Which of two ways is taken."""
+        """A choice between two ways, each as likely."""
         return self.random.random() < 0.5
 
     def two(self, kind: type[TensorOp], a: SSAValue, b: SSAValue) -> SSAValue:
@@ -129,7 +129,7 @@ def softmax(w: Writer) -> SSAValue:
 
 
 def log_softmax(w: Writer) -> SSAValue:
-    """What is below the largest element, less the logarithm of the sum of powers."""
+    """Differences to the largest element, less the logarithm of the sum of powers."""
     x = w.input("x", (ROWS, COLUMNS))
     below = w.add(SubOp.inferred([x, w.reduced(ReduceMaxOp, x, [1])]))
     total = w.reduced(ReduceSumOp, w.add(ExpOp(below)), [1])
