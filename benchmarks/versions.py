@@ -1,0 +1,285 @@
+"""
+Two checkouts side by side: the time of each case in another one and in this.
+
+    python benchmarks/versions.py OLD [--only gemm]... [--cases 512x] [--threads 1,2]
+                                  [--rounds N]
+
+Races of pages (speed, models, gemm, elementwise, attention) and the time of compiling a
+model (lowering) are taken in turns by two processes, as those of peers are. Each runs
+the compiler and the benchmark of its own checkout. All other pages are made by `run.py`
+of both checkouts in turns, as often as there are rounds, and each figure is compared.
+A ratio is the old time over the new one: above 1, this checkout is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import geometric_mean, median
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+# Ahead of site-packages, where another package of the name `benchmarks` lies.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import Race, Run, only_one, race
+from benchmarks.report import Json, Table
+
+ROOT = Path(__file__).parents[1]
+OLD, NEW = "old", "new"
+PACKAGES = ("benchmarks", "penstock")
+
+Cases: TypeAlias = Mapping[str, tuple[object, ...]]
+"""The titles of cases, and what their openers take, but for threads."""
+
+
+def use(checkout: Path) -> None:
+    """Let this process import what a checkout has, and nothing of another one."""
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in PACKAGES:
+            del sys.modules[name]
+    sys.path[:0] = [str(checkout / ".src"), str(checkout)]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The opener of a case in a checkout."""
+
+    checkout: Path
+    page: str
+    arguments: tuple[object, ...]
+    threads: int
+
+    def __call__(self) -> Run:
+        use(self.checkout)
+        return OPENERS[self.page](*self.arguments, self.threads)
+
+
+################################################################################
+# Races                                                                        #
+################################################################################
+
+
+def _opener(module: str, name: str = "open_penstock") -> Callable[..., Run]:
+    def opened(*arguments: object) -> Run:
+        return getattr(import_module(f"benchmarks.{module}"), name)(*arguments)
+
+    return opened
+
+
+def _open_model(name: str, path: str, threads: int) -> Run:
+    whole = import_module("benchmarks.whole")
+    return whole.open_penstock(whole.Case(name, Path(path)), threads)
+
+
+def _open_lowering(path: str, threads: int) -> Run:
+    """Runs of the passes that take a model to the sources of its kernels."""
+    importer = import_module("penstock.tools.frontend.onnx.model")
+    kernels = import_module("penstock.tools.session.kernel_sources")
+    compiler = import_module("penstock.tools.driver.compiler")
+    pipelines = import_module("penstock.lowering.pipelines")
+    session = import_module("penstock.tools.session.session")
+    module = importer.import_file(Path(path)).module
+    passes = pipelines.pipeline(pipelines.PipelineOptions("cpu", threads=threads))
+
+    def run() -> Sequence[object]:
+        lowered = module.clone()
+        compiler.run_pipeline(*compiler.installed_compiler(), lowered, passes)
+        model = session.Model(lowered, {}, Path())
+        kernels.kernel_sources(session.program_of(model))
+        return []
+
+    return run
+
+
+OPENERS: Mapping[str, Callable[..., Run]] = {
+    "gemm": _opener("gemm"),
+    "winograd": _opener("gemm", "open_winograd"),
+    "elementwise": _opener("elementwise"),
+    "attention": _opener("attention"),
+    "speed": _opener("contenders"),
+    "models": _open_model,
+    "lowering": _open_lowering,
+}
+"""The openers of each page, which run where the checkout is in use."""
+
+
+def cases_of(page: str, folder: Path) -> Cases:
+    """The cases of a page; models are written to a folder."""
+    if page in ("gemm", "winograd"):
+        gemm = import_module("benchmarks.gemm")
+        names = [*gemm.PRODUCTS, *gemm.CONVOLUTIONS]
+        return {n: (n,) for n in names if page == "gemm" or n.endswith("-3-1")}
+    if page == "elementwise":
+        found = import_module("benchmarks.elementwise")
+        shapes = found.SHAPES.items()
+        return {f"{n} {size}": (n, x) for size, x in shapes for n in found.CASES}
+    if page == "attention":
+        return {n: (n,) for n in import_module("benchmarks.attention").CASES}
+    if page == "speed":
+        return {n: (n,) for n in import_module("benchmarks.workloads").WORKLOADS}
+    whole = import_module("benchmarks.whole")
+    paths = {name: str(folder / f"{name}.onnx") for name in whole.case_names()}
+    is_model = page == "models"
+    return {n: (n, path) if is_model else (path,) for n, path in paths.items()}
+
+
+def races(
+    page: str, old: Path, words: Sequence[str], threads: Sequence[int], rounds: int
+) -> Iterator[tuple[str, int, Race]]:
+    """The races of the cases of a page whose titles have one of these words."""
+    with TemporaryDirectory() as name:
+        for title, arguments in cases_of(page, Path(name)).items():
+            if words and not any(word in title for word in words):
+                continue
+            if page in ("models", "lowering"):
+                arguments = _written(title, arguments, Path(name))
+            for count in threads:
+                openers = {
+                    each: Opening(checkout, page, arguments, count)
+                    for each, checkout in ((NEW, ROOT), (OLD, old))
+                }
+                yield title, count, race(openers, rounds)
+
+
+def _written(
+    title: str, arguments: tuple[object, ...], folder: Path
+) -> tuple[object, ...]:
+    """The arguments of a model, once its file is there."""
+    path = import_module("benchmarks.whole").write_case(title, folder).path
+    return (*arguments[:-1], str(path))
+
+
+def race_row(title: str, threads: int, found: Race) -> list[str]:
+    """A line of the table: both medians, their ratio, and that of the best rounds."""
+    new, old = found.results
+    problem = new.problem or old.problem
+    if problem is not None:
+        return [title, str(threads), problem, "", "", ""]
+    best = min(old.seconds) / min(new.seconds)
+    times = [f"{each.median * 1e3:.3f}" for each in (old, new)]
+    return [
+        title,
+        str(threads),
+        *times,
+        f"{old.median / new.median:.3f}",
+        f"{best:.3f}",
+    ]
+
+
+################################################################################
+# Other pages                                                                  #
+################################################################################
+
+
+def figures(data: Json, path: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in the data of a page by their places, of lists the medians."""
+    if isinstance(data, bool | str) or data is None:
+        return
+    if isinstance(data, int | float):
+        yield path, float(data)
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from figures(value, f"{path} {key}".strip())
+    elif data and all(isinstance(x, int | float) for x in data):
+        yield path, median(data)
+    else:
+        for number, value in enumerate(data):
+            yield from figures(value, f"{path} {_label(value, number)}".strip())
+
+
+def _label(value: Json, number: int) -> str:
+    """The words of an entry, or its number."""
+    if not isinstance(value, Mapping):
+        return str(number)
+    return " ".join(x for x in value.values() if isinstance(x, str)) or str(number)
+
+
+def page_figures(checkout: Path, page: str, threads: str) -> dict[str, float]:
+    """The figures of a page that a checkout makes now."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "figures.json"
+        options = ["--only", page, "--threads", threads, "--rounds", "3"]
+        subprocess.run(
+            [sys.executable, "benchmarks/run.py", *options, "--json", str(path)],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout / ".src")},
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        return dict(figures(json.loads(path.read_text("utf-8"))["results"]))
+
+
+def page_rows(old: Path, page: str, threads: str, rounds: int) -> list[list[str]]:
+    """Each figure of a page, as medians of several runs of both checkouts in turns."""
+    runs: dict[Path, list[dict[str, float]]] = {old: [], ROOT: []}
+    for number in range(rounds):
+        for checkout in sorted(runs, reverse=bool(number % 2)):
+            runs[checkout].append(page_figures(checkout, page, threads))
+    names = [name for name in runs[ROOT][0] if all(name in x for x in runs[old])]
+    rows: list[list[str]] = []
+    for name in names:
+        was, now = (median(x[name] for x in runs[each]) for each in (old, ROOT))
+        ratio = f"{was / now:.3f}" if now else ""
+        rows.append([name, threads, f"{was:.6g}", f"{now:.6g}", ratio, ""])
+    return rows
+
+
+################################################################################
+# Command line                                                                 #
+################################################################################
+
+HEADER = ("case", "threads", "old", "new", "old / new", "best")
+
+
+def _parser() -> argparse.ArgumentParser:
+    first, _, rest = (__doc__ or "").strip().partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=first,
+        epilog=rest,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("old", type=Path, help="the other checkout")
+    pages = f"{', '.join(OPENERS)}, or another page of run.py; may be repeated"
+    add("--only", action="append", metavar="PAGE", help=pages)
+    add("--cases", nargs="+", default=[], metavar="WORD", help="those with such a word")
+    add("--threads", default="2", metavar="1,2")
+    add("--rounds", type=int, default=9, metavar="N")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table of each page that the command line names."""
+    args = _parser().parse_args(argv)
+    old = args.old.resolve()
+    threads = [int(word) for word in args.threads.split(",")]
+    with only_one("penstock-versions.lock"):
+        for page in args.only or OPENERS:
+            print(f"\n## {page}\n", flush=True)
+            if page not in OPENERS:
+                rows = page_rows(old, page, args.threads, args.rounds)
+            else:
+                found = races(page, old, args.cases, threads, args.rounds)
+                rows = [race_row(*each) for each in found]
+            print(Table(HEADER, [*rows, *means(rows)]).markdown(), flush=True)
+    return 0
+
+
+def means(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The line of the geometric mean of ratios, if there are several."""
+    ratios = [float(row[4]) for row in rows if row[4] and float(row[4]) > 0]
+    if len(ratios) < 2:
+        return []
+    return [["geometric mean", "", "", "", f"{geometric_mean(ratios):.3f}", ""]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
