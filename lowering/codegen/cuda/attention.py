@@ -222,7 +222,8 @@ class CudaAttentionPrinter(TilePrinter):
     def print_query(self, text: str) -> list[str]:
         """Print which query it is, one that there is; the condition that it is that."""
         self.line(f"line = {self.i32(text)}")
-        return self.edge("live", "line", self.attention.rows, self.queries)
+        rows = self.attention.rows
+        return self.print_edge("live", "line", rows, self.queries, rows - 1)
 
     def print_weight(self, total: str, lanes: int) -> None:
         """Print what results are multiplied with: 1 by the sum of all powers."""
@@ -233,11 +234,8 @@ class CudaAttentionPrinter(TilePrinter):
     def print_column(self, text: str, edges: Sequence[str]) -> str:
         """Print which column it is, one that there is; the condition to store it."""
         self.line(f"term = {self.i32(text)}")
-        depth = self.attention.depth
-        if self.depth != depth:
-            self.printer.print_edge("inside", "term", depth, "0")
-            edges = [*edges, "inside"]
-        return " & ".join(edges)
+        edge = self.print_edge("inside", "term", self.attention.depth, SIDE)
+        return " & ".join([*edges, *edge])
 
 
 class AttentionTilePrinter(CudaAttentionPrinter):

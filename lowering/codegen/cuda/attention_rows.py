@@ -55,8 +55,7 @@ class AttentionRowPrinter(CudaAttentionPrinter):
     def _print_element(self, name: str, number: str, extent: int) -> None:
         """Print which term or column a lane has, one that there is."""
         self.line(f"{name} = {self.i32(f'{number} * {WARP} + lane')}")
-        if extent % WARP:
-            self.printer.print_edge("inside", name, extent, "0")
+        self.print_edge("inside", name, extent, WARP)
 
     def _or_zero(self, value: str, what: str) -> str:
         """A number, or zero in lanes that have none."""

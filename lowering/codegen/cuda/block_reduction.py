@@ -221,8 +221,7 @@ class BlockReductionPrinter:
         sums = self._sums
         count = prod(sums.extents(sums.outer))
         self._line(f"row = {self._i32(f'e * {sums.width} + lane')}")
-        if count % sums.width:
-            self._printer.print_edge("live", "row", count, str(count - 1))
+        self._printer.print_edge("live", "row", count, sums.width, count - 1)
         self._printer.split("row", self._names(sums.outer), sums.extents(sums.outer))
 
     def _print_terms(self) -> None:
@@ -234,8 +233,7 @@ class BlockReductionPrinter:
             self._line(f"kept_0[i] = {neutral}")
         with printer.block(f"for j in range({-(-count // sums.slices)}):"):
             self._line(f"term = {self._i32(f'j * {sums.slices} + line')}")
-            if count % sums.slices:
-                printer.print_edge("inside", "term", count, "0")
+            printer.print_edge("inside", "term", count, sums.slices)
             extents = sums.extents(sums.terms)
             printer.split("term", self._names(sums.terms), extents)
             self._print_inputs(with_row=False)

@@ -217,9 +217,7 @@ class TiledMatmulPrinter(TilePrinter):
 
     def _print_fetch(self, tile: Tile) -> None:
         """Print that a piece is fetched: zeros where there are no terms."""
-        has_edge = self.terms % tile.terms
-        if has_edge:
-            self.printer.print_edge("inside", "term", self.terms, "0")
+        has_edge = self.print_edge("inside", "term", self.terms, tile.terms)
         for kept, value in zip(self.kept(tile), self.loaded_piece(tile), strict=True):
             if has_edge:
                 value = self.call("select", "inside", value, self.number(0.0))
@@ -294,12 +292,17 @@ class TiledMatmulPrinter(TilePrinter):
         for _ in self.finishing(height, width):
             place = of_thread("row", "i", height, rows, self.wide)
             self.line(f"line = {self.i32(f'first_row + {place}')}")
-            edges = self.edge("live", "line", self.rows, rows)
+            edges = self.print_edge("live", "line", self.rows, rows, self.rows - 1)
             with self.block(f"for n in range({width // together}):"):
                 place = of_thread("column", number, width, columns, self.wide)
                 self.line(f"term = {self.i32(f'first_column + {place}')}")
-                edges += self.edge("inside", "term", self.columns, columns, together)
+                edges += self.print_column_edge(together)
                 self._print_results(" & ".join(edges), together)
+
+    def print_column_edge(self, together: int) -> list[str]:
+        """Print that so many columns are some that there are, and the condition."""
+        columns, last = self.schedule.block[1], self.columns - together
+        return self.print_edge("inside", "term", self.columns, columns, last)
 
     def finishing(self, count: int, each: int) -> Iterator[None]:
         """

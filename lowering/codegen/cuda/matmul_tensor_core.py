@@ -224,7 +224,8 @@ class TensorCorePrinter(TiledMatmulPrinter):
         for _ in self.finishing(height // CHUNK, width // CHUNK * 2):
             row = f"row * {height} + i * {CHUNK} + (lane >> 2)"
             self.line(f"line = {self.i32(f'first_row + {row}')}")
-            edges = self.edge("live", "line", self.rows, self.schedule.block[0])
+            rows = self.schedule.block[0]
+            edges = self.print_edge("live", "line", self.rows, rows, self.rows - 1)
             with self.block(f"for n in range({width // CHUNK}):"):
                 column = f"column * {width} + n * {CHUNK} + (lane & 3) * 2"
                 self.line(f"place = {self.i32(f'first_column + {column}')}")
@@ -239,25 +240,21 @@ class TensorCorePrinter(TiledMatmulPrinter):
     def _print_pair(self, edges: Sequence[str], row: str, column: str) -> None:
         """Print two neighbours in a row, given where they are in their tile."""
         self.line("term = place")
-        edges = self._with_column_edge(edges, 2)
+        condition = " & ".join([*edges, *self.print_column_edge(2)])
         parts = self.printed_results([self._sum(number) for number in range(2)])
         if self._result_tile:
             slot = self.i32(self._result_tile.slot(f"({row})", column))
             word = self.call(f"pack_{self.contraction.element}", *parts)
             self.line(self.call("put_word", "slots_0", slot, word))
             return
-        condition, place = " & ".join(edges), self.place_of_result
+        place = self.place_of_result
         self.printer.print_vector_store(condition, self.out, place, parts)
 
     def _print_one(self, edges: Sequence[str], number: int) -> None:
         self.line(f"term = {self.i32(f'place + {number}')}")
-        condition = " & ".join(self._with_column_edge(edges, 1))
+        condition = " & ".join([*edges, *self.print_column_edge(1)])
         value = self.result(self._sum(number), 0)
         self.printer.store_if(condition, self.out, self.place_of_result, value)
-
-    def _with_column_edge(self, edges: Sequence[str], together: int) -> Sequence[str]:
-        columns = self.schedule.block[1]
-        return [*edges, *self.edge("inside", "term", self.columns, columns, together)]
 
     def _sum(self, number: int) -> str:
         """An accumulator of a thread: the first or second of two in a row."""

@@ -82,8 +82,7 @@ class RowPrinter:
             printer.line("row = e")
             return
         printer.line(f"row = {printer.index(f'e * {self._in_block} + warp')}")
-        if count % self._in_block:
-            printer.print_edge("live", "row", count, str(count - 1))
+        printer.print_edge("live", "row", count, self._in_block, count - 1)
 
     def _condition(self, *more: str, count: int) -> str:
         """Whether a thread writes; nothing if all do."""
@@ -149,8 +148,7 @@ class RowPrinter:
         step = rows.threads * rows.width
         at = "at" if rows.width == 1 else f"at * {rows.width}"
         printer.line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
-        if rows.extent % step:
-            printer.print_edge("inside", index, rows.extent, "0")
+        printer.print_edge("inside", index, rows.extent, step)
         return index
 
     @property

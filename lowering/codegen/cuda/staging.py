@@ -104,6 +104,7 @@ class TilePrinter:
         self.printer = printer
         self.call, self.line = printer.scalars.call, printer.line
         self.block, self.i32 = printer.block, printer.index
+        self.print_edge = printer.print_edge
 
     def number(self, value: float) -> str:
         """A number of the type of accumulators."""
@@ -123,18 +124,6 @@ class TilePrinter:
         """Print where the outer loops are in an operand."""
         text = sum_of(zip(outer, strides, strict=True), offset)
         self.line(f"{name} = {self.i32(text)}")
-
-    def edge(
-        self, condition: str, name: str, extent: int, size: int, together: int = 1
-    ) -> list[str]:
-        """
-        Print whether an index is one of a tile that may reach past an edge; elsewhere
-        the last ones are taken for it. The condition, if there is one.
-        """
-        if extent % size == 0:
-            return []
-        self.printer.print_edge(condition, name, extent, str(extent - together))
-        return [condition]
 
     # Arrays
 
@@ -170,9 +159,9 @@ class TilePrinter:
         """A loop over the pieces of a thread: the line and term of each in the tile."""
         with self.block(f"for i in range({self.turns(tile)}):"):
             self.line(f"{piece} = {self.i32(f'at + i * {self.threads}')}")
-            if tile.pieces % self.threads and not tile.is_copied:
+            if not tile.is_copied:
                 # Threads past the last piece bring the first one, and keep nothing.
-                self.printer.print_edge("live", piece, tile.pieces, "0")
+                self.printer.print_edge("live", piece, tile.pieces, self.threads)
             names = ("line", "term") if tile.by_terms else ("term", "line")
             across = tile.terms if tile.by_terms else tile.size
             inner = str(across // tile.together)

@@ -159,13 +159,19 @@ class DevicePrinter(BodyPrinter):
         chosen = self.scalars.call("select", condition, name, other)
         self.line(f"{name} = {self.index(chosen)}")
 
-    def print_edge(self, condition: str, name: str, count: int, other: str) -> None:
+    def print_edge(
+        self, condition: str, name: str, count: int, each: int, other: int = 0
+    ) -> list[str]:
         """
-        Print the condition that an index is below a count, and that it is another one
-        elsewhere: threads past an edge do in vain what is done there.
+        Print whether an index is below a count that may be no multiple of `each`, and
+        that it is another one elsewhere: threads past an edge do in vain what is done
+        there. The condition, if there is one.
         """
+        if count % each == 0:
+            return []
         self.line(f"{condition} = {name} < {count}")
-        self.print_choice(name, condition, other)
+        self.print_choice(name, condition, str(other))
+        return [condition]
 
     def index(self, text: str) -> str:
         """An index as `i32`."""

@@ -111,8 +111,7 @@ class WarpReductionPrinter:
     def _print_place(self, count: int) -> None:
         """Print which sum a warp has; those without one do again what the last does."""
         self._line(f"row = {self._call('i32', f'e * {WARPS} + warp')}")
-        if count % WARPS:
-            self._printer.print_edge("live", "row", count, str(count - 1))
+        self._printer.print_edge("live", "row", count, WARPS, count - 1)
 
     def _print_sum(self, loops: Sequence[str], count: int) -> None:
         printer, dots = self._printer, self._dots
@@ -123,13 +122,11 @@ class WarpReductionPrinter:
         name = "f64" if "64" in str(total.result.type) else "f32"
         self._line(f"{value} = {printer.scalars.float_constant(0.0, name)}")
         step = WARP * dots.width
-        has_edge = bool(dots.terms % step)
         with printer.block(f"for j in range({dots.turns}):"):
             at = "at" if dots.width == 1 else f"at * {dots.width}"
             self._line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
-            if has_edge:
-                printer.print_edge("inside", index, dots.terms, "0")
-            self._print_terms(loops, value, has_edge)
+            edge = printer.print_edge("inside", index, dots.terms, step)
+            self._print_terms(loops, value, bool(edge))
         printer.print_fold_of_lanes(value, partial(printer.folded, total), WARP)
         self._print_result(loops, value, count)
 
