@@ -89,7 +89,8 @@ class KernelOp(IRDLOperation):
     """
     A function on memrefs for one kind of device. Its body is a list of stages, see
     `penstock.dialects.kernel.builder`. The optional attribute `cost` tells those who
-    measure it of which op it is made, and the `bytes` and `flops` of that. The
+    measure it of which op it is made, and the `bytes` and `flops` of that, and which
+    ops it `holds` if that one is a group. The
     attribute `panels`, if there is one, has for each argument the order in which its
     elements lie (`#launch.panels`), or `unit` for the usual one. The attribute
     `plain_loops` lists the stages that no schedule was found for, each with the reason.
@@ -187,6 +188,15 @@ class KernelOp(IRDLOperation):
                 return op.data, flops.value.data, size.value.data
             case _:
                 return None
+
+    @property
+    def computes(self) -> Sequence[str]:
+        """The ops that it computes, as far as `cost` tells: of a group its members."""
+        cost = self.attributes.get("cost")
+        held = cost.data.get("holds") if isinstance(cost, DictionaryAttr) else None
+        if isa(held, ArrayAttr[StringAttr]):
+            return [name.data for name in held]
+        return () if self.cost is None else (self.cost[0],)
 
     @property
     def panels(self) -> list[PanelsAttr | None]:

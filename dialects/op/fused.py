@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.contraction_form import ContractionForm
 from penstock.dialects.op.elementwise_form import ElementwiseForm
 from penstock.dialects.op.group_form import GroupForm, evaluate_block
@@ -182,6 +183,11 @@ class FusedOp(FusibleOp):
         """Groups with a root show it: `op.fused(matmul)`."""
         roots = ", ".join(op.kernel_name for op in self.roots)
         return f"{self.name}({roots})" if roots else self.name
+
+    @property
+    def computes(self) -> Sequence[str]:
+        members = (op for op in self.members if not isinstance(op, ConstantOp))
+        return [name for op in members for name in op.computes]
 
     @property
     def kernel_name(self) -> str:

@@ -132,6 +132,11 @@ class TensorOp(IRDLOperation, ABC):
         return self.name
 
     @property
+    def computes(self) -> Sequence[str]:
+        """The names of the ops that its kernel computes: of a group, its members'."""
+        return (self.name,)
+
+    @property
     def kernel_name(self) -> str:
         """The name that its kernels are numbered under."""
         return self.name.split(".", 1)[-1]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
     MemRefType,
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
@@ -77,16 +78,17 @@ class Kernels:
 def cost_of(op: TensorOp) -> DictionaryAttr:
     """
     The cost of an op for measurements of its kernel: its name, bytes and scalar
-    operations.
+    operations; of a group also the names of the ops that it holds.
     """
     cost = op.cost()
-    return DictionaryAttr(
-        {
-            "bytes": IntegerAttr(min(cost.bytes, LARGEST), i64),
-            "flops": IntegerAttr(min(cost.flops, LARGEST), i64),
-            "op": StringAttr(op.label),
-        }
-    )
+    facts: dict[str, Attribute] = {
+        "bytes": IntegerAttr(min(cost.bytes, LARGEST), i64),
+        "flops": IntegerAttr(min(cost.flops, LARGEST), i64),
+        "op": StringAttr(op.label),
+    }
+    if [*op.computes] != [op.name]:
+        facts["holds"] = ArrayAttr(map(StringAttr, op.computes))
+    return DictionaryAttr(facts)
 
 
 Overwritten: TypeAlias = Mapping[int, int]

@@ -47,6 +47,42 @@ def own_sources(program: ProgramOp) -> list[KernelOp]:
     return [op for op in ops if isinstance(op, KernelOp) and op.source is not None]
 
 
+def author_of(kernel: KernelOp, line: int | None) -> str:
+    """
+    The alternative that a kernel has its source of, as a part of a message, with the
+    place where its file has this line of the source, or where the alternative is
+    defined; nothing if a person wrote the source into IR.
+    """
+    from xdsl.dialects.builtin import StringAttr
+
+    from penstock.lowering.launch.autotune.registry import alternatives
+    from penstock.lowering.launch.autotune.selection import SELECTED
+
+    note = kernel.attributes.get(SELECTED)
+    selected = note.data if isinstance(note, StringAttr) else ""
+    for alternative in alternatives():
+        if selected.startswith((f"{alternative.name}:", f"{alternative.name} ")):
+            place = place_of_source(type(alternative), kernel.source or "", line)
+            return f", of the alternative '{alternative.name}'{place}"
+    return ""
+
+
+def place_of_source(author: type, source: str, line: int | None) -> str:
+    """The place of a line of a source in the file that defines its author."""
+    from penstock.dialects.utils.diagnostics import definition_of
+
+    if (place := definition_of(author)) is None:
+        return ""
+    lines = source.splitlines()
+    if line is not None and 0 < line <= len(lines):
+        with open(place.file, encoding="utf-8") as file:
+            known = [text.strip() for text in file]
+        wanted = lines[line - 1].strip()
+        if known.count(wanted) == 1:
+            return f" ({place.file}:{known.index(wanted) + 1})"
+    return f" ({place.file}:{place.line})"
+
+
 def kernel_objections(program: ProgramOp) -> list[Finding]:
     """
     Why kernels of a program that comes from elsewhere are not run, one reason a kernel:

@@ -30,6 +30,7 @@ from penstock.runtime.program.executable import (
 )
 from penstock.tools.session.executable import Executable
 from penstock.tools.session.kernel_sources import (
+    author_of,
     kernel_objections,
     kernel_sources,
     own_sources,
@@ -161,7 +162,8 @@ class ExportedProgram(Executable):
         from penstock.tools.driver.diagnostics import reject
 
         own = {kernel.sym_name.data: kernel for kernel in own_sources(self._program)}
-        reject(str(error), place_of(own[error.kernel]))
+        kernel = own[error.kernel]
+        reject(f"{error}{author_of(kernel, error.line)}", place_of(kernel))
 
 
 class _InitialValues(Mapping[str, "Array"]):

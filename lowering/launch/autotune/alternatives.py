@@ -44,6 +44,11 @@ class Request:
         return "" if self.kernel.cost is None else self.kernel.cost[0]
 
     @property
+    def computes(self) -> Sequence[str]:
+        """The ops that it computes, in order: those of a group, or the one."""
+        return self.kernel.computes
+
+    @property
     def target(self) -> str:
         """The kind of device: `cpu`, `cuda`..."""
         return self.kernel.compiled_for
@@ -90,7 +95,15 @@ class Alternative:
     targets: Sequence[str] = ("cpu",)
     """The kinds of devices that it is for."""
     ops: Sequence[str] | None = None
-    """The ops (such as `op.matmul`) whose kernels it is for, None for all."""
+    """
+    The ops (such as `op.matmul`) whose kernels it is for, None for all; `op.fused` for
+    those of all groups.
+    """
+    absorbs: Sequence[str] | None = ()
+    """
+    The ops that it computes along with those of `ops`, where they are one group, None
+    for all: it is offered for the kernels of groups of such ops, too.
+    """
     dtypes: Sequence[str] | None = None
     """The element types that the arguments may have, None for all."""
     priority: int = 0
@@ -113,11 +126,25 @@ class Alternative:
         """Why it is not for a kernel, by what it says it is for, or in its words."""
         if request.target not in self.targets:
             return f"is for {', '.join(self.targets)}"
-        if self.ops is not None and request.op not in self.ops:
-            return f"is for {', '.join(self.ops)}"
+        if self.ops is not None and (reason := self._other(request, self.ops)):
+            return reason
         if self.dtypes is not None and not {*request.dtypes} <= {*self.dtypes}:
             return f"is for {', '.join(self.dtypes)}"
         return self.refuse(request)
+
+    def _other(self, request: Request, ops: Sequence[str]) -> str | None:
+        """Why it is not for the ops of a kernel, of those it is for."""
+        kind = request.op.partition("(")[0]
+        if request.op in ops or kind in ops:
+            return None
+        held = dict.fromkeys(request.computes)
+        if not any(op in ops for op in held):
+            return f"is for {', '.join(ops)}"
+        if self.absorbs is None:
+            return None
+        known = {*ops, *self.absorbs} if self.absorbs else set[str]()
+        left = [op for op in held if op not in known]
+        return f"does not absorb groups of {', '.join(left)}" if left else None
 
     @property
     def source(self) -> str:
