@@ -14,10 +14,21 @@ import numpy as np
 import pytest
 from counted_work import LINEAR, growth_of
 from scipy.special import erf, expit
+from xdsl.dialects.builtin import FloatAttr, TensorType
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 
 import penstock
+from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.op import Op
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.frontend.python.dtypes import short_name
 from penstock.tools.frontend.python.jobs import Job
@@ -438,6 +449,39 @@ def test_ops_are_called_by_name_or_class():
     x = floats(3)
     actual = meaning(lambda x: [penstock.op("op.relu", x), penstock.op(relu, x)], x)
     assert_same(actual, [np.maximum(x, 0)] * 2)
+
+
+@irdl_op_definition
+class BalanceOp(TensorOp):
+    """The sum of some tensors less that of others, times a number."""
+
+    name = "test.balance"
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    some = var_operand_def(TensorType)
+    others = var_operand_def(TensorType)
+    factor = prop_def(FloatAttr)
+    result = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return [tensor_type(self.some[0])]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        count = len(self.some)
+        whole = np.sum(operands[:count], 0) - np.sum(operands[count:], 0)
+        return [(whole * self.factor.value.data).astype(operands[0].dtype)]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None: ...
+
+
+def test_ops_of_several_lists_of_tensors():
+    a, b = floats(3), floats(3)
+    actual = meaning(
+        lambda a, b: penstock.op(BalanceOp, [a, a], others=[b], factor=2), a, b
+    )
+    assert_same(actual, [(a + a - b) * np.float32(2)])
 
 
 def test_there_is_an_attribute_for_ops_only():
