@@ -32,9 +32,9 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     padded,
     shared_parts,
 )
+from penstock.lowering.codegen.cuda.device_limits import VECTORS
 from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars
 from penstock.lowering.codegen.cuda.staging import (
-    VECTORS,
     Tile,
     TilePrinter,
     all_of,

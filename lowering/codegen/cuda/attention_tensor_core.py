@@ -30,7 +30,8 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     tiles_of,
     warp_bytes,
 )
-from penstock.lowering.codegen.cuda.staging import CHUNK, EIGHTH, FAR, LOW, Tile
+from penstock.lowering.codegen.cuda.device_limits import CHUNK
+from penstock.lowering.codegen.cuda.staging import EIGHTH, FAR, LOW, Tile
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 
 

@@ -25,22 +25,20 @@ from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.cuda.device_limits import SIZES, STATIC_BYTES
 from penstock.lowering.codegen.cuda.rows import NEUTRAL
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import ALONE, element_type
 
-WARP = 32
-SIZES = {"f32": 4, "f64": 8}
 LEAST_TERMS = 64
 MOST_ELEMENTS = 1 << 16
 """So many threads keep a large device busy."""
 THREADS, MANY_THREADS = 256, 1024
 FEW_BLOCKS, MANY_TERMS = 132, 512
 MOST_ROWS = 16
-MOST_SHARED = 48 * 1024
-"""The bytes of shared memory that functions can declare: sums come together there."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class BlockReduction:
         """The threads of a block."""
         many = prod(self.extents(self.terms)) >= MANY_TERMS
         threads = MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
-        while self.slots(threads) * SIZES[self.type] > MOST_SHARED:
+        while self.slots(threads) * SIZES[self.type] > STATIC_BYTES:
             threads //= 2
         return threads
 

@@ -30,6 +30,7 @@ from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.body.vector_loop import number_of
 from penstock.lowering.codegen.cuda.attention import AttentionTilePrinter
 from penstock.lowering.codegen.cuda.attention_groups import cuda_attention_of
 from penstock.lowering.codegen.cuda.attention_rows import AttentionRowPrinter
@@ -39,7 +40,6 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     block_reduction_of,
 )
 from penstock.lowering.codegen.cuda.lane_distribution import (
-    number_of,
     spread_of,
     turns_of,
 )

@@ -16,20 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 
-WARP = 32
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.lowering.codegen.body.vector_loop import number_of
+
 LEAST_TURNS = 6
 """The fewest iterations of the longest loop for which it is distributed."""
-
-
-def number_of(value: SSAValue) -> int | None:
-    """The number that an index is, or None if it is not constant."""
-    owner = value.owner
-    if not isinstance(owner, arith.ConstantOp):
-        return None
-    return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
 
 
 def turns_of(op: scf.ForOp) -> range | None:

@@ -13,9 +13,9 @@ from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
 from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
 from penstock.lowering.codegen.body.statements import sum_of
+from penstock.lowering.codegen.cuda.device_limits import VECTORS
 from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TiledMatmul
 from penstock.lowering.codegen.cuda.staging import (
-    VECTORS,
     Tile,
     TilePrinter,
     of_thread,

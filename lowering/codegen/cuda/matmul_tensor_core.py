@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.dialects.launch.schedules.cuda_matmul import MATRIX, NARROW_PADDING, WARP
+from penstock.lowering.codegen.cuda.device_limits import CHUNK
 from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
 from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul
 from penstock.lowering.codegen.cuda.staging import (
-    CHUNK,
     EIGHTH,
     FAR,
     LOW,

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
-    WARP,
     Fold,
     Place,
     RowLoop,

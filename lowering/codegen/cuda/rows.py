@@ -22,10 +22,10 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, HALVES, type_name
 from penstock.lowering.codegen.cuda.vector_access import width_of
 
-WARP = 32
 BLOCK_THREADS = 256
 MOST_THREADS = 1024
 MOST_KEPT = 32

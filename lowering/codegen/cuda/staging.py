@@ -20,14 +20,8 @@ from xdsl.ir import SSAValue
 
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.lowering.codegen.body.statements import sum_of
+from penstock.lowering.codegen.cuda.device_limits import STATIC_BYTES
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
-
-VECTORS = {"f32": 4, "f64": 2}
-"""The elements of 16 bytes, which threads load at once where they compute."""
-CHUNK = 8
-"""The elements of 16 bits that are copied at once."""
-STATIC_BYTES = 48 * 1024
-"""The shared memory that functions can declare."""
 
 LOW, EIGHTH, FAR = "(lane & 7)", "((lane >> 3) & 1) * 8", "(lane >> 4) * 8"
 """

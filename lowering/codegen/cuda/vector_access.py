@@ -19,14 +19,10 @@ from xdsl.utils.hints import isa
 from penstock.dialects.kernel.loops import Access
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.cuda.device_limits import SIZES, VECTOR_BYTES
 
 ALONE = (linalg.ops.IndexOp, cf.AssertOp)
 """Ops that need to know their element, or may end the kernel."""
-VECTOR_BYTES = 16
-SIZES = {
-    **{"bf16": 2, "f16": 2, "f32": 4, "f64": 8},
-    **{"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8},
-}
 
 
 @dataclass(frozen=True)
