@@ -4,7 +4,7 @@ Schedules of contractions on the CPU: tiles in vector registers, blocks and pack
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
@@ -129,6 +129,12 @@ class ContractionAttr(ScheduleAttr):
         _, vectors, lanes = self.tile
         return vectors if self.is_inner else vectors * lanes + self.edge
 
+    @property
+    def panel_columns(self) -> int:
+        """The columns of a panel on the stack, in which the last ones fill vectors."""
+        lanes = self.tile[2]
+        return max(self.columns, ceil((self.columns - 1) / lanes) * lanes)
+
     def verify(self) -> None:
         (rows, vectors, lanes), (height, _) = self.tile, self.block
         refuse(
@@ -153,9 +159,9 @@ class ContractionAttr(ScheduleAttr):
         depth = self.block[1]
         refuse(not self.is_outer, "only the form outer reads panels")
         refuse(
-            self.columns * depth > self.most_elements,
-            f"a panel of {depth} x {self.columns} elements is larger than the stack "
-            f"allows: {self.most_elements}",
+            self.panel_columns * depth > self.most_elements,
+            f"a panel of {depth} x {self.panel_columns} elements is larger than the "
+            f"stack allows: {self.most_elements}",
         )
 
     def _verify_panels(self) -> None:
@@ -217,7 +223,7 @@ def panel_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
     """The bytes of the panel that a schedule needs, 0 without one."""
     if not schedule.packed:
         return 0
-    return schedule.columns * schedule.block[1] * element_bytes
+    return schedule.panel_columns * schedule.block[1] * element_bytes
 
 
 def reused_bytes(schedule: ContractionAttr, element_bytes: int) -> int:

@@ -11,13 +11,25 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, f32, f64, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    TensorType,
+    UnitAttr,
+    f32,
+    f64,
+    i64,
+)
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
-from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import (
+    SCHEDULE,
+    ContractionAttr,
+    panel_bytes,
+)
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
@@ -249,6 +261,41 @@ def test_edges_take_what_follows_the_sums(
     wide = [x.astype(np.float64) for x in (a, b)]
     exact = (wide[0] @ wide[1] + row[:, None]) * column - both
     np.testing.assert_allclose(out, exact, rtol=1e-4, atol=1e-4)
+
+
+@given(
+    vectors=st.integers(1, 4),
+    lanes=st.sampled_from([1, 4, 16]),
+    edge=st.integers(0, 40),
+    columns=st.integers(1, 300),
+)
+@example(4, 8, 2, 33)
+def test_panels_have_room_for_the_vectors_of_the_last_columns(
+    vectors: int, lanes: int, edge: int, columns: int
+) -> None:
+    schedule = ContractionAttr(
+        "outer", (4, vectors, lanes), (4, 3), packed=True, edge=edge, panels="a"
+    )
+    last = columns % schedule.columns
+    room = panel_bytes(schedule, 1) // 3
+    assert -(-last // lanes) * lanes <= room
+    assert room - schedule.columns < lanes
+
+
+def test_edges_of_several_columns_are_computed() -> None:
+    block, (a, b) = operands("f64", (48, 17), (17, 33))
+    op = MatmulOp.inferred(block.args, {})
+    kernel = kernel_of(op)
+    schedule_kernel(kernel, 64, constants={0})
+    (phase,) = (each for each in kernel.walk() if SCHEDULE in each.attributes)
+    phase.attributes[SCHEDULE] = ContractionAttr(
+        "outer", (6, 4, 8), (96, 8), packed=True, edge=2, panels="a", folds=(1, 0)
+    )
+    lies = PanelsAttr((1, 48, 17), 1, 6, 8)
+    kernel.attributes[PANELS] = ArrayAttr([lies, UnitAttr(), UnitAttr()])
+    found = run(op, kernel, [a, b])
+    x, y = a.astype(np.longdouble), b.astype(np.longdouble)
+    check(found, x @ y, abs(x) @ abs(y), 17, "f64")
 
 
 KERNEL = """
