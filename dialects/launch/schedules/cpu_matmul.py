@@ -142,6 +142,11 @@ class ContractionAttr(ScheduleAttr):
             f"{rows} x {vectors} vectors of sums do not fit into {MAX_ACCUMULATORS} "
             "registers",
         )
+        refuse(
+            rows * vectors + self.edge > MAX_ACCUMULATORS and self.edge > 0,
+            f"{rows} x {vectors} vectors of sums and an edge of {self.edge} do not fit "
+            f"into {MAX_ACCUMULATORS} registers",
+        )
         verify_lanes(lanes)
         refuse(
             height % rows != 0 and not self.is_transposed,

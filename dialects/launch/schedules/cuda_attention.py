@@ -13,6 +13,8 @@ from penstock.dialects.launch.schedules.schedule import (
 SIDE = 16
 """The rows and columns of threads in the form `tiles`, and of a matrix in `warps`."""
 MAX_QUERIES = 128
+MAX_KEYS = 1024
+"""The most keys at once: those of all warps are counted in 32 bits."""
 
 
 @schedule_definition
@@ -37,7 +39,7 @@ class QueriesAttr(ScheduleAttr):
 
     form: str = choice("rows", "tiles", "warps")
     queries: int = number(power=True)
-    keys: int = number(power=True)
+    keys: int = number(power=True, most=MAX_KEYS)
 
     def verify(self) -> None:
         if self.form == "rows":

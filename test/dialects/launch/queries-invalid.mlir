@@ -10,7 +10,7 @@
 
 // -----
 
-// expected-error@+1 {{keys should be a power of 2 from 1, got 0}}
+// expected-error@+1 {{keys should be a power of 2 from 1 to 1024, got 0}}
 "test.op"() {s = #launch.queries<warps, queries 64, keys 0>} : () -> ()
 
 // -----
@@ -27,3 +27,8 @@
 
 // expected-error@+1 {{a block has 16 to 128 queries and 16 keys at least, got 256 and 16}}
 "test.op"() {s = #launch.queries<tiles, queries 256, keys 16>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{keys should be a power of 2 from 1 to 1024, got 2048}}
+"test.op"() {s = #launch.queries<rows, queries 1, keys 2048>} : () -> ()

@@ -184,3 +184,8 @@
 
 // expected-error@+1 {{the form inner prefetches no rows}}
 "test.op"() {s = #launch.contraction<inner, tile [1, 1, 16], block [1, 1], prefetch 2>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{6 x 4 vectors of sums and an edge of 9 do not fit into 32 registers}}
+"test.op"() {s = #launch.contraction<outer, tile [6, 4, 16], block [6, 1], packed, edge 9, panels a>} : () -> ()

@@ -266,7 +266,7 @@ def test_edges_take_what_follows_the_sums(
 @given(
     vectors=st.integers(1, 4),
     lanes=st.sampled_from([1, 4, 16]),
-    edge=st.integers(0, 40),
+    edge=st.integers(0, 16),
     columns=st.integers(1, 300),
 )
 @example(4, 8, 2, 33)
