@@ -8,6 +8,7 @@ from xdsl.passes import ModulePass
 
 PASSES = (
     "convert-job-to-plan",
+    "convert-kernel-to-loops",
     "convert-plan-to-launch",
     "job-add-model-jobs",
     "job-add-push-pull",

@@ -176,6 +176,8 @@ def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("launch-schedule-contractions", parts=parts, panels=panels),
         call("launch-schedule-attention"),
         call("launch-schedule-tiles"),
+        # A stage that no schedule was found for is computed as plain loops.
+        call("convert-kernel-to-loops", only_unscheduled=True),
     )
 
 

@@ -12,6 +12,7 @@ its operands and loops; any other one is an op of `linalg`, `memref` or `scf`:
 
 from xdsl.ir import Dialect
 
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.body_ops import (
     AllReduceOp,
     Fold,
@@ -26,6 +27,7 @@ from penstock.dialects.kernel.views import PaddedOp
 
 __all__ = [
     "AllReduceOp",
+    "AttentionOp",
     "ContractOp",
     "Fold",
     "FoldAttr",
@@ -38,7 +40,17 @@ __all__ = [
 ]
 
 Kernel = Dialect(
-    "kernel", [AllReduceOp, ContractOp, IndexOp, KeepOp, PaddedOp, YieldOp], [FoldAttr]
+    "kernel",
+    [
+        AllReduceOp,
+        AttentionOp,
+        ContractOp,
+        IndexOp,
+        KeepOp,
+        PaddedOp,
+        YieldOp,
+    ],
+    [FoldAttr],
 )
 
 

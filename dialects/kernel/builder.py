@@ -12,7 +12,7 @@ views: `memref.collapse_shape`, `memref.expand_shape`, and `kernel.padded`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from xdsl.builder import Builder
@@ -37,7 +37,14 @@ from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import FillOp, GenericOp, YieldOp
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
@@ -204,7 +211,51 @@ class KernelBuilder:
         """Stop the kernel with an error of this text unless the condition holds."""
         self.effect(cf.AssertOp(condition, message))
 
+    def inline(
+        self, block: Block, arguments: Sequence[Callable[[], SSAValue]]
+    ) -> Sequence[SSAValue]:
+        """
+        Copies of the ops of a block up to its terminator; the values that this one
+        passes on. An argument is made where it is first used.
+        """
+        known: dict[SSAValue, SSAValue] = {}
+        makers: dict[SSAValue, Callable[[], SSAValue]] = {}
+        makers.update(zip(block.args, arguments, strict=True))
+
+        def found(value: SSAValue) -> SSAValue:
+            if value not in known:
+                known[value] = makers[value]()
+            return known[value]
+
+        for op in block.ops:
+            operands = [found(value) for value in op.operands]
+            if op is block.last_op:
+                return operands
+            copy = op.clone(dict(zip(op.operands, operands, strict=True)))
+            self.effect(copy)
+            known.update(zip(op.results, copy.results, strict=True))
+        raise AssertionError("a region ends in a terminator")
+
     # Memory
+
+    def indices(
+        self, map: AffineMap, loops: Mapping[int, SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The indices that a linear map gives for the indices of its loops."""
+        return [self._sum(expr, loops) for expr in map.results]
+
+    def _sum(self, expr: AffineExpr, loops: Mapping[int, SSAValue]) -> SSAValue:
+        match expr:
+            case AffineDimExpr():
+                return loops[expr.position]
+            case AffineConstantExpr():
+                return self.index(expr.value)
+            case AffineBinaryOpExpr():
+                sides = self._sum(expr.lhs, loops), self._sum(expr.rhs, loops)
+                is_sum = expr.kind is AffineBinaryOpKind.Add
+                return (self.add if is_sum else self.mul)(*sides)
+            case _:
+                raise AssertionError(f"{expr} is not linear")
 
     def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """One element of a memref."""

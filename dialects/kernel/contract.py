@@ -169,11 +169,8 @@ class ContractOp(StructuredOp):
 
     # Operands
 
-    def accessed(self) -> Sequence[SSAValue]:
-        return [*self.operands]
-
-    def written(self) -> Sequence[SSAValue]:
-        return self.outs
+    def outs_at(self) -> range:
+        return range(FACTORS, FACTORS + len(self.outs))
 
     @property
     def unsigned(self) -> tuple[bool, bool]:

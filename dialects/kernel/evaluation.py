@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.body_ops import IndexOp
 from penstock.dialects.kernel.loops import access_of
 from penstock.dialects.utils.numpy_types import dtype_of
 
@@ -302,6 +303,39 @@ def view_over_loops(
     strides = tuple(size * step for step in access.strides)
     flat = array.reshape(-1)[access.offset :]
     return as_strided(flat, tuple(extents), strides, writeable=writeable)
+
+
+def over_loops(array: Array, map: AffineMap, extents: Sequence[int]) -> Array:
+    """
+    The elements that a map picks, with an axis for each loop: of one element, where
+    the map does not have the loop.
+    """
+    used = map.used_dims()
+    kept = [extent if loop in used else 1 for loop, extent in enumerate(extents)]
+    return view_over_loops(array, map, kept)
+
+
+def evaluate_region(
+    block: Block,
+    arguments: Sequence[Array],
+    extents: Sequence[int],
+    special: Special | None = None,
+) -> list[Array]:
+    """
+    The values that a region of a structured op yields, for arrays with an axis for each
+    loop; an op of the kernel dialect other than `kernel.index` is left to `special`.
+    """
+    import numpy as np
+
+    def known(op: Operation, operands: Sequence[Array]) -> Array | None:
+        if not isinstance(op, IndexOp):
+            return None if special is None else special(op, operands)
+        loop = op.loop.value.data
+        shape = [1] * len(extents)
+        shape[loop] = extents[loop]
+        return np.arange(extents[loop], dtype=np.int64).reshape(shape)
+
+    return evaluate_block(block, arguments, known)
 
 
 def element_dtype(value: SSAValue) -> Any:

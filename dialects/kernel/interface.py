@@ -75,7 +75,10 @@ class Loops(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """An operand and a result, by their numbers, that may be one memref."""
+    """
+    An operand, by its number among those with maps, and a result, by its number, that
+    may be one memref.
+    """
 
     operand: int
     out: int
@@ -92,12 +95,8 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
     # Given by each op
 
     @abstractmethod
-    def accessed(self) -> Sequence[SSAValue]:
-        """The operands that have maps, in the order of these."""
-
-    @abstractmethod
-    def written(self) -> Sequence[SSAValue]:
-        """The memrefs that it writes: its results, in order."""
+    def outs_at(self) -> range:
+        """The numbers of the operands that are results, among those with maps."""
 
     @abstractmethod
     def roles(self) -> Mapping[str, Sequence[int]]:
@@ -121,6 +120,15 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
 
     def verify_structure(self) -> None:
         """Raise `VerifyException` where its operands do not fit its own rules."""
+
+    def accessed(self) -> Sequence[SSAValue]:
+        """The operands that have maps, in the order of these: by default all."""
+        return self.operands
+
+    def written(self) -> Sequence[SSAValue]:
+        """The memrefs that it writes: its results, in order."""
+        values = self.accessed()
+        return [values[number] for number in self.outs_at()]
 
     def maps(self) -> Sequence[AffineMap]:
         """The index of each of `accessed` as a function of the loops."""
@@ -155,10 +163,8 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         )
 
     def _loops_of_results(self) -> set[int]:
-        written = set(self.written())
-        pairs = zip(self.accessed(), self.maps(), strict=True)
-        maps = (map for value, map in pairs if value in written)
-        return {loop for map in maps for loop in map.used_dims()}
+        maps = self.maps()
+        return {loop for number in self.outs_at() for loop in maps[number].used_dims()}
 
     def accesses(self) -> Sequence[Access]:
         """The access to each of `accessed`, by the loops."""
@@ -177,15 +183,14 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
 
     def effects(self) -> Iterator[Effect]:
         """Its accesses to memrefs, reads first."""
-        written = self.written()
-        for value in self.operands:
-            if value not in written and isinstance(value.type, MemRefType):
+        outs, values, maps = self.outs_at(), self.accessed(), self.maps()
+        for number, value in enumerate(values):
+            if number not in outs and isinstance(value.type, MemRefType):
                 yield Effect(value, How.READ)
         extents = self.loops().extents
-        for value, map in zip(self.accessed(), self.maps(), strict=True):
-            if value in written:
-                count = prod(extents[loop] for loop in map.used_dims())
-                yield Effect(value, How.WRITE, count)
+        for number in outs:
+            count = prod(extents[loop] for loop in maps[number].used_dims())
+            yield Effect(values[number], How.WRITE, count)
 
     def verify_(self) -> None:
         for value in self.operands:
@@ -279,12 +284,11 @@ def _verify_reach(
 
 def _verify_written_once(op: StructuredOp, maps: Sequence[AffineMap]) -> None:
     """Raise `VerifyException` where an element of a result is written twice."""
-    written = set(op.written())
-    for value, map in zip(op.accessed(), maps, strict=True):
+    for map in (maps[number] for number in op.outs_at()):
         loops = [sorted(expr.used_dims()) for expr in map.results]
         used = [loop for each in loops for loop in each]
         is_once = len(set(used)) == len(used) and all(len(each) < 2 for each in loops)
-        if value in written and not (is_once and _steps_up(map)):
+        if not (is_once and _steps_up(map)):
             raise VerifyException(
                 "each dimension of a result is indexed by a loop of its own, or by a "
                 f"number, got {map}"
@@ -308,10 +312,10 @@ def verify_places(op: StructuredOp) -> None:
     allowed = set(op.aliases())
     if len({*written}) < len(written):
         raise VerifyException("each result is a memref of its own")
-    outs = set(op.written())
-    for number, value in enumerate(op.operands):
+    outs = op.outs_at()
+    for number, value in enumerate(op.accessed()):
         root = root_of(value)
-        if value in outs or root not in written:
+        if number in outs or root not in written:
             continue
         out = written.index(root)
         if Alias(number, out) not in allowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.ir import Block, Region
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.kernel.interface import StructuredOp
@@ -20,3 +20,13 @@ def loops_of(op: StructuredOp) -> Region:
     region = Region(block)
     compute_in_f32(region)
     return region
+
+
+def replace_by_loops(op: StructuredOp) -> None:
+    """Put the stages that a structured op stands for in its place."""
+    region = loops_of(op)
+    for stage in region.block.ops:
+        stage.location = op.location
+    Rewriter.inline_block(region.block, InsertPoint.before(op))
+    op.detach()
+    op.erase()

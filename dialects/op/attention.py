@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
@@ -17,7 +15,8 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     AtLeast,
     eq,
@@ -29,10 +28,14 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.attention import AttentionOp as AttentionOfKernelOp
+from penstock.dialects.kernel.attention import scores_of
+from penstock.dialects.kernel.body_ops import YieldOp
+from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.op.axes import I64List
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal, same_element_type
@@ -44,7 +47,6 @@ from penstock.dialects.utils.tensors import (
 )
 
 if TYPE_CHECKING:
-    from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
 
 Order = DenseArrayBase[IntegerType]
@@ -191,120 +193,59 @@ class AttentionOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        order = order_of(self.by, memref_type(outs[0]).get_num_dims())
-        shape = [0] * len(order)
-        for axis, extent in zip(order, memref_type(outs[0]).get_shape(), strict=True):
-            shape[axis] = extent
-        *place, depth = shape
-        k.parallel(
-            place,
-            lambda k, at: _Row(self, ins, outs[0], at, depth).build(k),
+        q, keys, values, *masks = ins
+        k.effect(
+            AttentionOfKernelOp(
+                (q, keys, values),
+                masks,
+                outs[0],
+                self._maps([memref_type(value).get_shape() for value in (*ins, *outs)]),
+                self._score(ins, outs[0]),
+                self._causal(memref_type(keys).get_shape()),
+            )
         )
 
+    def _maps(self, shapes: Sequence[Sequence[int]]) -> Sequence[AffineMap]:
+        """The loops of the stack, then those over rows, keys, terms and columns."""
+        stack = len(shapes[-1]) - 2
+        row, key, term, column = range(stack, stack + 4)
+        ends = [(row, term), (key, term), (key, column)]
+        ends += [(row, key)] * (len(shapes) - 4)
+        orders = [*self.orders[:3], *[None] * (len(shapes) - 4)]
+        maps: list[AffineMap] = []
+        for shape, end, order in zip(shapes, ends, orders, strict=False):
+            loops = [*range(stack), *end][stack + 2 - len(shape) :]
+            exprs = [AffineExpr.constant(0)] * len(shape)
+            for axis, loop in zip(order_of(order, len(shape)), loops, strict=True):
+                # Those of the last two are as long as the loops; a mask may not be.
+                if shape[axis] != 1 or (loop >= stack and len(maps) < 3):
+                    exprs[axis] = AffineExpr.dimension(loop)
+            maps.append(AffineMap(stack + 4, 0, tuple(exprs)))
+        place = [*range(stack), row, column]
+        order = order_of(self.by, len(place))
+        exprs = [AffineExpr.dimension(place[axis]) for axis in order]
+        return [*maps, AffineMap(stack + 4, 0, tuple(exprs))]
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the result, and the row of queries that it is made for."""
+    def _causal(self, keys: Sequence[int]) -> int | None:
+        """The keys past its own that a row sees, unless all rows see all of them."""
+        count = keys[order_of(self.k_by, len(keys))[-2]]
+        is_cut = self.offset is not None and self.offset + 1 < count
+        return self.offset if is_cut else None
 
-    op: AttentionOp
-    ins: Sequence[SSAValue]
-    out: SSAValue
-    place: Sequence[SSAValue]
-    """Where it is in the stack, and its number."""
-    depth: int
-
-    def build(self, k: KernelBuilder) -> None:
-        """
-        Build a loop over keys that carries the largest score and the sum of powers so
-        far. The mean so far lies in the result: a new largest score makes it smaller.
-        """
-        type = memref_type(self.out).element_type
-        zero, one, lowest = (k.constant(number, type) for number in (0, 1, -inf))
-        k.each(self.depth, lambda k, at: k.store(zero, self.out, self._at(k, at)))
-
-        def turn(
-            k: KernelBuilder, key: SSAValue, carried: Sequence[SSAValue]
-        ) -> Sequence[SSAValue]:
-            before, total = carried
-            score = self._score(k, key)
-            largest = k.larger(before, score)
-            # Nothing may be subtracted from -inf that is -inf itself.
-            base = k.select(k.compare("eq", largest, lowest), zero, largest)
-            decay, power = k.exp(k.sub(before, base)), k.exp(k.sub(score, base))
-
-            def mix(k: KernelBuilder, at: SSAValue) -> None:
-                so_far = k.load(self.out, self._at(k, at))
-                value = self._load(k, 2, [key, at])
-                new = k.add(k.mul(so_far, decay), k.mul(value, power))
-                k.store(new, self.out, self._at(k, at))
-
-            k.each(self.depth, mix)
-            return [largest, k.add(k.mul(total, decay), power)]
-
-        _, total = k.loop(k.index(0), self._seen(k), [lowest, zero], turn)
-        share = k.div(one, total)
-
-        def finish(k: KernelBuilder, at: SSAValue) -> None:
-            mean = k.mul(k.load(self.out, self._at(k, at)), share)
-            k.store(mean, self.out, self._at(k, at))
-
-        k.each(self.depth, finish)
-
-    @property
-    def _keys(self) -> int:
-        shape = memref_type(self.ins[1]).get_shape()
-        return shape[order_of(self.op.k_by, len(shape))[-2]]
-
-    def _seen(self, k: KernelBuilder) -> SSAValue:
-        """The number of keys that count for the row, from the first one on."""
-        keys, offset = k.index(self._keys), self.op.offset
-        if offset is None or offset + 1 >= self._keys:
-            return keys
-        return k.minimum(k.add(self.place[-1], k.index(offset + 1)), keys)
-
-    def _score(self, k: KernelBuilder, key: SSAValue) -> SSAValue:
-        """The score of a key for the row of queries."""
-        type = memref_type(self.out).element_type
-        shape = memref_type(self.ins[0]).get_shape()
-        width = shape[order_of(self.op.q_by, len(shape))[-1]]
-
-        def add(k: KernelBuilder, at: Sequence[SSAValue], total: SSAValue) -> SSAValue:
-            q = self._load(k, 0, [self.place[-1], *at])
-            return k.add_term(total, k.mul(q, self._load(k, 1, [key, *at])))
-
-        bounds = [(k.index(0), k.index(width))]
-        score = k.accumulate(bounds, k.constant(0, type), add)
-        if (scale := self.op.scale.value.data) != 1:
-            score = k.mul(score, k.constant(scale, type))
-        if len(self.ins) > 3:
-            score = k.add(score, self._load(k, 3, [self.place[-1], key]))
-        return score
-
-    def _load(self, k: KernelBuilder, number: int, at: Sequence[SSAValue]) -> SSAValue:
-        """An element of an operand, given the indices of its last two axes."""
-        shape = memref_type(self.ins[number]).get_shape()
-        order = order_of(([*self.op.orders[:3], None])[number], len(shape))
-        full = [*self.place[:-1], *at]
-        full = full[len(full) - len(shape) :]
-        indices = list(full)
-        for axis, index in zip(order, full, strict=True):
-            indices[axis] = k.index(0) if shape[axis] == 1 else index
-        return k.load(self.ins[number], indices)
-
-    def _at(self, k: KernelBuilder, column: SSAValue) -> Sequence[SSAValue]:
-        """Where an element of the row lies in the result."""
-        place = [*self.place, column]
-        return [place[axis] for axis in order_of(self.op.by, len(place))]
-
-
-def scores_of(rows: int, keys: int, offset: int | None) -> int:
-    """
-    The number of scores that count if row i sees the keys up to number i + `offset`.
-    """
-    if offset is None:
-        return rows * keys
-    cut = min(rows, max(0, keys - offset - 1))
-    return cut * (cut + 1) // 2 + cut * offset + (rows - cut) * keys
+    def _score(self, ins: Sequence[SSAValue], out: SSAValue) -> Region:
+        """The sum, scaled and with the mask added."""
+        type = memref_type(out).element_type
+        masks = [memref_type(value).element_type for value in ins[3:]]
+        block = Block(arg_types=[type, *masks])
+        k = KernelBuilder(InsertPoint.at_end(block))
+        score, *added = block.args
+        value: SSAValue = score
+        if (scale := self.scale.value.data) != 1:
+            value = k.mul(value, k.constant(scale, type))
+        for mask in added:
+            value = k.add(value, mask)
+        k.effect(YieldOp(value))
+        return Region(block)
 
 
 def order_of(order: Order | None, rank: int) -> Sequence[int]:

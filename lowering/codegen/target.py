@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.target import Target
 
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
 from penstock.lowering.codegen.cpu.kernel import cpu_source
@@ -41,9 +43,29 @@ def kernel_source(kernel: KernelOp) -> str:
         known = ", ".join(PRINTERS)
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
+    kernel = as_printed(kernel)
     if target == "cpu" and MEMBERS in kernel.attributes:
         return wave_source(kernel, printer)
     return printer(kernel)
+
+
+def as_printed(kernel: KernelOp) -> KernelOp:
+    """
+    A kernel whose structured ops all have a schedule: the kernel itself, or a copy with
+    loops in place of those that have none.
+    """
+    if all(SCHEDULE in op.attributes for op in structured_ops(kernel)):
+        return kernel
+    copy = kernel.clone()
+    for op in structured_ops(copy):
+        if SCHEDULE not in op.attributes:
+            replace_by_loops(op)
+    return copy
+
+
+def structured_ops(kernel: KernelOp) -> list[StructuredOp]:
+    """The stages of a kernel that are structured ops, in order."""
+    return [op for op in kernel.body.block.ops if isinstance(op, StructuredOp)]
 
 
 def title_of(name: str) -> str:

@@ -40,18 +40,24 @@ launch.kernel @k target "cuda" (%a: memref<4xi3>) {
 
 // -----
 
-!m = memref<4xf32>
+!m = memref<64x64xf32>
 launch.kernel @k target "cuda" (%a: !m, %o: !m) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  // expected-error@+1 {{kernel @k: scf.parallel is no attention, which #launch.queries<tiles, queries 64, keys 32> is for}}
-  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    %x = memref.load %a[%i] : !m
-    memref.store %x, %o[%i] : !m
-    scf.reduce
-  }) {schedule = #launch.queries<tiles, queries 64, keys 32>} : (index, index, index) -> ()
+  // expected-error@+1 {{kernel @k: #launch.queries<warps, queries 64, keys 64> is not for rows of 64 f32 as they lie}}
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>] ins(%a, %a, %a : !m, !m, !m) outs(%o : !m) attributes {schedule = #launch.queries<warps, queries 64, keys 64>} {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+!m = memref<64x64xf32>
+launch.kernel @k target "cuda" (%a: !m, %o: !m) {
+  // expected-error@+1 {{kernel @k: kernel.attention cannot be computed by #launch.attention<rows, tile [4, 1, 16], mix [1, 4], keys 64> here}}
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>] ins(%a, %a, %a : !m, !m, !m) outs(%o : !m) attributes {schedule = #launch.attention<rows, tile [4, 1, 16], mix [1, 4], keys 64>} {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
 }
 
 // -----

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.scf import ParallelOp
-
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.launch.schedules.cpu_matmul import (
     MAX_ACCUMULATORS,
     MAX_PANEL_ELEMENTS,
@@ -24,8 +23,8 @@ from penstock.dialects.launch.schedules.schedule import (
 @schedule_definition
 class AttentionAttr(ScheduleAttr):
     """
-    The CPU schedule of attention (`op.attention`): in blocks of `keys`, whose scores
-    are on the stack of the thread, for one block of queries at a time.
+    The CPU schedule of `kernel.attention`: in blocks of `keys`, whose scores are on the
+    stack of the thread, for one block of queries at a time.
 
     In the form `columns`, scores are made in tiles of R keys and V vectors of L
     queries, which are all the queries of a block, copied to a panel on the stack
@@ -39,7 +38,7 @@ class AttentionAttr(ScheduleAttr):
     """
 
     name = "launch.attention"
-    ops = (ParallelOp,)
+    ops = (AttentionOp,)
 
     form: str = choice("columns", "rows")
     tile: tuple[int, int, int] = numbers(3)

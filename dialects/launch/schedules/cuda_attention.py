@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.scf import ParallelOp
-
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.launch.schedules.fields import choice, number, refuse
 from penstock.dialects.launch.schedules.schedule import (
     ScheduleAttr,
@@ -20,7 +19,7 @@ MAX_KEYS = 1024
 @schedule_definition
 class QueriesAttr(ScheduleAttr):
     """
-    The GPU schedule of attention (`op.attention`), by thread blocks: each takes some
+    The GPU schedule of `kernel.attention`, by thread blocks: each takes some
     `queries` of one stack, and goes through the keys, so many `keys` at once, whose
     scores are never in memory of the device.
 
@@ -35,7 +34,7 @@ class QueriesAttr(ScheduleAttr):
     """
 
     name = "launch.queries"
-    ops = (ParallelOp,)
+    ops = (AttentionOp,)
 
     form: str = choice("rows", "tiles", "warps")
     queries: int = number(power=True)

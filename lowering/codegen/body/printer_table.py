@@ -10,10 +10,9 @@ from inspect import isabstract
 from pkgutil import iter_modules
 from typing import ClassVar, Generic, TypeVar
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
-from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 
 
 class StagePrinter(ABC):
@@ -38,10 +37,8 @@ class PrinterTable(Generic[P]):
     printers: tuple[type[P], ...]
 
     def printer_of(self, op: StructuredOp) -> type[P] | str:
-        """The printer of an op with a schedule, or why there is none."""
-        schedule = op.attributes.get(SCHEDULE)
-        if schedule is None:
-            return f"{op.name} has no schedule{_reason(op)}"
+        """The printer of an op, which has a schedule, or why there is none."""
+        schedule = op.attributes[SCHEDULE]
         for printer in self.printers:
             if isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES):
                 return printer.misfit(op, schedule) or printer
@@ -61,9 +58,3 @@ def _leaves(base: type[P]) -> Iterator[type[P]]:
         yield from _leaves(derived)
     if not isabstract(base):
         yield base
-
-
-def _reason(op: StructuredOp) -> str:
-    given = op.attributes.get(REFUSAL)
-    why = f": {given.data}" if isinstance(given, StringAttr) else ""
-    return f"{why} (convert-kernel-to-loops makes loops of it)"

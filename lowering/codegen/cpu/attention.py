@@ -27,12 +27,20 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
+from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
-from penstock.lowering.codegen.body.attention import Attention, Operand, attention_of
+from penstock.lowering.codegen.body.attention import (
+    Attention,
+    Operand,
+    attention_of,
+    kept_as,
+)
 from penstock.lowering.codegen.body.statements import sum_of
+from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopScalars
 
 if TYPE_CHECKING:
@@ -60,7 +68,6 @@ AT_ONCE = 4
 class AttentionGroup:
     """Attention with a schedule."""
 
-    op: Operation
     attention: Attention
     schedule: AttentionAttr
 
@@ -85,20 +92,14 @@ class AttentionGroup:
         return max(1, min(self.units, self.attention.work // WORK_OF_A_PART))
 
 
-def attention_group_of(op: Operation) -> AttentionGroup | str | None:
-    """
-    The attention of an op that has a schedule for it, None for one without, or why it
-    cannot be computed so.
-    """
-    schedule = op.attributes.get(SCHEDULE)
-    if not isinstance(schedule, AttentionAttr):
-        return None
+def cpu_attention_of(op: AttentionOp) -> Attention | str:
+    """The facts of attention, or why no schedule at all can be used for it."""
     found = attention_of(op)
-    if found is None:
-        return f"{op.name} is no attention, which {schedule} is for"
-    if (why := attention_misfit(found, schedule)) is not None:
-        return f"{schedule} does not fit {op.name}: {why}"
-    return AttentionGroup(op, found, schedule)
+    if isinstance(found, str):
+        return found
+    if (kept := kept_as(op)) != found.element:
+        return f"elements are {kept or 'of several types'}, scores {found.element}"
+    return unfit(found) or found
 
 
 def attention_misfit(attention: Attention, schedule: AttentionAttr) -> str | None:
@@ -175,16 +176,37 @@ class _Kind:
         return self.vectors * self.lanes
 
 
-class AttentionPrinter:
+class AttentionPrinter(CpuStagePrinter):
     """Prints attention: the definitions of what is called, and the loops."""
 
-    def __init__(self, printer: BodyPrinter, group: AttentionGroup, number: int):
-        self.printer, self.group, self.number = printer, group, number
-        self.attention, self.schedule = group.attention, group.schedule
+    OP = AttentionOp
+    SCHEDULES = (AttentionAttr,)
+    NUMBERS = MAX_INPUTS + 4
+
+    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
+        schedule = op.attributes[SCHEDULE]
+        assert isinstance(op, AttentionOp), "found by its op"
+        assert isinstance(schedule, AttentionAttr), "found by its schedule"
+        attention = cpu_attention_of(op)
+        assert isinstance(attention, Attention), "no misfit"
+        self.printer, self.number = printer, number
+        self.group = AttentionGroup(attention, schedule)
+        self.attention, self.schedule = attention, schedule
         self.element = self.attention.element
         self.size = BYTES[self.element]
-        self.names: set[str] = set()
-        """The functions of the runtime that are used."""
+        self.names = set()
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, AttentionOp), "found by its op"
+        assert isinstance(schedule, AttentionAttr), "found by its schedule"
+        found = cpu_attention_of(op)
+        why = found if isinstance(found, str) else attention_misfit(found, schedule)
+        return None if why is None else f"{schedule} does not fit {op.name}: {why}"
+
+    @property
+    def parts(self) -> int:
+        return self.group.parts
 
     @property
     def is_once(self) -> bool:
@@ -215,7 +237,6 @@ class AttentionPrinter:
     # Definitions
 
     def definitions(self) -> list[str]:
-        """The lines that make the functions which the loops call."""
         lines = ["", "", *self._score(), ""]
         for kind in self._kinds():
             if self.schedule.is_columns:
@@ -324,8 +345,7 @@ class AttentionPrinter:
 
     # Loops
 
-    def print_loops(self, is_split: bool) -> None:
-        """Print the loops; in parts of the kernel, or all of them at once."""
+    def print(self, is_split: bool) -> None:
         out, units = self.printer, self.group.units
         self.names.update(("address_of", "scratch"))
         addresses = self._addresses()

@@ -5,19 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil, lcm
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr
 
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.launch import AttentionAttr, KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
-from penstock.lowering.codegen.body.attention import Attention, attention_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.attention import Attention
 from penstock.lowering.codegen.cpu.attention import (
     KEPT,
     MAX_STACK_BYTES,
     attention_misfit,
+    cpu_attention_of,
     is_packed,
-    unfit,
 )
 from penstock.lowering.codegen.cpu.tile_model import evenly, strip_time, tile_time
 from penstock.lowering.codegen.cpu.vector_width import REGISTERS
@@ -123,16 +122,20 @@ def keys_of(keys: int, most: int, tile: int) -> int:
 
 def schedule_attention(kernel: KernelOp, vector_bytes: int) -> None:
     """Schedule the attention of a kernel."""
-    for op in phases_of(kernel.body.block):
-        if not isinstance(op, scf.ParallelOp) or SCHEDULE in op.attributes:
+    for op in kernel.body.block.ops:
+        if not isinstance(op, AttentionOp) or SCHEDULE in op.attributes:
             continue
-        if (found := attention_of(op)) is None:
-            continue
-        if (why := unfit(found)) is not None:
-            op.attributes[REFUSAL] = StringAttr(why)
-            continue
-        schedule = attention_schedule_of(found, vector_bytes)
-        if (why := attention_misfit(found, schedule)) is not None:
-            op.attributes[REFUSAL] = StringAttr(why)
+        found = schedule_or_refusal(op, vector_bytes)
+        if isinstance(found, str):
+            op.attributes[REFUSAL] = StringAttr(found)
         else:
-            op.attributes[SCHEDULE] = schedule
+            op.attributes[SCHEDULE] = found
+
+
+def schedule_or_refusal(op: AttentionOp, vector_bytes: int) -> AttentionAttr | str:
+    """The schedule of attention, or why it has none."""
+    found = cpu_attention_of(op)
+    if isinstance(found, str):
+        return found
+    schedule = attention_schedule_of(found, vector_bytes)
+    return attention_misfit(found, schedule) or schedule

@@ -25,7 +25,6 @@ from xdsl.ir import Operation
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import loop_order
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
@@ -34,12 +33,6 @@ from penstock.lowering.codegen.body.kernel_functions import cpu_imports
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import vector_loop_of
-from penstock.lowering.codegen.cpu.attention import (
-    MAX_INPUTS,
-    AttentionGroup,
-    AttentionPrinter,
-    attention_group_of,
-)
 from penstock.lowering.codegen.cpu.matmul import (
     Group,
     MatmulPrinter,
@@ -101,7 +94,6 @@ class CpuPrinter(BodyPrinter):
         self._lines = InnerLoopPrinter(self)
         self._columns = OuterLoopPrinter(self)
         self._micro_kernels = self._find_micro_kernels()
-        self._attention = self._find_attention()
         self._stages = self._find_stages()
         self._folded = {
             phase
@@ -117,7 +109,7 @@ class CpuPrinter(BodyPrinter):
         phases = phases_of(self.kernel.body.block)
         for op in phases:
             schedule = op.attributes.get(SCHEDULE)
-            if isinstance(schedule, AttentionAttr):
+            if isinstance(op, StructuredOp):
                 continue
             if isinstance(schedule, TransformAttr):
                 group = transform_group(op, schedule, phases)
@@ -135,23 +127,10 @@ class CpuPrinter(BodyPrinter):
                 self.complain(op, group)
         return found
 
-    def _find_attention(self) -> dict[Operation, AttentionPrinter]:
-        """The phases of attention that have a schedule."""
-        found: dict[Operation, AttentionPrinter] = {}
-        for op in phases_of(self.kernel.body.block):
-            group = attention_group_of(op)
-            if isinstance(group, AttentionGroup):
-                # Numbers of micro-kernels come before; each has some of its own.
-                number = len(self._micro_kernels) + len(found) * (MAX_INPUTS + 4)
-                found[op] = AttentionPrinter(self, group, number)
-            elif group is not None:
-                self.complain(op, group)
-        return found
-
     def _find_stages(self) -> dict[Operation, CpuStagePrinter]:
         """The printers of structured ops."""
         found: dict[Operation, CpuStagePrinter] = {}
-        number = len(self._micro_kernels) + len(self._attention) * (MAX_INPUTS + 4)
+        number = len(self._micro_kernels)
         for op in phases_of(self.kernel.body.block):
             if not isinstance(op, StructuredOp):
                 continue
@@ -177,7 +156,7 @@ class CpuPrinter(BodyPrinter):
         alone = [
             op for op in phases_of(self.kernel.body.block) if op not in self._folded
         ]
-        printed = (*self._micro_kernels, *self._attention, *self._stages)
+        printed = (*self._micro_kernels, *self._stages)
         if any(op in printed for op in alone):
             return {}
         return {split.op: split for split in splits_of(alone)}
@@ -196,17 +175,14 @@ class CpuPrinter(BodyPrinter):
             return 1
         if (stage := self._stages.get(alone[0])) is not None:
             return stage.parts
-        micro_kernel = self._micro_kernels.get(alone[0]) or self._attention.get(
-            alone[0]
-        )
+        micro_kernel = self._micro_kernels.get(alone[0])
         return 1 if micro_kernel is None else micro_kernel.group.parts
 
     @property
-    def _printers(self) -> Sequence[MicroKernels | AttentionPrinter | CpuStagePrinter]:
+    def _printers(self) -> Sequence[MicroKernels | CpuStagePrinter]:
         """The printers of stages with a schedule."""
         return (
             *self._micro_kernels.values(),
-            *self._attention.values(),
             *self._stages.values(),
         )
 
@@ -247,8 +223,6 @@ class CpuPrinter(BodyPrinter):
     def print_phase(self, op: Operation) -> None:
         if (printer := self._micro_kernels.get(op)) is not None:
             printer.print_loops(is_split=self.parts > 1)
-        elif (attention := self._attention.get(op)) is not None:
-            attention.print_loops(is_split=self.parts > 1)
         elif (stage := self._stages.get(op)) is not None:
             stage.print(is_split=self.parts > 1)
         elif op not in self._folded and not isinstance(op, StructuredOp):

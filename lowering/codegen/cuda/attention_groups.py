@@ -1,7 +1,7 @@
 """
 The scheduling of attention on GPUs: the blocks that compute it, and their memory.
 
-Stages of `f16` and `bf16` are analysed as if all were `f32`: GPUs compute them so.
+Elements of `f16` and `bf16` are computed as `f32`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import f32
-from xdsl.ir import Operation
-from xdsl.rewriter import Rewriter
-
-from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.launch.schedules.cuda_attention import SIDE, QueriesAttr
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_BYTES,
     NARROW_PADDING,
 )
-from penstock.dialects.utils.half_precision import is_half
-from penstock.lowering.codegen.body.attention import Attention, attention_of
-from penstock.lowering.codegen.body.scalars import HALVES, type_name
+from penstock.lowering.codegen.body.attention import Attention, attention_of, kept_as
+from penstock.lowering.codegen.body.scalars import HALVES
 
 BYTES = {"f32": 4, "f64": 8}
 WIDE = {"f32": 4, "f64": 2}
@@ -65,34 +58,15 @@ class CudaAttention:
         return prod(self.attention.outer) * self.blocks
 
 
-def device_attention_of(op: Operation) -> tuple[Attention, str] | None:
-    """The loops of a phase as attention and the type of its elements, if it is that."""
-    if not isinstance(op, scf.ParallelOp):
-        return None
-    types = {
-        type_name(memref_type(inner.memref).element_type)
-        for inner in op.walk()
-        if isinstance(inner, memref.LoadOp | memref.StoreOp)
-    }
-    kept = types.pop() if len(types) == 1 else None
-    found = attention_of(_widened(op) if kept in HALVES else op)
-    return None if found is None or kept is None else (found, kept)
-
-
-def _widened(op: scf.ParallelOp) -> scf.ParallelOp:
-    """A copy of loops in which what is loaded and stored has 32 bits."""
-    copy = op.clone()
-    for inner in list(copy.walk()):
-        if isinstance(inner, memref.LoadOp | arith.ConstantOp):
-            (result,) = inner.results
-            if is_half(result.type):
-                Rewriter.replace_value_with_new_type(result, f32)
-    for inner in list(copy.walk()):
-        if isinstance(inner, arith.ExtFOp | arith.TruncFOp):
-            inner.results[0].replace_all_uses_with(inner.operands[0])
-            inner.detach()
-            inner.erase()
-    return copy
+def device_attention_of(op: AttentionOp) -> tuple[Attention, str] | str:
+    """The facts of attention and the type of its elements, or why it has no blocks."""
+    found, kept = attention_of(op), kept_as(op)
+    if isinstance(found, str):
+        return found
+    if kept not in (*BYTES, *HALVES):
+        return f"elements are {kept or 'of several types'}"
+    extents = (*found.outer, found.rows, found.terms, found.depth, found.keys)
+    return "there are no elements" if 0 in extents else (found, kept)
 
 
 def shared_parts(attention: Attention, queries: int, keys: int) -> Sequence[int]:
@@ -165,16 +139,11 @@ def fits(attention: Attention, queries: int, keys: int) -> bool:
     )
 
 
-def cuda_attention_of(op: Operation) -> CudaAttention | str | None:
-    """
-    The attention of an op that has a schedule for it, None for one without, or why it
-    cannot be computed so.
-    """
-    schedule = op.attributes.get(SCHEDULE)
-    if not isinstance(schedule, QueriesAttr):
-        return None
-    if (found := device_attention_of(op)) is None:
-        return f"{op.name} is no attention, which {schedule} is for"
+def cuda_attention_of(op: AttentionOp, schedule: QueriesAttr) -> CudaAttention | str:
+    """Attention as a schedule says, or why it cannot be computed so."""
+    found = device_attention_of(op)
+    if isinstance(found, str):
+        return found
     attention, kept = found
     if schedule.form == "tiles" and not fits(
         attention, schedule.queries, schedule.keys

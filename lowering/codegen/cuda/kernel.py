@@ -31,10 +31,6 @@ from penstock.lowering.codegen.body.kernel_functions import cuda_import
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import number_of
-from penstock.lowering.codegen.cuda.attention import AttentionTilePrinter
-from penstock.lowering.codegen.cuda.attention_groups import cuda_attention_of
-from penstock.lowering.codegen.cuda.attention_rows import AttentionRowPrinter
-from penstock.lowering.codegen.cuda.attention_tensor_core import AttentionWarpPrinter
 from penstock.lowering.codegen.cuda.block_reduction import (
     BlockReductionPrinter,
     block_reduction_of,
@@ -76,11 +72,6 @@ DTYPES = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
 }
 """The names of element types in Numba; `bf16` is known to it as bits only."""
-QUERY_PRINTERS = {
-    "rows": AttentionRowPrinter,
-    "tiles": AttentionTilePrinter,
-    "warps": AttentionWarpPrinter,
-}
 MOST_ELEMENTS = (1 << 31) - (1 << 20)
 """An index, and one a stride of the grid further, have 32 bits."""
 
@@ -117,7 +108,8 @@ class CudaPrinter(DevicePrinter):
         found: dict[Operation, TiledMatmul] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
-            if isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+            is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
+            if is_library or isinstance(op, StructuredOp):
                 continue
             group = tiled_matmul_of(op, phases)
             if isinstance(group, TiledMatmul):
@@ -206,14 +198,6 @@ class CudaPrinter(DevicePrinter):
         raise AssertionError("copies are printed as computations")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
-        attention = cuda_attention_of(op)
-        if isinstance(attention, str):
-            self.complain(op, attention)
-            return
-        if attention is not None:
-            form = QUERY_PRINTERS[attention.schedule.form]
-            self.add_phase(form(self, attention).print(self.next_phase))
-            return
         if (bounds := bounds_of(op)) is None:
             self.complain(op, "the bounds of scf.parallel should be constants")
             return

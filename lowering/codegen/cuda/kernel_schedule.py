@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from math import ceil, prod
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
+from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
@@ -97,15 +99,26 @@ def best_tiles(
     return block, thread
 
 
+def schedule_attention(op: AttentionOp) -> None:
+    """Give attention a schedule, or say why it has none."""
+    found = device_attention_of(op)
+    if isinstance(found, str):
+        op.attributes[REFUSAL] = StringAttr(found)
+    elif (queries := best_queries(*found)) is not None:
+        op.attributes[SCHEDULE] = queries
+    else:
+        text = "blocks of queries and keys do not fit into shared memory and registers"
+        op.attributes[REFUSAL] = StringAttr(text)
+
+
 def schedule_kernel(kernel: KernelOp, processors: int) -> None:
     """Schedule the contractions of a kernel."""
     phases = phases_of(kernel.body.block)
     for position, op in enumerate(phases):
         if SCHEDULE in op.attributes:
             continue
-        if (attention := device_attention_of(op)) is not None:
-            if (queries := best_queries(*attention)) is not None:
-                op.attributes[SCHEDULE] = queries
+        if isinstance(op, AttentionOp):
+            schedule_attention(op)
             continue
         if not isinstance(op, LinalgStructuredOperation):
             continue

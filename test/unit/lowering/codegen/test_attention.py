@@ -399,16 +399,7 @@ MISFITS = {
 def test_schedules_that_do_not_fit_are_refused(why: str) -> None:
     case, schedule = MISFITS[why]
     message = finding_of(kernel_of(replace(case, schedule=schedule)))
-    assert message == f"kernel @k: {schedule} does not fit scf.parallel: {why}"
-
-
-def test_schedules_are_for_attention() -> None:
-    args = Block(arg_types=[TensorType(f32, [4, 8])]).args
-    kernel = KernelOp("k", "cpu", kernel_body(SoftmaxOp.inferred(args)))
-    (phase,) = (op for op in kernel.body.block.ops if op.regions)
-    phase.attributes[SCHEDULE] = ROWS
-    message = finding_of(kernel)
-    assert message == f"kernel @k: scf.parallel is no attention, which {ROWS} is for"
+    assert message == f"kernel @k: {schedule} does not fit kernel.attention: {why}"
 
 
 # Jobs --------------------------------------------------------------------------------

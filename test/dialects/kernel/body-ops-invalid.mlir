@@ -1,0 +1,27 @@
+// RUN: penstock-opt %s --split-input-file --verify-diagnostics
+
+%a = "test.op"() : () -> f32
+// expected-error@+1 {{kernel.all_reduce: expected directly in a region of kernel.row}}
+%m = kernel.all_reduce maxnumf %a : f32
+
+// -----
+
+%a = "test.op"() : () -> f32
+// expected-error@+1 {{kernel.keep: expected directly in a region of kernel.row}}
+%m = kernel.keep %a : f32
+
+// -----
+
+// expected-error@+1 {{kernel.index: expected directly in a region of a structured op}}
+%i = kernel.index 0 : index
+
+// -----
+
+launch.kernel @k target "cpu" (%q: memref<8x4xf32>, %o: memref<8x4xf32>) {
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>] ins(%q, %q, %q : memref<8x4xf32>, memref<8x4xf32>, memref<8x4xf32>) outs(%o : memref<8x4xf32>) {
+  ^bb0(%s: f32):
+    // expected-error@+1 {{kernel.index: kernel.attention has 4 loops, got number 4}}
+    %i = kernel.index 4 : index
+    kernel.yield %s : f32
+  }
+}

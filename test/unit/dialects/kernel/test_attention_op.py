@@ -1,0 +1,178 @@
+"""`kernel.attention`: its meaning, its loops and its schedules, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import StringAttr
+
+from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.reference import replace_by_loops
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
+from penstock.lowering.codegen.target import kernel_source
+from penstock.runtime.jit.cpu import compile_cpu
+
+Array: TypeAlias = NDArray[np.floating]
+DTYPES = {"f32": np.dtype("float32"), "f64": np.dtype("float64")}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The extents of the loops, and what the op says besides."""
+
+    stack: int
+    rows: int
+    keys: int
+    terms: int
+    columns: int
+    causal: int | None = None
+    type: str = "f32"
+    groups: bool = False
+    """Whether keys and values are those of all stacks."""
+
+    @property
+    def text(self) -> str:
+        """The kernel, in which scores are halved and moved by an operand."""
+        heads, s = ("", "") if self.groups else (f"{self.stack}x", "s, ")
+        shapes = [
+            f"{self.stack}x{self.rows}x{self.terms}",
+            f"{heads}{self.keys}x{self.terms}",
+            f"{heads}{self.keys}x{self.columns}",
+            f"{self.rows}x{self.keys}",
+            f"{self.stack}x{self.rows}x{self.columns}",
+        ]
+        q, k, v, m, o = (f"memref<{shape}x{self.type}>" for shape in shapes)
+        maps = ", ".join(
+            f"affine_map<(s, r, k, t, c) -> ({results})>"
+            for results in ("s, r, t", f"{s}k, t", f"{s}k, c", "r, k", "s, r, c")
+        )
+        causal = "" if self.causal is None else f"causal {self.causal}"
+        return f"""
+          launch.kernel @k target "cpu" (%q: {q}, %k: {k}, %v: {v}, %m: {m}, %o: {o}) {{
+            kernel.attention {causal} indexing_maps = [{maps}]
+              ins(%q, %k, %v : {q}, {k}, {v}) score(%m : {m}) outs(%o : {o}) {{
+            ^bb0(%s: {self.type}, %a: {self.type}):
+              %c = arith.constant 5.0e-01 : {self.type}
+              %0 = arith.mulf %s, %c : {self.type}
+              %1 = arith.addf %0, %a : {self.type}
+              kernel.yield %1 : {self.type}
+            }}
+          }}"""
+
+    def arrays(self, rng: np.random.Generator) -> list[Array]:
+        """Random operands; some of the keys are hidden from some rows."""
+        shapes = [
+            (self.stack, self.rows, self.terms),
+            (self.stack, self.keys, self.terms)[self.groups :],
+            (self.stack, self.keys, self.columns)[self.groups :],
+            (self.rows, self.keys),
+        ]
+        dtype = DTYPES[self.type]
+        arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+        arrays[3][rng.random(arrays[3].shape) < 0.2] = -np.inf
+        return [*arrays, np.full((self.stack, self.rows, self.columns), 7.5, dtype)]
+
+
+def exact(sizes: Sizes, arrays: list[Array]) -> NDArray[np.float64]:
+    """Attention in 64 bits, step by step."""
+    q, k, v, mask = (array.astype(np.float64) for array in arrays[:4])
+    keys = np.broadcast_to(k, (sizes.stack, *k.shape[-2:]))
+    values = np.broadcast_to(v, (sizes.stack, *v.shape[-2:]))
+    scores = np.einsum("srt,skt->srk", q, keys) * 0.5 + mask
+    if sizes.causal is not None:
+        hidden = np.triu(np.ones(scores.shape[1:], bool), sizes.causal + 1)
+        scores[:, hidden] = -np.inf
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        shares = powers / powers.sum(-1, keepdims=True)
+    return np.einsum("srk,skc->src", shares, values)
+
+
+def run(kernel: KernelOp, arrays: list[Array]) -> Array:
+    """The result of a kernel."""
+    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    assert compile_cpu(kernel_source(kernel), "kernel")(row.ctypes.data) == 0
+    return arrays[-1]
+
+
+def attention_in(kernel: KernelOp) -> AttentionOp:
+    (op,) = kernel.body.block.ops
+    assert isinstance(op, AttentionOp)
+    return op
+
+
+CASES = (
+    Sizes(1, 1, 1, 1, 1),
+    Sizes(2, 7, 9, 5, 3),
+    Sizes(2, 7, 9, 5, 3, causal=2),
+    Sizes(3, 20, 33, 16, 8, groups=True),
+    Sizes(2, 17, 19, 8, 16, causal=0, type="f64"),
+    Sizes(2, 1, 40, 16, 16),
+)
+
+
+@pytest.mark.parametrize("sizes", CASES)
+def test_meaning_loops_and_schedule_agree_with_numpy(
+    sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    arrays = sizes.arrays(np.random.default_rng(seed))
+    wanted = exact(sizes, arrays)
+    # Scores are off by what their terms round to, and means by as much times values.
+    tolerance = 200 * float(np.finfo(DTYPES[sizes.type]).eps)
+
+    kernel = parse_kernel(sizes.text)
+    before = [array.copy() for array in arrays]
+    (meant,) = attention_in(kernel).evaluate(*arrays)
+    for array, old in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+    np.testing.assert_allclose(meant, wanted, rtol=tolerance, atol=tolerance)
+
+    schedule_attention(kernel, 32)
+    assert SCHEDULE in attention_in(kernel).attributes
+    blocks = run(kernel, [array.copy() for array in arrays])
+    np.testing.assert_allclose(blocks, wanted, rtol=tolerance, atol=tolerance)
+
+    replace_by_loops(attention_in(kernel))
+    assert not any(op.name == "kernel.attention" for op in kernel.walk())
+    loops = run(kernel, [array.copy() for array in arrays])
+    np.testing.assert_allclose(loops, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_a_score_that_vectors_cannot_compute_has_no_schedule(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    text = Sizes(1, 4, 4, 4, 4).text.replace("arith.mulf", "math.atan2")
+    kernel = parse_kernel(text)
+    schedule_attention(kernel, 32)
+    why = attention_in(kernel).attributes[REFUSAL]
+    assert why == StringAttr("there is no math.atan2 of vectors for scores")
+
+
+def test_work_counts_the_scores_that_are_seen(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    def work(sizes: Sizes) -> int:
+        return attention_in(parse_kernel(sizes.text)).work()
+
+    # Row i sees 1 + i of 4 keys: 10 scores of 16.
+    per_score = 2 * (8 + 4 + 8)
+    assert work(Sizes(3, 4, 4, 8, 4)) == 3 * 16 * per_score
+    assert work(Sizes(3, 4, 4, 8, 4, causal=0)) == 3 * 10 * per_score
+
+
+def test_effects_are_reads_of_all_and_a_write_of_the_result(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    op = attention_in(parse_kernel(Sizes(2, 3, 4, 5, 6).text))
+    found = [(x.value, x.how.value, x.elements) for x in op.effects()]
+    reads = [(value, "read", None) for value in op.operands[:4]]
+    assert found == [*reads, (op.out, "write", 2 * 3 * 6)]
