@@ -108,7 +108,7 @@ launch.kernel @k target "cpu" (%x: memref<4x8xf32>, %w: memref<8x6xf32>, %h: mem
 // -----
 
 launch.kernel @k target "cpu" (%y: memref<4x4xf32>, %x: memref<4x4xf32>) {
-  // expected-error@+1 {{kernel.contract: a must not lie where a result does}}
+  // expected-error@+1 {{kernel.contract: operand 0 must not lie where result 0 does, which is written before all of it is read}}
   kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ins(%y, %x : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>)
 }
 
@@ -124,6 +124,6 @@ launch.kernel @k target "cpu" (%y: memref<4x4xf32>, %x: memref<4x4xf32>, %w: mem
 
 // What lies where the result does has to be read at the same place.
 launch.kernel @k target "cpu" (%y: memref<4x4xf32>, %x: memref<4x4xf32>, %w: memref<4x4xf32>) {
-  // expected-error@+1 {{kernel.contract: start and finish read a result where it is written only, got (d0, d1, d2) -> (d1, d0)}}
+  // expected-error@+1 {{kernel.contract: operand 3 must not lie where result 0 does, which is written before all of it is read}}
   kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (n, m)>] ins(%x, %w : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>) start(%y : memref<4x4xf32>)
 }
