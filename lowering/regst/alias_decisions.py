@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -151,7 +151,9 @@ class Aliasing:
             refusal = next(self._peak_rule([task]), None)
             if refusal is not None and (others := self._views_beside(task)):
                 for other in others:
-                    self._show(other)
+                    # Those of views that are shown now lie elsewhere than before.
+                    if self._view_refusal(other) is None:
+                        self._show(other)
                 return
         if refusal is None:
             self._show(task)
@@ -178,20 +180,35 @@ class Aliasing:
     def _views_beside(self, task: TaskOp) -> Sequence[TaskOp]:
         """
         All tasks, this one among them, whose results may be views of what lies where
-        its operand does, if together they take no more memory than copies; else none.
-        One view alone keeps all of the bytes alive, and frees those of one copy.
+        its operand does, with the views of these, or else without them, if together
+        they take no more memory than copies; else none. One view alone keeps all of the
+        bytes alive, and frees those of one copy.
         """
         if task in self._judged:
             return ()
         tree = self.forest.spot(viewed(task, self._pairs[task])).tree
-        beside = [
+        beside = self._possible_views(tree.registers)
+        self._judged.update(beside)
+        sets = [self._with_their_views(beside), beside]
+        found = (x for x in sets if next(self._peak_rule(x), None) is None)
+        return next(found, ())
+
+    def _possible_views(self, registers: Iterable[SSAValue]) -> list[TaskOp]:
+        """The tasks whose results may be views of some registers, and are not yet."""
+        return [
             other
-            for register in tree.registers
+            for register in registers
             for other in self._viewers.get(register, ())
             if other not in self._shown and self._view_refusal(other) is None
         ]
-        self._judged.update(beside)
-        return () if next(self._peak_rule(beside), None) else beside
+
+    def _with_their_views(self, tasks: Sequence[TaskOp]) -> list[TaskOp]:
+        """Tasks that make views, and all that make views of those, parents first."""
+        found = list(tasks)
+        # It grows while it is read.
+        for task in found:
+            found += self._possible_views(task.outs)
+        return found
 
     def _show(self, task: TaskOp) -> None:
         """Let results of a task be views of its operands."""

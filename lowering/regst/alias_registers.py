@@ -56,7 +56,8 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 * `peak`: the bytes in use at once, in the kinds of memory concerned together, would be
   more, as bytes that are used only in part are kept for longer; aliases of the input,
   and results that must, may. Views for which one alone takes more are judged together
-  with all others of the same bytes, since one keeps these bytes as long as all do.
+  with all others of the same bytes and the views of these, or else without those, since
+  one keeps these bytes as long as all do.
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
 

@@ -70,6 +70,9 @@ setattr(providers, "_get_local_constants", Constants)  # noqa: B010
 # Tests that run no pass may be the first to import the searches.
 keep_machine_code_with(keep_function_of_pass)
 
+FUTEX = (202, 98)
+"""The numbers of the system call `futex`, of x86-64 and AArch64."""
+
 OWN_CODE = core_folder(), packing_folder()
 """Where the compiled core and searches are that all tests share: the user's cache."""
 
@@ -216,23 +219,40 @@ def until() -> Until:
 
 @pytest.fixture(scope="session")
 def until_at_rest(until: Until) -> Callable[[], None]:
-    """Wait until the threads of the executor take no time of a CPU."""
-    if not hasattr(time, "pthread_getcpuclockid"):
-        pytest.skip("the system does not tell the times of threads")
-
-    def times() -> dict[str, int]:
-        return {
-            thread.name: time.clock_gettime_ns(time.pthread_getcpuclockid(thread.ident))
-            for thread in threading.enumerate()
-            if thread.name.startswith("penstock") and thread.ident is not None
-        }
+    """
+    Wait until all threads of the executor but the caller's sleep without an end, so
+    that they take no time of a CPU until they are woken.
+    """
+    if _call_of(threading.current_thread()) is None:
+        pytest.skip("the system does not tell what threads wait for")
 
     def rests() -> bool:
-        before = times()
-        time.sleep(0.1)
-        return times() == before
+        others = {*threading.enumerate()} - {threading.current_thread()}
+        found = [x for x in others if x.name.startswith("penstock")]
+        return all(_sleeps_without_end(thread) for thread in found)
 
     return partial(until, rests)
+
+
+def _call_of(thread: threading.Thread) -> list[str] | None:
+    """
+    The number of the system call that a thread is in, and its arguments; `running` in
+    none. None where that cannot be known.
+    """
+    try:
+        path = Path(f"/proc/self/task/{thread.native_id}/syscall")
+        return path.read_text(encoding="ascii").split()
+    except OSError:
+        return None
+
+
+def _sleeps_without_end(thread: threading.Thread) -> bool:
+    match _call_of(thread):
+        case [number, _, _, _, limit, *_]:
+            return int(number) in FUTEX and int(limit, 16) == 0
+        case found:
+            # A thread that has ended has no file.
+            return found is None
 
 
 @pytest.fixture

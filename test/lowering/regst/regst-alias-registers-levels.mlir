@@ -1,18 +1,22 @@
 // RUN: penstock-opt %s -p convert-job-to-plan,plan-form-waves,plan-assign-streams,plan-create-registers,regst-alias-registers | filecheck %s
 // RUN: penstock-opt %s -p convert-job-to-plan,plan-form-waves,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,verify-plan,convert-plan-to-launch,verify-program | filecheck %s --check-prefix=PROGRAM
 
-// Views are judged together with others of the same bytes, and so are views of these: "s4"
-// and "s6" lie on "s3", and all that is cut from them does, though one of these alone
-// would keep all of "s3" until the wave.
+// Views are judged together with others of the same bytes, and with the views of these:
+// "s0" and "s2" alone would keep all of "k" until the wave, and what is cut from "s0" with
+// them would be copies; all of it together needs no more than copies do.
 
 // CHECK-LABEL: plan.plan @views
-// CHECK:         %[[S3:.+]] = regst.register "s3/out" slots 1 {{.*}}peak:
-// CHECK:         regst.register "s4/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> slots
-// CHECK:         regst.register "s5/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> slots
-// CHECK:         regst.register "s6/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> at 128 slots
-// CHECK:         regst.register "s7/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> at 128 slots
-// CHECK:         regst.register "s8/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> at 192 slots
-// CHECK:         regst.register "s9/out" alias %[[S3]] : !regst.data<tensor<4x16xf32>> at 64 slots
+// CHECK:         %[[K:.+]] = regst.register "k/out" slots 1
+// CHECK:         regst.register "s0/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 512 slots
+// CHECK:         regst.register "s1/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 768 slots
+// CHECK:         regst.register "s2/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> slots
+// CHECK:         regst.register "s3/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 512 slots
+// CHECK:         regst.register "s4/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 512 slots
+// CHECK:         regst.register "s5/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 512 slots
+// CHECK:         regst.register "s6/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 640 slots
+// CHECK:         regst.register "s7/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 640 slots
+// CHECK:         regst.register "s8/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 704 slots
+// CHECK:         regst.register "s9/out" alias %[[K]] : !regst.data<tensor<16x16xf32>> at 576 slots
 // PROGRAM-LABEL: launch.program @views
 // PROGRAM:         launch.actor @s9 {{.*}} writes [@"s9/out"{{.*}}] {
 // PROGRAM-NEXT:    }

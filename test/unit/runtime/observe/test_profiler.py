@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from concurrent.futures import Future
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -45,6 +46,8 @@ def kernel(args, part, parts):
     return {code}
 """
 """A kernel that multiplies by a number, and takes its time for it."""
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
 
 KINDS = [TensorKind((64,), "float32", 256)] * 2
 QUICK = Effort(warm_up=1, rounds=12, seconds=300)
@@ -92,14 +95,22 @@ def test_times_grow_with_the_work(timed: Timed) -> None:
     assert found["eight"].least_ns == found["eight"].median_ns == 32_000
 
 
-def test_times_are_those_that_the_thread_has_worked() -> None:
-    def sleep(args: int, part: int, parts: int) -> None:
-        time.sleep(0.05)
+def test_times_are_those_that_the_thread_has_worked(start: Start) -> None:
+    def work() -> int:
+        begin = time.thread_time_ns()
+        while time.thread_time_ns() - begin < 20_000_000:
+            pass
+        return time.thread_time_ns() - begin
 
-    kernel, words = Callback(sleep), np.zeros(2, np.int64)
+    def wait(args: int, part: int, parts: int) -> None:
+        worked.append(start(work).result(300))
+
+    worked, kernel, words = list[int](), Callback(wait), np.zeros(2, np.int64)
     before = time.thread_time_ns()
     found = time_calls(kernel.address, 0, 0, 1, 2, words.ctypes.data)
-    assert 0 < found <= time.thread_time_ns() - before
+    # The thread waited for as long as another one worked, at least.
+    assert 0 < found < sum(worked)
+    assert found <= time.thread_time_ns() - before
 
 
 def test_who_is_clearly_slower_drops_out(timed: Timed) -> None:
