@@ -32,6 +32,8 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.contraction_form import ContractionForm
 from penstock.dialects.op.elementwise_form import ElementwiseForm
 from penstock.dialects.op.group_form import GroupForm, evaluate_block
+from penstock.dialects.op.reduction import ReduceOp
+from penstock.dialects.op.reduction_form import ReductionForm
 from penstock.dialects.op.row_form import RowForm
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import Part, SbpSignature
@@ -110,6 +112,19 @@ class FusedOp(FusibleOp):
     }
     ```
 
+    A reduction along the last axes is a root, too: the others make its operand, from
+    tensors of its shape or of one element, and are computed while it is combined.
+
+    ```mlir
+    %l = op.fused %x, %t : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4xf32> {
+    ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>):
+      %d = op.sub %p, %q : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+      %s = op.mul %d, %d : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+      %m = op.reduce_mean %s axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+      op.yield %m : tensor<4xf32>
+    }
+    ```
+
     Or roots are ops on rows (a softmax, or a normalization along the last dimension),
     each of which reads results of the one before, which nothing reads after: the group
     is computed row by row. The first value that is yielded is made last; any other one
@@ -154,15 +169,17 @@ class FusedOp(FusibleOp):
         block = self.body.block
         if any(isinstance(op, RowOp) for op in block.ops):
             return RowForm(block)
+        if any(isinstance(op, ReduceOp) for op in block.ops):
+            return ReductionForm(block)
         if any(isinstance(op, ContractionOp) for op in block.ops):
             return ContractionForm(block, starts=self.starts is not None)
         return ElementwiseForm(block)
 
     @property
     def roots(self) -> list[TensorOp]:
-        """The contraction, or the ops on rows in their order."""
+        """The contraction, the reduction, or the ops on rows in their order."""
         ops = self.body.block.ops
-        return [op for op in ops if isinstance(op, ContractionOp | RowOp)]
+        return [op for op in ops if isinstance(op, ContractionOp | ReduceOp | RowOp)]
 
     @property
     def members(self) -> list[TensorOp]:

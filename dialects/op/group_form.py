@@ -2,7 +2,8 @@
 Forms of `op.fused`: the rules, cost and kernel that follow from the root of a group.
 
 A group has ops on elements, and at most one kind of *root*: a contraction
-(`contraction_form.py`), ops on rows (`row_form.py`), or none (`elementwise_form.py`).
+(`contraction_form.py`), a reduction (`reduction_form.py`), ops on rows (`row_form.py`),
+or none (`elementwise_form.py`).
 """
 
 from __future__ import annotations

@@ -126,12 +126,13 @@ class ReduceOp(TensorOp, ABC):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        if self._is_of_rows():
+        if self.is_of_rows:
             self._build_rows(k, ins[0], outs[0])
         else:
             self._build_stages(k, ins, outs)
 
-    def _is_of_rows(self) -> bool:
+    @property
+    def is_of_rows(self) -> bool:
         """Whether the elements that are combined are contiguous."""
         rank, axes = tensor_type(self.operand).get_num_dims(), self.normal_axes
         return axes == tuple(range(rank - len(axes), rank))

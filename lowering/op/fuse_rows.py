@@ -17,6 +17,10 @@ on. Its operand may have other users if they come after the whole and nothing is
 to it then: the whole keeps only the operand of its last op on rows. An op on rows that
 could not join the one before says why: `no_rows`.
 
+A reduction along the last axes (`op.reduce_sum` and so on), of at least `min_rows`
+rows, becomes one with the elementwise op that computes its operand, if nothing else
+uses that, and if operands of that one have its shape, or one element.
+
 Fusion saves bytes that are moved. A tensor between two ops is written once and read at
 least once; in one op it is not read again, and not written unless others use it.
 Nothing else is read or computed more often, so that both steps always move less: all
@@ -40,10 +44,11 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.tensor_op import is_elementwise
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.tensors import tensor_type
+from penstock.dialects.utils.tensors import element_count, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import (
     Overwritten,
@@ -216,11 +221,42 @@ def fuse(
     return group
 
 
-def fuse_job(job: JobOp) -> None:
-    """Compute each op on rows of a job with what is around it."""
+def op_combined(
+    root: ReduceOp, job: JobOp, min_rows: int, overwritten: Overwritten
+) -> Operation | None:
+    """The elementwise op that is computed while a reduction combines it, if any."""
+    op, type = root.operand.owner, tensor_type(root.operand)
+    if not is_elementwise(op) or not root.is_of_rows or not type.has_static_shape():
+        return None
+    rows = element_count(root.result.type)
+    alike = (
+        tensor_type(value).get_shape() == type.get_shape()
+        or element_count(value.type) == 1
+        for value in op.operands
+    )
+    is_free = (
+        is_whole(op)
+        and is_whole(root)
+        and "slots" not in op.attributes
+        and placement_of(op, job) == placement_of(root, job)
+        and not outside(op.results[0], [root])
+        and not overwritten.keeps_apart(op, root)
+    )
+    return op if is_free and rows >= min_rows and op.operands and all(alike) else None
+
+
+def fuse_job(job: JobOp, min_rows: int) -> None:
+    """Compute each op on rows of a job, and each reduction, with what is around it."""
     positions = {op: number for number, op in enumerate(job.body.block.ops)}
     overwritten = Overwritten(positions)
     for row in list(positions):
+        if isinstance(row, ReduceOp):
+            op = op_combined(row, job, min_rows, overwritten)
+            if op is not None:
+                count("groups")
+                count("ops fused", 2)
+                outline([op, row], row.results, overwritten, lead=row)
+            continue
         if row.parent is not job.body.block or not is_of_rows(row):
             continue
         chain = chain_of(row, job, positions, overwritten)
@@ -241,6 +277,12 @@ class OpFuseRowsPass(ModulePass):
 
     name = "op-fuse-rows"
 
+    min_rows: int = 16
+    """
+    The least results of a reduction that is computed with what it combines. Those of
+    fewer are computed by few threads, and the op before it by many.
+    """
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for job in outermost(op, JobOp):
-            fuse_job(job)
+            fuse_job(job, self.min_rows)

@@ -152,3 +152,47 @@ job.job @apart placement <cpu, [0:0-1]> {
   job.output "c", %c : !x
   job.output "d", %d : !x
 }
+
+// A reduction along the last axes combines elements that are computed on the way, be it of
+// one element of others.
+// CHECK-LABEL: job.job @combined
+job.job @combined placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x4x8xf32>
+  %n = job.input "n" : tensor<1x1xf32>
+  // CHECK:      %m = op.fused %x, %n : tensor<4x4x8xf32>, tensor<1x1xf32> -> tensor<4x4xf32> {
+  // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x4x8xf32>, %[[N:.+]]: tensor<1x1xf32>):
+  // CHECK-NEXT:   %[[D:.+]] = op.sub %[[X]], %[[N]]
+  // CHECK-NEXT:   %[[M:.+]] = op.reduce_max %[[D]] axes [2]
+  // CHECK-NEXT:   op.yield %[[M]] : tensor<4x4xf32>
+  %d = op.sub %x, %n : tensor<4x4x8xf32>, tensor<1x1xf32> -> tensor<4x4x8xf32>
+  %m = op.reduce_max %d axes [2] : tensor<4x4x8xf32> -> tensor<4x4xf32>
+  job.output "m", %m : tensor<4x4xf32>
+}
+
+// Not along other axes, of few rows, of operands that are repeated or that others use, nor
+// what asks for slots or runs in another place.
+// CHECK-LABEL: job.job @not_combined
+// CHECK-NOT:     op.fused
+job.job @not_combined placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<16x8xf32>
+  %g = job.input "g" : tensor<8xf32>
+  %a = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
+  %b = op.reduce_sum %a axes [0] : tensor<16x8xf32> -> tensor<8xf32>
+  job.output "b", %b : tensor<8xf32>
+  %c = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
+  %d = op.reduce_sum %c : tensor<16x8xf32> -> tensor<f32>
+  job.output "d", %d : tensor<f32>
+  %e = op.add %x, %g : tensor<16x8xf32>, tensor<8xf32> -> tensor<16x8xf32>
+  %f = op.reduce_sum %e axes [1] : tensor<16x8xf32> -> tensor<16xf32>
+  job.output "f", %f : tensor<16xf32>
+  %h = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
+  %i = op.reduce_sum %h axes [1] : tensor<16x8xf32> -> tensor<16xf32>
+  job.output "h", %h : tensor<16x8xf32>
+  job.output "i", %i : tensor<16xf32>
+  %j = op.exp %x {slots = 2 : i64} : tensor<16x8xf32> -> tensor<16x8xf32>
+  %k = op.reduce_sum %j axes [1] : tensor<16x8xf32> -> tensor<16xf32>
+  job.output "k", %k : tensor<16xf32>
+  %l = op.exp %x {placement = #job.placement<cpu, [0:1]>} : tensor<16x8xf32> -> tensor<16x8xf32>
+  %m = op.reduce_sum %l axes [1] {placement = #job.placement<cpu, [0:0]>} : tensor<16x8xf32> -> tensor<16xf32>
+  job.output "m", %m : tensor<16xf32>
+}

@@ -37,6 +37,7 @@ from penstock.dialects import op as ops
 from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import rounding, trigonometry
+from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
@@ -327,6 +328,13 @@ def elementwise() -> Iterator[Case]:
         lambda a, b: [a + b, np.maximum(a + b, 0)],
         build=fused_twice,
     )
+    yield Case(
+        ops.FusedOp,
+        [floats(7, 61), floats(7, 61)],
+        lambda a, b: np.square(a - b).sum(1),
+        build=squares_combined,
+        absolute=64 * EPSILON,
+    )
 
 
 def fused(values: Sequence[SSAValue]) -> TensorOp:
@@ -336,6 +344,16 @@ def fused(values: Sequence[SSAValue]) -> TensorOp:
     positive = ops.ReluOp(total)
     product = ops.MulOp.inferred([positive, block.args[0]])
     block.add_ops([total, positive, product, ops.YieldOp(product)])
+    return ops.FusedOp(values, Region(block))
+
+
+def squares_combined(values: Sequence[SSAValue]) -> TensorOp:
+    """The sums of the rows of (a - b) * (a - b)."""
+    block = Block(arg_types=[value.type for value in values])
+    difference = ops.SubOp.inferred(block.args)
+    square = ops.MulOp.inferred([difference, difference])
+    total = ops.ReduceSumOp.inferred([square], {"axes": int_list([1])})
+    block.add_ops([difference, square, total, ops.YieldOp(total)])
     return ops.FusedOp(values, Region(block))
 
 
