@@ -128,11 +128,16 @@ def register_like(plan: PlanOp, source: RegisterOp, task: str) -> SSAValue:
 
 
 def break_cycles(plan: PlanOp) -> list[ControlEdge]:
-    """The edges that a plan lacks, once all that exchange values read copies."""
+    """
+    The edges that a plan lacks, once all that exchange values read copies. Copies do
+    not part assignments to one variable.
+    """
     edges = edges_of(plan)
-    while found := exchanging(plan, edges):
+    copied: set[TaskOp] = set()
+    while found := [x for x in exchanging(plan, edges) if x not in copied]:
         for update in found:
             read_copy(plan, update)
+        copied.update(found)
         edges = edges_of(plan)
     return edges
 
@@ -166,6 +171,20 @@ def findings_about(edges: list[ControlEdge]) -> Iterator[Finding]:
             )
 
 
+def findings_about_cycles(
+    plan: PlanOp, edges: Sequence[ControlEdge]
+) -> Iterator[Finding]:
+    """The assignments that wait for each other whatever is copied."""
+    for update in exchanging(plan, edges):
+        variable = target_of(update)
+        assert variable is not None, "it assigns"
+        yield (
+            update,
+            f"task '{update.task_name.data}' and another one that assigns to "
+            f"'{name_of(variable)}' would wait for each other",
+        )
+
+
 @dataclass(frozen=True)
 class PlanOrderUpdatesPass(ModulePass):
     """
@@ -183,6 +202,8 @@ class PlanOrderUpdatesPass(ModulePass):
         ]
         edges = [break_cycles(plan) for plan in plans]
         fail_if_any(found for of_plan in edges for found in findings_about(of_plan))
-        for plan, of_plan in zip(plans, edges, strict=True):
+        pairs = [*zip(plans, edges, strict=True)]
+        fail_if_any(found for pair in pairs for found in findings_about_cycles(*pair))
+        for plan, of_plan in pairs:
             if of_plan:
                 write_control_edges(plan, of_plan)
