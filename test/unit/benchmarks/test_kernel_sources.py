@@ -23,7 +23,11 @@ ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).with_name("kernel_sources.txt")
 FILES = (
     *("examples/digits.mlir", "examples/encoder.mlir"),
-    *sorted(x.relative_to(ROOT).as_posix() for x in ROOT.glob("test/target/*.mlir")),
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("test/target/*.mlir")
+        if not path.stem.endswith("-invalid")
+    ),
 )
 DIGITS = 16
 
