@@ -97,9 +97,9 @@ class CudaAttentionPrinter(TilePrinter):
         if self.queries > 1:
             self.line(f"first_row = {self.i32(f'first_row * {self.queries}')}")
         for name, operand in self.operands.items():
-            self.print_start(f"from_{name}", outer, operand.outer)
+            self.print_offset(f"from_{name}", outer, operand.outer)
         for number, (_, operand) in enumerate(self.attention.inputs):
-            self.print_start(f"line_{number}", outer, operand.outer)
+            self.print_offset(f"line_{number}", outer, operand.outer)
 
     def place(self, name: str, line: str, column: str) -> str:
         """The number of an element of an operand, given its query or key."""

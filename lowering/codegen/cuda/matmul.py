@@ -45,6 +45,7 @@ class TiledMatmulPrinter(TilePrinter):
         self.out = group.op.outputs[0]
         self.finish = ""
         """The name of the function that makes of a sum what is stored, if any."""
+        self.tiles = self.factors()
 
     def print(self, name: str) -> str:
         """Print the function of the phase; how it is listed."""
@@ -103,14 +104,13 @@ class TiledMatmulPrinter(TilePrinter):
         for name, number in (("a", contraction.a), ("b", contraction.b), ("o", -1)):
             access = contraction.nest.accesses[number]
             strides = contraction.outer_strides(access)
-            self.print_start(f"from_{name}", outer, strides, access.offset)
+            self.print_offset(f"from_{name}", outer, strides, access.offset)
         for number, input in enumerate(self.group.finish.inputs):
-            self.print_start(f"line_{number}", outer, input.outer, input.offset)
+            self.print_offset(f"line_{number}", outer, input.outer, input.offset)
 
     # Factors
 
-    @property
-    def tiles(self) -> tuple[Tile, Tile]:
+    def factors(self) -> tuple[Tile, Tile]:
         """The tiles of both factors."""
         contraction, inputs = self.contraction, self.group.op.inputs
         rows, columns, terms = self.schedule.block

@@ -44,21 +44,27 @@ without spills. Fallbacks, which fetch through registers, take up to 158.
 class TensorCorePrinter(TiledMatmulPrinter):
     """Prints one contraction for tensor cores, with the phases folded in it."""
 
+    _aligned = True
+    """Whether buffers begin at multiples of 16 bytes."""
+
     def __init__(self, printer: DevicePrinter, group: TiledMatmul):
         super().__init__(printer, group)
         self.type = "f32"
-        self._aligned = True
 
     def print(self, name: str) -> str:
         """Print the functions of the phase; how it is listed."""
         self.define_finish(name)
-        self._aligned = False
+        self._align(False)
         fallback = self.print_function(f"{name}_plain")
-        self._aligned = True
-        if len(self.fetched) == 2 and not self.are_together(2):
+        self._align(True)
+        if not (any(tile.is_copied for tile in self.tiles) or self.are_together(2)):
             self.printer.functions.pop()
             return f"{self.print_function(name)})"
         return f"{self.print_function(name)}, fallback={fallback}))"
+
+    def _align(self, aligned: bool) -> None:
+        self._aligned = aligned
+        self.tiles = self.factors()
 
     def print_function(self, name: str) -> str:
         text = super().print_function(name) + self.dynamic_shared(self._bytes)
@@ -67,9 +73,8 @@ class TensorCorePrinter(TiledMatmulPrinter):
 
     # Shared memory
 
-    @property
-    def tiles(self) -> tuple[Tile, Tile]:
-        a, b = super().tiles
+    def factors(self) -> tuple[Tile, Tile]:
+        a, b = super().factors()
         return a, replace(b, start=a.elements)
 
     def staged(self, tile: Tile, alignment: int) -> Tile:

@@ -112,7 +112,7 @@ class TilePrinter:
         self.line(f"lane = {self.i32(f'at & {WARP - 1}')}")
         self.line(f"warp = {self.i32('at >> 5')}")
 
-    def print_start(
+    def print_offset(
         self, name: str, outer: Sequence[str], strides: Sequence[int], offset: int = 0
     ) -> None:
         """Print where the outer loops are in an operand."""
