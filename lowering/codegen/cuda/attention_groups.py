@@ -18,15 +18,14 @@ from penstock.dialects.launch.schedules.cuda_matmul import (
 )
 from penstock.lowering.codegen.body.attention import Attention, attention_of, kept_as
 from penstock.lowering.codegen.body.scalars import HALVES
+from penstock.lowering.codegen.cuda.device_limits import (
+    CHUNK,
+    SIZES,
+    STATIC_BYTES,
+    VECTORS,
+)
 
-BYTES = {"f32": 4, "f64": 8}
-WIDE = {"f32": 4, "f64": 2}
-"""The elements of 16 bytes."""
-STATIC_BYTES = 48 * 1024
-"""The shared memory that functions can declare."""
 FEW_ROWS = 4
-CHUNK = 8
-"""The elements of 16 bits that are copied at once."""
 WARP_BLOCK = (64, 64)
 """The queries and keys of a block on tensor cores."""
 MOST_DEPTH = 128
@@ -63,7 +62,7 @@ def device_attention_of(op: AttentionOp) -> tuple[Attention, str] | str:
     found, kept = attention_of(op), kept_as(op)
     if isinstance(found, str):
         return found
-    if kept not in (*BYTES, *HALVES):
+    if kept not in (*VECTORS, *HALVES):
         return f"elements are {kept or 'of several types'}"
     extents = (*found.outer, found.rows, found.terms, found.depth, found.keys)
     return "there are no elements" if 0 in extents else (found, kept)
@@ -74,7 +73,7 @@ def shared_parts(attention: Attention, queries: int, keys: int) -> Sequence[int]
     The elements of shared memory for queries, for keys or values, and for powers, in
     the form `tiles`.
     """
-    pad = WIDE[attention.element]
+    pad = VECTORS[attention.element]
     terms, depth = attention.terms, padded(attention.depth)
     both = max(terms * (keys + pad), keys * (depth + pad))
     return terms * (queries + pad), both, keys * (queries + pad)
@@ -134,8 +133,8 @@ def fits(attention: Attention, queries: int, keys: int) -> bool:
     elements = sum(shared_parts(attention, queries, keys))
     registers = queries // SIDE * padded(attention.depth) // SIDE
     return (
-        elements * BYTES[attention.element] <= STATIC_BYTES
-        and registers * BYTES[attention.element] <= 4 * 32
+        elements * SIZES[attention.element] <= STATIC_BYTES
+        and registers * SIZES[attention.element] <= 4 * 32
     )
 
 
