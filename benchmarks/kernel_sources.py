@@ -29,7 +29,7 @@ from typing import TypeAlias
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.kernels.inputs import GROUPS, lines_of_file, lines_of_models
-from benchmarks.kernels.lists import LIST, compare
+from benchmarks.kernels.lists import LIST, compare, list_at
 from benchmarks.kernels.lowering import Line
 from benchmarks.kernels.resources import compare_resources, pairs_in
 from benchmarks.kernels.variants import PLAIN, VARIANTS
@@ -66,6 +66,13 @@ def shard(text: str) -> tuple[int, int]:
     return number, count
 
 
+def listed(text: str) -> Path:
+    """The path of a list, or of a folder with one."""
+    if not list_at(path := Path(text)).is_file():
+        raise argparse.ArgumentTypeError(f"no list {list_at(path)}: --keep writes it")
+    return path
+
+
 def _parser() -> argparse.ArgumentParser:
     first, _, rest = (__doc__ or "").strip().partition("\n\n")
     parser = argparse.ArgumentParser(
@@ -99,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--compare",
         nargs=2,
-        type=Path,
+        type=listed,
         metavar=("OLD", "NEW"),
         help="compare two lists",
     )

@@ -186,6 +186,15 @@ def test_what_differs_is_shown(
     assert shown.endswith("kernels that differ: 3 (2 different pairs of sources)\n")
 
 
+def test_a_list_has_to_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--compare", str(tmp_path), str(tmp_path)])
+    path = tmp_path / "kernels.txt"
+    assert f"no list {path}: --keep writes it" in capsys.readouterr().err
+
+
 def test_shards_make_the_whole(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / f"{name}.mlir").write_text(JOB, "utf-8")
