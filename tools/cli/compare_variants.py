@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
+from penstock.plugins import names_of
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import (
     EXIT_FAILED,
@@ -86,7 +87,8 @@ def arguments() -> CommandParser:
         type=Path,
         default=[],
         metavar="FILE",
-        help="what is compiled: .mlir, .onnx, or a folder of such files; for planners "
+        help="what is compiled: .mlir, .onnx, what an importer of --load reads, or a "
+        "folder of such files; for planners "
         ".csv files of lifetimes, or folders of these",
     )
     parser.add_argument(
@@ -114,9 +116,9 @@ def arguments() -> CommandParser:
     parser.add_argument(
         "--metric",
         type=_names,
-        default=list(DEFAULT_METRICS),
         metavar="METRICS",
-        help=f"a list of {', '.join(METRICS)} (default: {','.join(DEFAULT_METRICS)})",
+        help=f"a list of {', '.join(METRICS)} (default: {','.join(DEFAULT_METRICS)}); "
+        "planners on lifetimes have memory and compile-time",
     )
     parser.add_argument(
         "--rounds",
@@ -157,13 +159,14 @@ def _seconds(text: str) -> float:
 
 
 def _run(args: argparse.Namespace) -> int:
-    for name in args.metric:
+    for name in args.metric or ():
         if name not in METRICS:
             raise UsageError(_unknown("metric", name, list(METRICS)))
     for name in args.suite:
         if name not in SUITES:
             raise UsageError(_unknown("suite", name, SUITES))
     with TemporaryDirectory() as folder:
+        _load(args.load, Path(folder))
         found = _compared(args, Path(folder))
     if args.page is not None:
         from penstock.tools.driver.files import write_whole
@@ -181,20 +184,36 @@ def _run(args: argparse.Namespace) -> int:
     return EXIT_FAILED if found.errors else 0
 
 
+def _load(files: Sequence[str], folder: Path) -> None:
+    """Load plug-ins of all variants, which may plan memory and import models."""
+    if files:
+        from penstock.tools.driver.compiler import installed_compiler
+
+        installed_compiler([_at_revision(path, folder) for path in files])
+
+
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
     return f"unknown {kind} '{name}'{suggest(name, known)} (known: {', '.join(known)})"
 
 
 def _compared(args: argparse.Namespace, folder: Path) -> Comparison:
-    from penstock.tools.reports.compare.running import compare_jobs, compare_planners
+    from penstock.tools.reports.compare.running import (
+        PLANNER_METRICS,
+        compare_jobs,
+        compare_planners,
+    )
 
     problems = _problems(args)
     if problems:
         if args.variants or args.each or not args.planners:
             raise UsageError("lifetimes are for --planners alone, which compile no job")
-        if _below(args.on, _MODELS) or set(args.suite) & {*JOB_SUITES}:
+        if _below(args.on, _model_suffixes()) or set(args.suite) & {*JOB_SUITES}:
             raise UsageError("lifetimes and jobs are compared one after the other")
-        return compare_planners(_planners(args), problems, _tell)
+        metrics = args.metric or PLANNER_METRICS
+        for name in metrics:
+            if name not in PLANNER_METRICS:
+                raise UsageError(_unknown("metric of planners", name, PLANNER_METRICS))
+        return compare_planners(_planners(args), problems, _tell, metrics)
     files = _files(args, folder)
     if not files:
         raise UsageError("nothing to compile: give --on FILE or --suite NAME")
@@ -205,7 +224,7 @@ def _compared(args: argparse.Namespace, folder: Path) -> Comparison:
     return compare_jobs(
         variants,
         files,
-        args.metric,
+        args.metric or DEFAULT_METRICS,
         rounds=args.rounds,
         seconds=args.seconds,
         tell=_tell,
@@ -234,7 +253,7 @@ def _problems(args: argparse.Namespace) -> list[tuple[str, Path]]:
 
 def _files(args: argparse.Namespace, folder: Path) -> list[JobFile]:
     """The files to compile that are asked for."""
-    found = [JobFile(path.stem, path) for path in _below(args.on, _MODELS)]
+    found = [JobFile(path.stem, path) for path in _below(args.on, _model_suffixes())]
     if "light" in args.suite:
         found += light_models()
     if "generated" in args.suite:
@@ -250,9 +269,15 @@ def _below(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
             raise UsageError(f"cannot read {path}: no such file or directory")
         inside = sorted(path.iterdir()) if path.is_dir() else [path]
         found += [x for x in inside if x.suffix.lower() in suffixes]
-        if not path.is_dir() and path.suffix.lower() not in (*_MODELS, ".csv"):
-            raise UsageError(f"{path} is neither .mlir, .onnx nor .csv")
+        known = *_model_suffixes(), ".csv"
+        if not path.is_dir() and path.suffix.lower() not in known:
+            raise UsageError(f"{path} is neither {', '.join(known[:-1])} nor .csv")
     return found
+
+
+def _model_suffixes() -> tuple[str, ...]:
+    """The suffixes of files that are compiled: ours, and those that plug-ins import."""
+    return (*_MODELS, *(f".{name}" for name in names_of("importer")))
 
 
 # Variants
@@ -261,10 +286,7 @@ def _below(paths: Sequence[Path], suffixes: Sequence[str]) -> list[Path]:
 def _planners(args: argparse.Namespace) -> list[str]:
     """The memory planners that are asked for, of those that are known."""
     from penstock.lowering.algorithms.packing.registry import packing_names
-    from penstock.tools.driver.compiler import installed_compiler
 
-    if args.load:
-        installed_compiler(args.load)
     known = packing_names()
     if args.planners == ["all"]:
         return known

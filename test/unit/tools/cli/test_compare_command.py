@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from penstock.tools.cli.compare_variants import run_tool
+from penstock.tools.driver.plugins import unload
 
 JOB = """
 !t = tensor<8x8xf32>
@@ -170,6 +171,37 @@ def test_planners_of_a_file_are_compared_on_lifetimes(
     assert (bound, best) == (6, 6)
     assert apart in (22, 24)
     assert "acme-apart" in (tmp_path / "out.html").read_text()
+
+
+def test_planners_are_compared_by_one_metric(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,lower,upper,size\n0,0,1,4\n")
+    words = "--planners", "size-first", "--on", "p.csv", "--metric"
+    found = run(*words, "memory", "--json")
+    assert found.code == 0, found.error
+    assert set(found.subjects["p"]) == {"memory"}
+    found = run(*words, "memory,tasks")
+    text = "unknown metric of planners 'tasks' (known: memory, compile-time)"
+    assert (found.code, found.error) == (2, f"penstock-compare: error: {text}\n")
+
+
+@pytest.mark.slow
+def test_files_that_a_plug_in_imports_are_compared(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "net.toy").write_text((tmp_path / "small.mlir").read_text())
+    (tmp_path / "toy.py").write_text(
+        "from penstock.plugins import register\n\n"
+        '@register("importer", "toy")\n'
+        "def read(path):\n"
+        "    return path.read_text()\n"
+    )
+    words = "cpu", "b: cpu", "--on", "net.toy", "--metric", "tasks", "--json"
+    found = run(*words, "--load", "toy.py")
+    assert found.code == 0, found.error
+    first, second = found.subjects["net"]["tasks"]
+    assert first == second > 0
+    unload()
+    found = run(*words)
+    text = "net.toy is neither .mlir, .onnx nor .csv"
+    assert (found.code, found.error) == (2, f"penstock-compare: error: {text}\n")
 
 
 # Bad command lines
