@@ -31,6 +31,7 @@ from penstock.runtime.loading.variables import read_variables, write_variables
 from penstock.runtime.options import ENGINES, check_count, check_name
 from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
@@ -400,13 +401,14 @@ class Session:
 
     def _loaded(self, traced: TracedJob) -> compiled.Session:
         options = joined(self._options, traced.options)
-        session = compiled.Session(
-            traced.model(),
-            options,
-            engine=self._engine,
-            compiler=installed_compiler(options.load),
-            variables=self.variables,
-        )
+        with _naming_job(traced):
+            session = compiled.Session(
+                traced.model(),
+                options,
+                engine=self._engine,
+                compiler=installed_compiler(options.load),
+                variables=self.variables,
+            )
         if self._watchdog is not None:
             session.watch(self._watchdog)
         return session
@@ -446,6 +448,20 @@ def ops_of(image: ProgramImage, task: str) -> list[str]:
     steps = [x for actor in image.actors if actor.name == task for x in actor.steps]
     found = [works[step.subject] for step in steps if step.verb == "call"]
     return list(dict.fromkeys(work.op for work in found if work is not None))
+
+
+@contextmanager
+def _naming_job(traced: TracedJob) -> Generator[None]:
+    """
+    A context in which errors about options of a job itself name it: it may be compiled
+    at the first call of another one.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if traced.options == DEFAULTS:
+            raise
+        raise type(error)(f"job '{traced.name}': {error}") from error
 
 
 def _closed() -> PenstockError:

@@ -17,7 +17,7 @@ import pytest
 import penstock
 from penstock import PenstockError, Session, Tensor, control
 from penstock.runtime.errors import TaskError
-from penstock.tools.driver.errors import Rejected
+from penstock.tools.driver.errors import Rejected, UsageError
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.jobs import Job
 from penstock.tools.frontend.python.session import SessionState, current_session
@@ -630,3 +630,21 @@ def test_a_call_that_waits_does_not_change_threads(session: Session):
     before = threading.active_count()
     job(row(1, 2, 3))
     assert threading.active_count() == before
+
+
+def test_an_edit_of_one_job_that_is_wrong_names_the_job():
+    @penstock.job(edits=["skip op-fuse-row"])
+    def bent(x: Annotated[Tensor, (4,), "f32"]):
+        return x + x
+
+    @penstock.job
+    def fine(x: Annotated[Tensor, (4,), "f32"]):
+        return x - x
+
+    with Session() as session:
+        # All jobs are compiled at the first call of any.
+        session.add(bent)
+        with pytest.raises(UsageError) as raised:
+            fine(np.zeros(4, np.float32))
+    text = "job 'bent': skip op-fuse-row: the pipeline has no pass 'op-fuse-row'"
+    assert str(raised.value).startswith(text)
