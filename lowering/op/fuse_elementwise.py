@@ -31,7 +31,7 @@ Example: `test/lowering/op/op-fuse-elementwise-example.mlir`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -61,33 +61,42 @@ from penstock.lowering.op.outline import Splats, outline
 class Group:
     """Ops to be computed together, from the last one, whose result is the first."""
 
-    ops: list[Operation]
+    ops: dict[Operation, None] = field(default_factory=dict[Operation, None])
     is_several: bool = False
     """Whether results of other ops leave it, too."""
+    is_with_root: bool = False
+    """Whether the kernel of a contraction or of rows may compute it."""
 
     @property
     def last(self) -> Operation:
         """The op where the group stands."""
-        return self.ops[0]
+        return next(iter(self.ops))
+
+    def add(self, op: Operation) -> None:
+        """Let an op be part of it."""
+        self.is_several |= has_others(op, self)
+        self.is_with_root |= is_with_root(op)
+        self.ops[op] = None
 
     @property
     def results(self) -> list[SSAValue]:
         """The values that others use, and that of the last op."""
-        made = [op.results[0] for op in reversed(self.ops[1:])]
-        inside = set(self.ops)
-        used = [x for x in made if any(u.operation not in inside for u in x.uses)]
-        return [self.last.results[0], *used]
+        first, *others = self.ops
+        made = [op.results[0] for op in reversed(others)]
+        used = [x for x in made if any(u.operation not in self.ops for u in x.uses)]
+        return [first.results[0], *used]
 
 
 MOVABLE = AssignOp | OutputOp
 """Ops without results, which may stand anywhere behind what they use."""
 
 
-def find_groups(job: JobOp, max_ops: int, overwritten: Overwritten) -> list[Group]:
+def find_groups(
+    positions: dict[Operation, int], job: JobOp, max_ops: int, overwritten: Overwritten
+) -> list[Group]:
     """Sort the elementwise ops of a job into groups, the last group first."""
     groups: list[Group] = []
     group_of: dict[Operation, Group] = {}
-    positions = {op: number for number, op in enumerate(job.body.block.ops)}
     for op in reversed(positions):
         if not is_fusible(op):
             continue
@@ -97,18 +106,16 @@ def find_groups(job: JobOp, max_ops: int, overwritten: Overwritten) -> list[Grou
             or not can_join(op, group, job, max_ops)
             or overwritten.keeps_apart(op, group.last)
         ):
-            groups.append(group := Group([]))
-        group.is_several |= has_others(op, group)
-        group.ops.append(op)
+            groups.append(group := Group())
+        group.add(op)
         group_of[op] = group
     return groups
 
 
 def has_others(op: Operation, group: Group) -> bool:
     """Whether ops that are in no group with the result of an op use it."""
-    inside = set(group.ops)
     users = (use.operation for use in op.results[0].uses)
-    return bool(group.ops) and any(user not in inside for user in users)
+    return bool(group.ops) and any(user not in group.ops for user in users)
 
 
 def is_fusible(op: Operation) -> bool:
@@ -180,9 +187,8 @@ def is_with_root(op: Operation) -> bool:
 def can_join(op: Operation, group: Group, job: JobOp, max_ops: int) -> bool:
     """Whether an op can be computed as part of a group that uses it."""
     last = group.last
-    if (group.is_several or has_others(op, group)) and any(
-        map(is_with_root, (op, *group.ops))
-    ):
+    is_several = group.is_several or has_others(op, group)
+    if is_several and (group.is_with_root or is_with_root(op)):
         return False
     return (
         len(group.ops) < max_ops
@@ -213,9 +219,10 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
     """Group the elementwise ops of a job."""
     splats = splats_of(job)
     used = [op for value, op in splats.items() if value.uses]
-    overwritten = Overwritten(job.body.block.ops)
-    for group in find_groups(job, max_ops, overwritten):
-        members = group.ops[::-1]
+    positions = {op: number for number, op in enumerate(job.body.block.ops)}
+    overwritten = Overwritten(positions)
+    for group in find_groups(positions, job, max_ops, overwritten):
+        members = [*reversed(group.ops)]
         has_splats = any(value in splats for op in members for value in op.operands)
         if len(members) > 1 or has_splats:
             count("groups")
@@ -223,26 +230,25 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
             made = outline(
                 members, group.results, overwritten, lead=group.last, splats=splats
             )
-            move_behind(made)
+            move_behind(made, positions, positions[group.last])
     erase_unused(used)
 
 
-def move_behind(group: Operation) -> None:
+def move_behind(group: Operation, positions: dict[Operation, int], at: int) -> None:
     """
-    Let what has no result, but uses one of a group, stand behind it, and all such ops
-    between them, which keep their order.
+    Let what has no result, but uses one of a group, stand behind it, where that is at
+    this position, and all such ops between them, which keep their order.
     """
     users = {use.operation for value in group.results for use in value.uses}
-    before: list[Operation] = []
+    early = {op for op in users if isinstance(op, MOVABLE) and positions[op] < at}
     op = group.prev_op
-    while op is not None:
-        if isinstance(op, MOVABLE):
-            before.append(op)
-        op = op.prev_op
-    early = max((at for at, op in enumerate(before) if op in users), default=-1)
-    for op in before[: early + 1]:
-        op.detach()
-        Rewriter.insert_op(op, InsertPoint.after(group))
+    while early and op is not None:
+        before, op = op, op.prev_op
+        if isinstance(before, MOVABLE):
+            early.discard(before)
+            positions[before] = at
+            before.detach()
+            Rewriter.insert_op(before, InsertPoint.after(group))
 
 
 @dataclass(frozen=True)
