@@ -23,6 +23,7 @@ from penstock.dialects.kernel.body_ops import (
 )
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.views import PaddedOp
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "KeepOp",
     "Kernel",
     "PaddedOp",
+    "RowOp",
     "StructuredOp",
     "YieldOp",
 ]
@@ -48,6 +50,7 @@ Kernel = Dialect(
         IndexOp,
         KeepOp,
         PaddedOp,
+        RowOp,
         YieldOp,
     ],
     [FoldAttr],

@@ -197,8 +197,8 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
             if isa(value.type, MemRefType):
                 verify_buffer(value.type)
         verify_maps(self)
-        verify_places(self)
         self.verify_structure()
+        verify_places(self)
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

@@ -1,0 +1,299 @@
+"""`kernel.row`: folds of rows, and what is computed from them at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    MemRefType,
+    i64,
+)
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.job import I64List
+from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp, YieldOp
+from penstock.dialects.kernel.evaluation import (
+    element_dtype,
+    evaluate_block,
+    view_over_loops,
+)
+from penstock.dialects.kernel.folds import fold_array
+from penstock.dialects.kernel.interface import (
+    Alias,
+    Loops,
+    StructuredOp,
+    element_of,
+)
+from penstock.dialects.kernel.row_loops import build_row_loops
+from penstock.dialects.kernel.row_passes import RowPass, is_shared, passes_of
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.tensors import Array
+
+
+@irdl_op_definition
+class RowOp(StructuredOp):
+    """
+    Rows: the body says how one point of each result is computed, of the elements of
+    `ins` at that point and of folds of a row, `kernel.all_reduce`, which are the same
+    at all of its points. `along` names the loops of a row, those over its points.
+
+    A result whose map has none of these loops is the same at all points: it is computed
+    of folds, and of operands and numbers that all points share. Any other result has an
+    element for each point.
+
+    A value that is kept, `kernel.keep`, lies in the row of a result until that is
+    written, so that halves are rounded there. Results may lie over an operand that is
+    read at the same elements, and by no pass over the row after the first one that
+    writes them.
+
+    ```mlir
+    #id = affine_map<(r, e) -> (r, e)>
+    kernel.row along [1] indexing_maps = [#id, #id]
+        ins(%x : memref<512x128xf32>) outs(%y : memref<512x128xf32>) {
+    ^bb0(%a: f32):
+      %one = arith.constant 1.0 : f32
+      %m = kernel.all_reduce maxnumf %a : f32
+      %d = arith.subf %a, %m : f32
+      %e = math.exp %d : f32
+      %p = kernel.keep %e : f32
+      %s = kernel.all_reduce add %p : f32
+      %q = arith.divf %one, %s : f32
+      %r = arith.mulf %p, %q : f32
+      kernel.yield %r : f32
+    }
+    ```
+    """
+
+    name = "kernel.row"
+
+    along = prop_def(I64List)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    ins = var_operand_def(AnyAttr())
+    outs = var_operand_def(MemRefType)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(IsolatedFromAbove())
+
+    assembly_format = (
+        "`along` $along `indexing_maps` `=` $indexing_maps "
+        "(`ins` `(` $ins^ `:` type($ins) `)`)? `outs` `(` $outs `:` type($outs) `)` "
+        "attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self,
+        along: Sequence[int],
+        maps: Sequence[AffineMap],
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[ins, outs],
+            properties={
+                "along": DenseArrayBase.from_list(i64, along),
+                "indexing_maps": ArrayAttr(map(AffineMapAttr, maps)),
+            },
+            regions=[body],
+        )
+
+    # The interface
+
+    def outs_at(self) -> range:
+        return range(len(self.ins), len(self.operands))
+
+    def roles(self) -> Mapping[str, Sequence[int]]:
+        along = self.along_loops
+        count = self.maps()[0].num_dims
+        rows = [loop for loop in range(count) if loop not in along]
+        return {"row": rows, "along": along}
+
+    def loops(self) -> Loops:
+        extents, _ = super().loops()
+        along = self.along_loops
+        return Loops(extents, tuple(loop in along for loop in range(len(extents))))
+
+    def work(self) -> int:
+        extents, reductions = self.loops()
+        points = prod(extents)
+        rows = prod(n for n, r in zip(extents, reductions, strict=True) if not r)
+        return sum(
+            rows if is_shared(op.results[0], self) and not _folds(op) else points
+            for op in self.body.block.ops
+            if op.results and not isinstance(op, arith.ConstantOp | KeepOp | IndexOp)
+        )
+
+    def aliases(self) -> Sequence[Alias]:
+        maps, derived = self.maps(), passes_of(self)
+        first_inputs = len(self.ins)
+        found: list[Alias] = []
+        for result in range(len(self.outs)):
+            if not self.has_points(result):
+                continue
+            late = _read_late(derived.passes, result)
+            found += [
+                Alias(number, result)
+                for number, arg in enumerate(self.body.block.args)
+                if arg not in late and maps[number] == maps[first_inputs + result]
+            ]
+        return found
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        extents = self.loops().extents
+        along, maps, count = self.along_loops, self.maps(), len(self.ins)
+        shared = tuple(1 if n in along else e for n, e in enumerate(extents))
+
+        def over_loops(number: int) -> tuple[int, ...]:
+            return extents if maps[number].used_dims() & {*along} else shared
+
+        ins = [
+            view_over_loops(operands[number], maps[number], over_loops(number))
+            for number in range(count)
+        ]
+
+        def special(op: Operation, given: Sequence[Array]) -> Array | None:
+            match op:
+                case AllReduceOp():
+                    array = np.broadcast_to(given[0], extents)
+                    return fold_array(op.kind.data, op.value.type, array, [*along])
+                case KeepOp():
+                    return given[0]
+                case IndexOp():
+                    loop = op.loop.value.data
+                    shape = [1] * len(extents)
+                    shape[loop] = extents[loop]
+                    return np.arange(extents[loop]).reshape(shape)
+                case _:
+                    return None
+
+        values = evaluate_block(self.body.block, ins, special)
+        results = [np.array(array, order="C") for array in operands[count:]]
+        for number, (value, result) in enumerate(zip(values, results, strict=True)):
+            where = over_loops(count + number)
+            view = view_over_loops(result, maps[count + number], where, writeable=True)
+            with np.errstate(all="ignore"):
+                view[...] = np.asarray(value).astype(element_dtype(self.outs[number]))
+        return results
+
+    def build_loops(self, k: KernelBuilder) -> None:
+        build_row_loops(self, k)
+
+    # Facts
+
+    @property
+    def along_loops(self) -> Sequence[int]:
+        """The loops of a row, in order."""
+        return [*self.along.iter_values()]
+
+    def has_points(self, result: int) -> bool:
+        """Whether a result has an element for each point of a row."""
+        map = self.maps()[len(self.ins) + result]
+        return bool(map.used_dims() & {*self.along_loops})
+
+    # Rules
+
+    def verify_structure(self) -> None:
+        self._verify_along()
+        self._verify_body()
+        self._verify_results()
+        passes_of(self)
+
+    def _verify_along(self) -> None:
+        along, count = self.along_loops, self.maps()[0].num_dims
+        if not along or [*along] != sorted({*along}):
+            raise VerifyException(
+                f"the loops of a row are one or several, in order, got {[*along]}"
+            )
+        if not 0 <= along[0] <= along[-1] < count:
+            raise VerifyException(f"there are {count} loops, got rows along {[*along]}")
+
+    def _verify_body(self) -> None:
+        block = self.body.block
+        wanted = [element_of(value) for value in self.ins]
+        if [arg.type for arg in block.args] != wanted:
+            raise VerifyException(
+                "the arguments of the body are elements of the operands, "
+                f"{_listed(wanted)}, got {_listed([arg.type for arg in block.args])}"
+            )
+        last = block.last_op
+        wanted = [element_of(value) for value in self.outs]
+        if not isinstance(last, YieldOp):
+            raise VerifyException("the body ends in kernel.yield")
+        if [value.type for value in last.values] != wanted:
+            raise VerifyException(
+                "the body yields an element of each result, "
+                f"{_listed(wanted)}, got {_listed([v.type for v in last.values])}"
+            )
+        for op in block.ops:
+            values = (*op.operands, *op.results)
+            is_scalar = len(op.results) == 1 and not op.regions
+            if any(isinstance(value.type, MemRefType) for value in values) or (
+                not is_scalar and op is not last
+            ):
+                raise VerifyException(f"the body computes scalars, got {op.name}")
+
+    def _verify_results(self) -> None:
+        along, maps = {*self.along_loops}, self.maps()[len(self.ins) :]
+        extents, reductions = self.loops()
+        rows = {loop for loop, r in enumerate(reductions) if not r}
+        several = {loop for loop, extent in enumerate(extents) if extent != 1}
+        last = self.body.block.last_op
+        assert isinstance(last, YieldOp), "checked"
+        for number, map in enumerate(maps):
+            used = map.used_dims()
+            if rows & several - used:
+                raise VerifyException(
+                    f"each row has elements of its own in a result, got {map}"
+                )
+            if used & along and (along & several) - used:
+                raise VerifyException(
+                    "a result has an element for each point of a row, or one for the "
+                    f"row, got {map}"
+                )
+            if not used & along and not is_shared(last.values[number], self):
+                raise VerifyException(
+                    f"result {number} has one element a row, but its value is another "
+                    "one at each point"
+                )
+
+
+def _read_late(passes: Sequence[RowPass], result: int) -> set[SSAValue]:
+    """The arguments that passes read after the first one that writes a result."""
+    writers = (
+        number
+        for number, each in enumerate(passes)
+        if any(store.result == result for store in each.stores)
+    )
+    first = next(writers, len(passes))
+    return {arg for each in passes[first + 1 :] for arg in each.loads}
+
+
+def _folds(op: Operation) -> bool:
+    return isinstance(op, AllReduceOp)
+
+
+def _listed(types: Sequence[object]) -> str:
+    return ", ".join(map(str, types)) or "nothing"

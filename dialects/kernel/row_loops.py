@@ -1,0 +1,164 @@
+"""The loops that a `kernel.row` stands for: one over rows, with those of its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
+from xdsl.utils.hints import isa
+
+from penstock.dialects.kernel.body_ops import IndexOp, KeepOp
+from penstock.dialects.kernel.folds import folded, neutral
+from penstock.dialects.kernel.row_passes import (
+    RowPass,
+    RowPasses,
+    RowStage,
+    passes_of,
+)
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+
+Body: TypeAlias = "Callable[[KernelBuilder, Sequence[SSAValue]], Sequence[SSAValue]]"
+
+
+def build_row_loops(row: RowStage, k: KernelBuilder) -> None:
+    """Build the loops of a `kernel.row`."""
+    extents, reductions = row.loops()
+    rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
+    derived = passes_of(row)
+
+    def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+        indices = dict(zip(rows, place, strict=False))
+        _RowLoops(row, derived, extents, indices).build(k)
+
+    k.parallel([extents[loop] for loop in rows] or [1], body)
+
+
+@dataclass
+class _RowLoops:
+    """The loops over one row."""
+
+    row: RowStage
+    derived: RowPasses
+    extents: Sequence[int]
+    indices: dict[int, SSAValue]
+    """The variables of the loops that are open."""
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """The values of the op's body that are known for the whole row."""
+
+    def build(self, k: KernelBuilder) -> None:
+        for arg in self.derived.loads:
+            self.values[arg] = self._load(k, arg)
+        *before, after = self.derived.shared
+        for ops, each in zip(before, self.derived.passes, strict=True):
+            self._compute(k, ops, self.values)
+            self._build_pass(k, each)
+        self._compute(k, after, self.values)
+        for value, result in self.derived.stores:
+            self._store(k, self.values[value], result)
+
+    def _build_pass(self, k: KernelBuilder, each: RowPass) -> None:
+        inits = [
+            k.constant(neutral(fold.kind.data, fold.value.type), fold.value.type)
+            for fold in each.folds
+        ]
+
+        def point(k: KernelBuilder, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            values = {**self.values}
+            for value in each.loads:
+                values[value] = self._load(k, value)
+            self._compute(k, each.ops, values)
+            for value, result in each.results:
+                self._store(k, values[value], result)
+            return [
+                folded(k, fold.kind.data, so_far, values[fold.value])
+                for fold, so_far in zip(each.folds, carried, strict=True)
+            ]
+
+        results = self._loops(k, self.row.along_loops, inits, point)
+        for fold, value in zip(each.folds, results, strict=True):
+            self.values[fold.result] = value
+
+    def _loops(
+        self,
+        k: KernelBuilder,
+        along: Sequence[int],
+        carried: Sequence[SSAValue],
+        point: Body,
+    ) -> Sequence[SSAValue]:
+        if not along:
+            return point(k, carried)
+        first, *others = along
+
+        def turn(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            self.indices[first] = index
+            return self._loops(k, others, carried, point)
+
+        return k.loop(k.index(0), k.index(self.extents[first]), carried, turn)
+
+    def _compute(
+        self,
+        k: KernelBuilder,
+        ops: Sequence[Operation],
+        values: dict[SSAValue, SSAValue],
+    ) -> None:
+        """Build ops of the body, given the values that they are made of."""
+        for op in ops:
+            match op:
+                case KeepOp():
+                    values[op.result] = values[op.value]
+                    if (home := self.derived.homes.get(op)) is not None:
+                        self._store(k, values[op.value], home)
+                case IndexOp():
+                    values[op.result] = self.indices[op.loop.value.data]
+                case _:
+                    values[op.results[0]] = k.insert(op.clone(values))
+
+    # Elements
+
+    def _map_of(self, result: int) -> AffineMap:
+        return self.row.maps()[len(self.row.ins) + result]
+
+    def _load(self, k: KernelBuilder, value: SSAValue) -> SSAValue:
+        if isinstance(value.owner, KeepOp):
+            result = self.derived.homes[value.owner]
+            return self._load_at(k, self.row.outs[result], self._map_of(result))
+        number = self.row.body.block.args.index(value)
+        operand = self.row.ins[number]
+        if not isa(operand.type, MemRefType):
+            return operand
+        return self._load_at(k, operand, self.row.maps()[number])
+
+    def _load_at(self, k: KernelBuilder, memref: SSAValue, map: AffineMap) -> SSAValue:
+        return k.load(memref, [self._index(k, expr) for expr in map.results])
+
+    def _store(self, k: KernelBuilder, value: SSAValue, result: int) -> None:
+        place = [self._index(k, expr) for expr in self._map_of(result).results]
+        k.store(value, self.row.outs[result], place)
+
+    def _index(self, k: KernelBuilder, expr: AffineExpr) -> SSAValue:
+        match expr:
+            case AffineDimExpr():
+                return self.indices[expr.position]
+            case AffineConstantExpr():
+                return k.index(expr.value)
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+                return k.add(self._index(k, expr.lhs), self._index(k, expr.rhs))
+            case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
+                return k.mul(self._index(k, expr.lhs), self._index(k, expr.rhs))
+            case _:
+                raise AssertionError("checked by the verifier")
