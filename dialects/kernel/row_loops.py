@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -57,8 +57,16 @@ class _RowLoops:
     """The variables of the loops that are open."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """The values of the op's body that are known for the whole row."""
+    _numbers: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    """The numbers in indices."""
 
     def build(self, k: KernelBuilder) -> None:
+        numbers = (expr for map in self.row.maps() for expr in _parts(map))
+        self._numbers = {
+            expr.value: k.index(expr.value)
+            for expr in numbers
+            if isinstance(expr, AffineConstantExpr)
+        }
         for arg in self.derived.loads:
             self.values[arg] = self._load(k, arg)
         *before, after = self.derived.shared
@@ -155,10 +163,16 @@ class _RowLoops:
             case AffineDimExpr():
                 return self.indices[expr.position]
             case AffineConstantExpr():
-                return k.index(expr.value)
+                return self._numbers[expr.value]
             case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
                 return k.add(self._index(k, expr.lhs), self._index(k, expr.rhs))
             case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul):
                 return k.mul(self._index(k, expr.lhs), self._index(k, expr.rhs))
             case _:
                 raise AssertionError("checked by the verifier")
+
+
+def _parts(map: AffineMap) -> Iterator[AffineExpr]:
+    """All expressions that the results of a map are made of."""
+    for result in map.results:
+        yield from result.dfs()

@@ -38,10 +38,12 @@ from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, repetitions_of
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.dialects.launch.views import ViewAttr
 
@@ -66,9 +68,11 @@ __all__ = [
     "QueriesAttr",
     "RegisterOp",
     "ReleaseOp",
+    "RowsAttr",
     "TilesAttr",
     "TransformAttr",
     "VariableOp",
+    "VectorLoopsAttr",
     "ViewAttr",
     "WindowsAttr",
     "frames_of",
@@ -101,8 +105,10 @@ Launch = Dialect(
         LibraryAttr,
         PanelsAttr,
         QueriesAttr,
+        RowsAttr,
         TilesAttr,
         TransformAttr,
+        VectorLoopsAttr,
         ViewAttr,
         WindowsAttr,
     ],

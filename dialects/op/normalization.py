@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import inf, prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     eq,
     irdl_op_definition,
@@ -22,10 +22,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
+from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import (
@@ -126,21 +128,16 @@ class BatchNormOp(TensorOp):
         shape = [images, channels, prod(extents)]
         input, out = k.view(ins[0], shape), k.view(outs[0], shape)
 
-        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
-            scale, bias, mean, variance = (
-                k.load(parameter, place[1:]) for parameter in ins[1:]
-            )
+        def point(k: KernelBuilder, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            value, scale, bias, mean, variance = args
             epsilon = k.constant(self.epsilon.value.data, type.element_type)
             factor = k.div(scale, k.sqrt(k.add(variance, epsilon)))
+            return [k.add(k.mul(k.sub(value, mean), factor), bias)]
 
-            def write(k: KernelBuilder, index: SSAValue) -> None:
-                centered = k.sub(Line(input, place).load(k, index), mean)
-                result = k.add(k.mul(centered, factor), bias)
-                Line(out, place).store(k, result, index)
-
-            k.each(shape[2], write)
-
-        k.parallel(shape[:2], body)
+        identity = AffineMap.identity(3)
+        of_channel = AffineMap(3, 0, (AffineExpr.dimension(1),))
+        maps = [identity, *[of_channel] * 4, identity]
+        build_row(k, [2], [input, *ins[1:]], [out], maps, point)
 
 
 class ScaledRowsOp(RowOp, ABC):
@@ -185,34 +182,28 @@ class ScaledRowsOp(RowOp, ABC):
         rows, columns = map(prod, self._split(memref_type(ins[0]).get_shape()))
         input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
         parameters = [k.view(value, [columns]) for value in ins[1:]]
-        elements: list[Element] = [
-            partial(_loaded, parameter) for parameter in parameters
-        ]
-        k.parallel(
-            [rows],
-            lambda k, row: self.build_line(
-                k, Line(input, row), Line(out, row), elements
-            ),
+        identity = AffineMap.identity(2)
+        of_column = AffineMap(2, 0, (AffineExpr.dimension(1),))
+        maps = [identity, *[of_column] * len(parameters), identity]
+        build_row(
+            k,
+            [1],
+            [input, *parameters],
+            [out],
+            maps,
+            lambda k, args: [self.build_point(k, args[0], args[1:], columns)],
         )
 
-    def factor_of(
-        self,
-        k: KernelBuilder,
-        row: Row,
-        centered: Callable[[KernelBuilder, SSAValue], SSAValue],
-    ) -> SSAValue:
+    def factor_of(self, k: KernelBuilder, value: SSAValue, extent: int) -> SSAValue:
         """
-        One over the root of the mean square of a row's elements, each transformed.
+        Build one over the root of the mean square of a value of rows, which have so
+        many points.
         """
-
-        def add_square(k: KernelBuilder, total: SSAValue, x: SSAValue) -> SSAValue:
-            value = centered(k, x)
-            return k.add_term(total, k.mul(value, value))
-
-        count = k.constant(row.extent, row.type)
-        square = k.div(row.fold(k, 0, add_square), count)
-        root = k.sqrt(k.add(square, k.constant(self.epsilon.value.data, row.type)))
-        return k.div(k.constant(1, row.type), root)
+        type = value.type
+        total = all_reduce(k, Fold.ADD, k.mul(value, value))
+        square = k.div(total, k.constant(extent, type))
+        root = k.sqrt(k.add(square, k.constant(self.epsilon.value.data, type)))
+        return k.div(k.constant(1, type), root)
 
 
 @irdl_op_definition
@@ -269,22 +260,22 @@ class LayerNormOp(ScaledRowsOp):
             result = np.add(result, addend)
         return (result,)
 
-    def build_row(
-        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
-    ) -> Element:
-        count = k.constant(row.extent, row.type)
-        mean = k.div(row.fold(k, 0, KernelBuilder.add_term), count)
-        factor = self.factor_of(k, row, lambda k, x: k.sub(x, mean))
-
-        def element(k: KernelBuilder, index: SSAValue) -> SSAValue:
-            scale, *bias = (parameter(k, index) for parameter in parameters)
-            centered = k.sub(row.load(k, index), mean)
-            result = k.mul(k.mul(centered, factor), scale)
-            for addend in bias:
-                result = k.add(result, addend)
-            return result
-
-        return element
+    def build_point(
+        self,
+        k: KernelBuilder,
+        value: SSAValue,
+        parameters: Sequence[SSAValue],
+        extent: int,
+    ) -> SSAValue:
+        scale, *bias = parameters
+        count = k.constant(extent, value.type)
+        mean = k.div(all_reduce(k, Fold.ADD, value), count)
+        centered = k.sub(value, mean)
+        factor = self.factor_of(k, centered, extent)
+        result = k.mul(k.mul(centered, factor), scale)
+        for addend in bias:
+            result = k.add(result, addend)
+        return result
 
 
 @irdl_op_definition
@@ -332,18 +323,15 @@ class RmsNormOp(ScaledRowsOp):
             root = np.sqrt(np.add(np.divide(squares, count), epsilon))
         return (np.multiply(np.divide(input, root), scale),)
 
-    def build_row(
-        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
-    ) -> Element:
-        factor = self.factor_of(k, row, lambda k, x: x)
+    def build_point(
+        self,
+        k: KernelBuilder,
+        value: SSAValue,
+        parameters: Sequence[SSAValue],
+        extent: int,
+    ) -> SSAValue:
         (scale,) = parameters
-        return lambda k, index: k.mul(
-            k.mul(row.load(k, index), factor), scale(k, index)
-        )
-
-
-def _loaded(memref: SSAValue, k: KernelBuilder, index: SSAValue) -> SSAValue:
-    return k.load(memref, [index])
+        return k.mul(k.mul(value, self.factor_of(k, value, extent)), scale)
 
 
 class LineOp(RowOp, ABC):
@@ -399,14 +387,14 @@ class LineOp(RowOp, ABC):
         after = [inner] if inner != 1 else []
         shape = [outer, extents[axis], *after]
         input, out = k.view(ins[0], shape), k.view(outs[0], shape)
-        k.parallel(
-            [outer, *after],
-            lambda k, place: self.build_line(
-                k,
-                Line(input, place[:1], place[1:]),
-                Line(out, place[:1], place[1:]),
-                (),
-            ),
+        maps = [AffineMap.identity(len(shape))] * 2
+        build_row(
+            k,
+            [1],
+            [input],
+            [out],
+            maps,
+            lambda k, args: [self.build_point(k, args[0], (), extents[axis])],
         )
 
     def is_of_rows(self) -> bool:
@@ -442,22 +430,17 @@ class SoftmaxOp(LineOp):
         powers = np.exp(self.centered(operands[0]))
         return (np.divide(powers, self.sums(powers)),)
 
-    def build_row(
-        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
-    ) -> Element:
-        largest = row.fold(k, -inf, KernelBuilder.larger)
-
-        def add_power(
-            k: KernelBuilder, index: Sequence[SSAValue], total: SSAValue
-        ) -> SSAValue:
-            power = k.exp(k.sub(row.load(k, index[0]), largest))
-            row.scratch.store(k, power, index[0])
-            return k.add_term(total, power)
-
-        bounds = [(k.index(0), k.index(row.extent))]
-        total = k.accumulate(bounds, k.constant(0, row.type), add_power)
-        share = k.div(k.constant(1, row.type), total)
-        return lambda k, index: k.mul(row.scratch.load(k, index), share)
+    def build_point(
+        self,
+        k: KernelBuilder,
+        value: SSAValue,
+        parameters: Sequence[SSAValue],
+        extent: int,
+    ) -> SSAValue:
+        largest = all_reduce(k, Fold.MAXNUMF, value)
+        power = keep(k, k.exp(k.sub(value, largest)))
+        total = all_reduce(k, Fold.ADD, power)
+        return k.mul(power, k.div(k.constant(1, value.type), total))
 
 
 @irdl_op_definition
@@ -487,12 +470,12 @@ class LogSoftmaxOp(LineOp):
         centered = self.centered(operands[0])
         return (np.subtract(centered, np.log(self.sums(np.exp(centered)))),)
 
-    def build_row(
-        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
-    ) -> Element:
-        largest = row.fold(k, -inf, KernelBuilder.larger)
-        total = row.fold(
-            k, 0, lambda k, total, x: k.add_term(total, k.exp(k.sub(x, largest)))
-        )
-        rest = k.log(total)
-        return lambda k, index: k.sub(k.sub(row.load(k, index), largest), rest)
+    def build_point(
+        self,
+        k: KernelBuilder,
+        value: SSAValue,
+        parameters: Sequence[SSAValue],
+        extent: int,
+    ) -> SSAValue:
+        less = k.sub(value, all_reduce(k, Fold.MAXNUMF, value))
+        return k.sub(less, k.log(all_reduce(k, Fold.ADD, k.exp(less))))

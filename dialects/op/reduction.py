@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType, UnitAttr, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -21,7 +21,9 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
@@ -30,15 +32,29 @@ from penstock.dialects.op.elementwise import (
     UNARY_SUM,
     Elements,
 )
-from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest, normal_axis
+from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
     from penstock.dialects.utils.tensors import Array
+
+
+class Folds(NamedTuple):
+    """The kinds of a fold by the types of elements."""
+
+    floats: Fold
+    signed: Fold
+    unsigned: Fold
+    booleans: Fold
+
+
+LARGEST = Folds(Fold.MAXIMUMF, Fold.MAXSI, Fold.MAXUI, Fold.ORI)
+SMALLEST = Folds(Fold.MINIMUMF, Fold.MINSI, Fold.MINUI, Fold.ANDI)
+SUM, PRODUCT = (Folds(kind, kind, kind, kind) for kind in (Fold.ADD, Fold.MUL))
 
 
 class ReduceOp(TensorOp, ABC):
@@ -56,6 +72,9 @@ class ReduceOp(TensorOp, ABC):
 
     SCALAR: ClassVar[ScalarOp]
     """The scalar op, or the method of the builder, that combines two elements."""
+
+    FOLDS: ClassVar[Folds]
+    """The kinds of fold that combine elements."""
 
     operand = operand_def(TensorType)
     axes = prop_def(I64List, default_value=int_list([]))
@@ -143,17 +162,28 @@ class ReduceOp(TensorOp, ABC):
         split = len(shape) - len(self.normal_axes)
         rows, columns = prod(shape[:split]), prod(shape[split:])
         input, out = k.view(input, [rows, columns]), k.view(out, [rows])
-        neutral = self.neutral(memref_type(out).element_type)
+        build_row(
+            k,
+            [1],
+            [input],
+            [out],
+            [AffineMap.identity(2), AffineMap(2, 0, (AffineExpr.dimension(0),))],
+            lambda k, args: [
+                self.finish(k, all_reduce(k, self.fold(args[0].type), args[0]))
+            ],
+        )
 
-        def body(k: KernelBuilder, row: Sequence[SSAValue]) -> None:
-            total = Line(input, row).fold(k, neutral, self.combine_any_order)
-            k.store(self.finish(k, total), out, row)
+    def build_point(self, k: KernelBuilder, value: SSAValue) -> SSAValue:
+        """Build the result of a row, in the body of a `kernel.row`, from a value."""
+        return self.finish(k, all_reduce(k, self.fold(value.type), value))
 
-        k.parallel([rows], body)
-
-    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        """As `combine`, where elements may be combined in any order."""
-        return self.combine(k, a, b)
+    def fold(self, type: Attribute) -> Fold:
+        """The kind of fold that combines elements of a type."""
+        if type == i1:
+            return self.FOLDS.booleans
+        if isinstance(type, AnyFloat):
+            return self.FOLDS.floats
+        return self.FOLDS.unsigned if is_unsigned(type) else self.FOLDS.signed
 
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
         """Build the result from all elements combined."""
@@ -196,6 +226,7 @@ class ReduceMaxOp(ReduceOp):
     ELEMENTS: ClassVar = ANY_ELEMENTS
     NUMPY: ClassVar = "maximum"
     SCALAR: ClassVar = "maximum"
+    FOLDS: ClassVar = LARGEST
 
     traits = traits_def(Pure())
 
@@ -224,6 +255,7 @@ class ReduceMeanOp(ReduceOp):
     ELEMENTS: ClassVar = FLOATS
     NUMPY: ClassVar = "add"
     SCALAR: ClassVar = "add"
+    FOLDS: ClassVar = SUM
 
     traits = traits_def(Pure())
 
@@ -248,9 +280,6 @@ class ReduceMeanOp(ReduceOp):
         (total,) = super().evaluate(*operands)
         with np.errstate(invalid="ignore"):
             return (np.asarray(np.divide(total, total.dtype.type(self._terms))),)
-
-    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.add_term(a, b)
 
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
         return k.div(total, k.constant(self._terms, total.type))
@@ -284,6 +313,7 @@ class ReduceMinOp(ReduceOp):
     ELEMENTS: ClassVar = ANY_ELEMENTS
     NUMPY: ClassVar = "minimum"
     SCALAR: ClassVar = "minimum"
+    FOLDS: ClassVar = SMALLEST
 
     traits = traits_def(Pure())
 
@@ -312,11 +342,9 @@ class ReduceProdOp(ReduceOp):
     ELEMENTS: ClassVar = NUMBERS
     NUMPY: ClassVar = "multiply"
     SCALAR: ClassVar = "mul"
+    FOLDS: ClassVar = PRODUCT
 
     traits = traits_def(Pure())
-
-    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.mul_factor(a, b) if isinstance(a.type, AnyFloat) else k.mul(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return 1
@@ -341,15 +369,13 @@ class ReduceSumOp(ReduceOp):
     ELEMENTS: ClassVar = NUMBERS
     NUMPY: ClassVar = "add"
     SCALAR: ClassVar = "add"
+    FOLDS: ClassVar = SUM
 
     traits = traits_def(Pure())
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
         return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
-
-    def combine_any_order(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        return k.add_term(a, b) if isinstance(a.type, AnyFloat) else k.add(a, b)
 
     def neutral(self, element: Attribute) -> float:
         return 0

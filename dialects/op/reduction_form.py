@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.row_builder import build_row
 from penstock.dialects.op.group_form import (
     GroupForm,
     build_scalars,
@@ -85,24 +87,14 @@ class ReductionForm(GroupForm):
             k.view(value, [rows, columns] if is_whole else [1])
             for value, is_whole in zip(ins, whole, strict=True)
         ]
-        type = memref_type(out).element_type
+        of_element = AffineMap(2, 0, (AffineExpr.constant(0),))
+        maps = [AffineMap.identity(2) if each else of_element for each in whole]
+        of_row = AffineMap(2, 0, (AffineExpr.dimension(0),))
+        build_row(k, [1], ins, [out], [*maps, of_row], self._build_point)
 
-        def body(k: KernelBuilder, row: Sequence[SSAValue]) -> None:
-            def combine(
-                k: KernelBuilder, index: Sequence[SSAValue], total: SSAValue
-            ) -> SSAValue:
-                given: dict[SSAValue, SSAValue] = {
-                    arg: k.load(value, [*row, *index] if is_whole else [k.index(0)])
-                    for arg, value, is_whole in zip(
-                        self.block.args, ins, whole, strict=True
-                    )
-                }
-                element = build_scalars(k, self.before, given)[root.operand]
-                return root.combine_any_order(k, total, element)
-
-            bounds = [(k.index(0), k.index(columns))]
-            start = k.constant(root.neutral(type), type)
-            total = k.accumulate(bounds, start, combine)
-            k.store(root.finish(k, total), out, row)
-
-        k.parallel([rows], body)
+    def _build_point(
+        self, k: KernelBuilder, args: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        given: dict[SSAValue, SSAValue] = dict(zip(self.block.args, args, strict=True))
+        element = build_scalars(k, self.before, given)[self.root.operand]
+        return [self.root.build_point(k, element)]

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.builder import broadcast_map, memref_type
+from penstock.dialects.kernel.row_builder import build_row, keep
 from penstock.dialects.op.group_form import (
     GroupForm,
     member_scalar,
     refuse_others,
     verify_broadcast,
 )
-from penstock.dialects.op.row_ops import Element, Line, Row, RowOp
-from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, is_elementwise
+from penstock.dialects.op.row_ops import RowOp
+from penstock.dialects.op.tensor_op import InPlacePair, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.dialects.utils.tensors import same_layout, tensor_type
 
@@ -158,9 +158,41 @@ class RowForm(GroupForm):
             extents = (prod(extents),)
             outs = [k.view(value, (*extents, shape[-1])) for value in outs]
             ins = [k.view(value, self._flat(value, shape)) for value in ins]
-        k.parallel(
-            extents, lambda k, place: _RowKernel(self, ins, outs, place).build(k)
+        rank = len(extents) + 1
+        operands = (
+            broadcast_map(memref_type(value).get_shape(), rank) for value in ins
         )
+        maps = [*operands, *[AffineMap.identity(rank)] * len(outs)]
+        build_row(
+            k,
+            [rank - 1],
+            ins,
+            outs,
+            maps,
+            lambda k, args: self._build_point(k, args, shape[-1]),
+        )
+
+    def _build_point(
+        self, k: KernelBuilder, args: Sequence[SSAValue], extent: int
+    ) -> Sequence[SSAValue]:
+        """
+        Build the elements of results at one place. The operand of an op on rows is
+        kept, unless it is that of the group.
+        """
+        values: dict[SSAValue, SSAValue] = dict(zip(self.block.args, args, strict=True))
+        for op in self.members:
+            operands = [values[value] for value in op.operands]
+            if not isinstance(op, RowOp):
+                values[op.results[0]] = member_scalar(k, op, operands)
+                continue
+            source = op.operands[0]
+            value, *parameters = operands
+            if source is self.kept:
+                value = values[source] = keep(k, value)
+            elif not isinstance(source.owner, Block):
+                value = keep(k, value)
+            values[op.results[0]] = op.build_point(k, value, parameters, extent)
+        return [values[value] for value in self.yielded]
 
     def _is_flat(self, shape: Sequence[int]) -> bool:
         """Whether rows of all operands are contiguous, or are the same."""
@@ -184,119 +216,3 @@ def _after(op: Operation) -> Sequence[Operation]:
         found.append(following)
         following = following.next_op
     return found
-
-
-@dataclass
-class _RowKernel:
-    """One row of a group."""
-
-    form: RowForm
-    ins: Sequence[SSAValue]
-    outs: Sequence[SSAValue]
-    place: Sequence[SSAValue]
-    _built: dict[tuple[SSAValue, SSAValue], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
-    )
-    """Elements by value and index: each loop has its own index."""
-    _results: dict[Operation, Element] = field(default_factory=dict[Operation, Element])
-    """The functions that compute elements of the results of row ops."""
-
-    def __post_init__(self) -> None:
-        members: list[Operation] = [*self.form.members]
-        passed = accumulate(isinstance(op, RowOp) for op in members)
-        self._segments = dict(zip(members, passed, strict=True))
-        """The number of ops on rows up to each op."""
-
-    def build(self, k: KernelBuilder) -> None:
-        """
-        Build the loops over the row. The operand of each row op lies in the row of the
-        result, over that of the one before it, or in the row of a value that is kept.
-        """
-        line, *others = (Line(out, self.place) for out in self.outs)
-        kept = others[0] if others else None
-        *before, last = self.form.row_ops
-        for row_op in before:
-            self._results[row_op] = self._build_op(k, row_op, line, None)
-        self._results[last] = self._build_op(k, last, line, kept)
-
-        def write(k: KernelBuilder, index: SSAValue) -> None:
-            if kept is not None:
-                self._built[last.operands[0], index] = kept.load(k, index)
-            line.store(k, self._element(k, self.form.yielded[0], index), index)
-
-        k.each(line.extent, write)
-
-    def _build_op(
-        self, k: KernelBuilder, op: RowOp, scratch: Line, kept: Line | None
-    ) -> Element:
-        """Build what makes a row of an op, and return how its elements are computed."""
-        source, type = op.operands[0], memref_type(scratch.memref).element_type
-        row = Row(
-            scratch.extent, type, lambda k, i: self._element(k, source, i), scratch
-        )
-        if kept is not None or not isinstance(source.owner, Block):
-            row.home = kept or scratch
-        return op.build_row(k, row, [self._loader(value) for value in op.operands[1:]])
-
-    def _loader(self, value: SSAValue) -> Element:
-        return lambda k, index: self._element(k, value, index)
-
-    def _element(self, k: KernelBuilder, value: SSAValue, i: SSAValue) -> SSAValue:
-        """
-        Build an element of a value inside the body, with all that it is made of. Of the
-        ops between two ops on rows comes first what they read of others.
-        """
-        if (value, i) not in self._built:
-            members = self._makers(value)
-            made = {op.results[0] for op in members}
-            read = (operand for op in members for operand in op.operands)
-            for leaf in dict.fromkeys(read):
-                if leaf not in made:
-                    self._element(k, leaf, i)
-            for op in members:
-                self._build_member(k, op, i)
-            if not members:
-                self._built[value, i] = self._leaf(k, value, i)
-        return self._built[value, i]
-
-    def _build_member(self, k: KernelBuilder, op: TensorOp, i: SSAValue) -> None:
-        if (op.results[0], i) not in self._built:
-            operands = [self._built[operand, i] for operand in op.operands]
-            self._built[op.results[0], i] = member_scalar(k, op, operands)
-
-    def _makers(self, value: SSAValue) -> list[TensorOp]:
-        """
-        The ops on elements that make a value, in their order, back to the op on rows
-        before it.
-        """
-        pending, found = [value], set[Operation]()
-        while pending:
-            owner = pending.pop().owner
-            if isinstance(owner, Block | RowOp) or owner in found:
-                continue
-            found.add(owner)
-            between = self._segments[owner]
-            pending += [x for x in owner.operands if self._is_of(x, between)]
-        return [op for op in self.form.members if op in found]
-
-    def _is_of(self, value: SSAValue, between: int) -> bool:
-        owner = value.owner
-        return isinstance(owner, Operation) and self._segments[owner] == between
-
-    def _leaf(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
-        if isinstance(value.owner, Block):
-            return self._argument(k, value, index)
-        return self._results[value.owner](k, index)
-
-    def _argument(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> SSAValue:
-        """Load an element of an operand, which is broadcast to the rows."""
-        memref = self.ins[self.form.block.args.index(value)]
-        shape = memref_type(memref).get_shape()
-        indices = [*self.place, index][len(self.place) + 1 - len(shape) :]
-        return k.load(
-            memref,
-            [
-                k.index(0) if extent == 1 else at
-                for extent, at in zip(shape, indices, strict=True)
-            ],
-        )

@@ -1,6 +1,6 @@
 """
 `RowOp`: ops that map each row along one axis to a row (softmax, layer norm), and the
-loops that build them.
+lines of elements that loops go through.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.op.tensor_op import TensorOp
-
-Element: TypeAlias = Callable[[KernelBuilder, SSAValue], SSAValue]
-"""Builds an element of a line, given its index."""
 
 Combine: TypeAlias = Callable[[KernelBuilder, SSAValue, SSAValue], SSAValue]
 """Builds the next value of a loop, given the one so far and an element."""
@@ -46,43 +43,11 @@ class Line(NamedTuple):
     def fold(self, k: KernelBuilder, init: float, combine: Combine) -> SSAValue:
         """A loop over all elements that carries one value, first `init`."""
         type = memref_type(self.memref).element_type
-        return Row(self.extent, type, self.load, self).fold(k, init, combine)
-
-
-class Row:
-    """
-    The row that a row op reads, element by element, any number of times.
-
-    The elements are computed from others. Unless that is just to load them, the loop
-    that comes first keeps them in `home`, where others find them.
-    """
-
-    def __init__(self, extent: int, type: Attribute, compute: Element, scratch: Line):
-        self.extent, self.type = extent, type
-        self.scratch = scratch
-        """Where the op may keep an element of its type at each index, once it does not
-        read the one at this index any more."""
-        self.home: Line | None = None
-        self._compute, self._is_kept = compute, False
-
-    def load(self, k: KernelBuilder, index: SSAValue) -> SSAValue:
-        """An element."""
-        if self._is_kept and self.home is not None:
-            return self.home.load(k, index)
-        value = self._compute(k, index)
-        if self.home is not None:
-            self.home.store(k, value, index)
-        return value
-
-    def fold(self, k: KernelBuilder, init: float, combine: Combine) -> SSAValue:
-        """A loop over all elements that carries one value, first `init`."""
-        value = k.accumulate(
+        return k.accumulate(
             [(k.index(0), k.index(self.extent))],
-            k.constant(init, self.type),
+            k.constant(init, type),
             lambda k, index, value: combine(k, value, self.load(k, index[0])),
         )
-        self._is_kept = True
-        return value
 
 
 class RowOp(TensorOp, ABC):
@@ -96,19 +61,14 @@ class RowOp(TensorOp, ABC):
         """Whether its lines are those of the last dimension."""
 
     @abstractmethod
-    def build_row(
-        self, k: KernelBuilder, row: Row, parameters: Sequence[Element]
-    ) -> Element:
+    def build_point(
+        self,
+        k: KernelBuilder,
+        value: SSAValue,
+        parameters: Sequence[SSAValue],
+        extent: int,
+    ) -> SSAValue:
         """
-        Build what makes a line of the result, and return how an element of it is
-        computed. The first loop of all over the row is made with `Row.fold`.
+        Build, in the body of a `kernel.row` of lines of so many elements, an element of
+        the result from those of the operands at the same place.
         """
-
-    def build_line(
-        self, k: KernelBuilder, line: Line, out: Line, parameters: Sequence[Element]
-    ) -> None:
-        """Build what reads one line and writes the same line of the result."""
-        type = memref_type(line.memref).element_type
-        row = Row(line.extent, type, line.load, out)
-        element = self.build_row(k, row, parameters)
-        k.each(line.extent, lambda k, index: out.store(k, element(k, index), index))

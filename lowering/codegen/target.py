@@ -21,6 +21,7 @@ from xdsl.utils.target import Target
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp, ProgramOp
+from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
@@ -51,16 +52,23 @@ def kernel_source(kernel: KernelOp) -> str:
 
 def as_printed(kernel: KernelOp) -> KernelOp:
     """
-    A kernel whose structured ops all have a schedule: the kernel itself, or a copy with
-    loops in place of those that have none.
+    A kernel whose structured ops all have printers: the kernel itself, or a copy with
+    loops in place of those that have no schedule, or one that is about their loops.
     """
-    if all(SCHEDULE in op.attributes for op in structured_ops(kernel)):
+    if not any(is_loops(op, kernel) for op in structured_ops(kernel)):
         return kernel
     copy = kernel.clone()
     for op in structured_ops(copy):
-        if SCHEDULE not in op.attributes:
+        if is_loops(op, kernel):
             replace_by_loops(op)
     return copy
+
+
+def is_loops(op: StructuredOp, kernel: KernelOp) -> bool:
+    """Whether the source of a stage is that of the loops that it stands for."""
+    schedule = op.attributes.get(SCHEDULE)
+    is_vectors = isinstance(schedule, VectorLoopsAttr) and kernel.compiled_for == "cpu"
+    return schedule is None or is_vectors
 
 
 def structured_ops(kernel: KernelOp) -> list[StructuredOp]:

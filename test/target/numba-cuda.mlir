@@ -162,78 +162,22 @@ launch.kernel @shifted target "cuda" (%a: memref<3x6xf32>, %o: memref<3x5xf32>) 
 // CHECK-NEXT:          [[S]] = [[S]] + shuffle_xor([[S]], 4)
 // CHECK-NEXT:          [[S]] = [[S]] + shuffle_xor([[S]], 2)
 // CHECK-NEXT:          [[S]] = [[S]] + shuffle_xor([[S]], 1)
-// CHECK-NEXT:          store_if(live & (at == 0), m, [[R]], [[S]])
 // CHECK-NEXT:          for j in range(1):
 // CHECK-NOT:             load_
 // CHECK:               store_4_if(live, o, i32([[R]] * 128 + {{i[0-9]+}}), ([[NEW]][0], [[NEW]][1], [[NEW]][2], [[NEW]][3]))
+// CHECK-NEXT:          store_if(live & (at == 0), m, [[R]], [[S]])
 // CHECK-NEXT:          e = i32(e + blocks())
 // CHECK:       Phase(phase_0, 2, 256, blockwise=True, fallback=Phase(phase_0_plain, 10)),
 launch.kernel @centred target "cuda" (%x: memref<10x128xf32>, %o: memref<10x128xf32>, %m: memref<10xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c10 = arith.constant 10 : index
-  %c128 = arith.constant 128 : index
-  %zero = arith.constant 0.0 : f32
-  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    %s = scf.for %j = %c0 to %c128 step %c1 iter_args(%t = %zero) -> (f32) {
-      %v = memref.load %x[%i, %j] : memref<10x128xf32>
-      %n = arith.addf %t, %v fastmath<reassoc> : f32
-      scf.yield %n : f32
-    }
-    memref.store %s, %m[%i] : memref<10xf32>
-    scf.for %j = %c0 to %c128 step %c1 {
-      %v = memref.load %x[%i, %j] : memref<10x128xf32>
-      %d = arith.subf %v, %s : f32
-      memref.store %d, %o[%i, %j] : memref<10x128xf32>
-    }
-    scf.reduce
-  }) : (index, index, index) -> ()
-}
-
-// Loops are not shared whose terms have an order, whose elements do not follow each
-// other, or that read other elements of what they write.
-// CHECK-LABEL: # kernel alone
-// CHECK-NOT:   shuffle_xor
-// CHECK:       Phase(phase_0, 10),
-// CHECK-NEXT:  Phase(phase_1, 128),
-// CHECK-NEXT:  Phase(phase_2, 9),
-launch.kernel @alone target "cuda" (%x: memref<10x128xf32>, %o: memref<128xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c9 = arith.constant 9 : index
-  %c10 = arith.constant 10 : index
-  %c128 = arith.constant 128 : index
-  %zero = arith.constant 0.0 : f32
-  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    %s = scf.for %j = %c0 to %c128 step %c1 iter_args(%t = %zero) -> (f32) {
-      %v = memref.load %x[%i, %j] : memref<10x128xf32>
-      %n = arith.addf %t, %v : f32
-      scf.yield %n : f32
-    }
-    memref.store %s, %o[%i] : memref<128xf32>
-    scf.reduce
-  }) : (index, index, index) -> ()
-  "scf.parallel"(%c0, %c128, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    %s = scf.for %j = %c0 to %c10 step %c1 iter_args(%t = %zero) -> (f32) {
-      %v = memref.load %x[%j, %i] : memref<10x128xf32>
-      %n = arith.addf %t, %v fastmath<reassoc> : f32
-      scf.yield %n : f32
-    }
-    memref.store %s, %o[%i] : memref<128xf32>
-    scf.reduce
-  }) : (index, index, index) -> ()
-  "scf.parallel"(%c0, %c9, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    %next = arith.addi %i, %c1 : index
-    scf.for %j = %c0 to %c128 step %c1 {
-      %v = memref.load %x[%next, %j] : memref<10x128xf32>
-      memref.store %v, %x[%i, %j] : memref<10x128xf32>
-    }
-    scf.reduce
-  }) : (index, index, index) -> ()
+  kernel.row along [1]
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
+      ins(%x : memref<10x128xf32>) outs(%o, %m : memref<10x128xf32>, memref<10xf32>)
+      attributes {schedule = #launch.rows<warp, threads 32, width 4, kept>} {
+  ^bb0(%v: f32):
+    %s = kernel.all_reduce add %v : f32
+    %d = arith.subf %v, %s : f32
+    kernel.yield %d, %s : f32, f32
+  }
 }
 
 // The turns of a loop that carries nothing are spread over neighbouring threads.

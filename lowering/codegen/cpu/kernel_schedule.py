@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute
 
+from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import (
@@ -18,6 +19,7 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
 from penstock.lowering.codegen.cpu.packed_operands import (
     argument_of,
@@ -26,6 +28,7 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     panels_of,
     uses_of,
 )
+from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
 from penstock.lowering.codegen.cpu.tile_model import BYTES
 from penstock.lowering.codegen.cpu.window import windowed_of, windows_schedule
 from penstock.lowering.codegen.cpu.winograd import transform_folds, transform_of
@@ -64,6 +67,9 @@ def schedule_kernel(
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
     for position, op in enumerate(phases):
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+            continue
+        if isinstance(op, RowOp):
+            set_schedule(op, rows_schedule(op))
             continue
         if (windowed := windowed_of(op)) is not None:
             own = windowed

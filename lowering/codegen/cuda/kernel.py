@@ -47,8 +47,6 @@ from penstock.lowering.codegen.cuda.matmul_groups import (
     tiled_matmul_of,
 )
 from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
-from penstock.lowering.codegen.cuda.row_printer import RowPrinter
-from penstock.lowering.codegen.cuda.rows import rows_of
 from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import (
@@ -201,23 +199,11 @@ class CudaPrinter(DevicePrinter):
         if (bounds := bounds_of(op)) is None:
             self.complain(op, "the bounds of scf.parallel should be constants")
             return
-        name = self.next_phase
-        if 0 in map(len, bounds) or (rows := rows_of(op)) is None:
-            self.add_phase(self._print_iterations(name, op, bounds))
-            return
-        entry = RowPrinter(self, op, rows).print(name, bounds)
-        if rows.width > 1:
-            fallback = self._print_iterations(f"{name}_plain", op, bounds)
-            entry += f", fallback={fallback}"
-        self.add_phase(f"{entry})")
+        self.add_phase(self.print_iterations(self.next_phase, op, bounds))
 
-    def _print_iterations(
+    def print_iterations(
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
     ) -> str:
-        """
-        Print a phase, a thread, or as many as share the loops inside, for each turn of
-        its loops; how it is listed.
-        """
         loops, extents = [self.new_loop() for _ in bounds], [len(i) for i in bounds]
         threads = spread_of(op)
         if threads > 1:

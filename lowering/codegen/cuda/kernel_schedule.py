@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
@@ -19,11 +20,13 @@ from penstock.lowering.codegen.body.contraction import (
 )
 from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
 from penstock.lowering.codegen.body.scalars import HALVES
+from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.cuda.attention_groups import (
     best_queries,
     device_attention_of,
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
+from penstock.lowering.codegen.cuda.rows import rows_schedule
 
 Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
 
@@ -119,6 +122,9 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             continue
         if isinstance(op, AttentionOp):
             schedule_attention(op)
+            continue
+        if isinstance(op, RowOp):
+            set_schedule(op, rows_schedule(op))
             continue
         if not isinstance(op, LinalgStructuredOperation):
             continue

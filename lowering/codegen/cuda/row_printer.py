@@ -11,10 +11,15 @@ from math import prod
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.reference import loops_of
+from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
     Fold,
@@ -23,8 +28,52 @@ from penstock.lowering.codegen.cuda.rows import (
     Rows,
     dtype_of,
     is_neutral,
+    rows_of,
+    unshared,
+    widest,
 )
+from penstock.lowering.codegen.cuda.stage_printer import CudaStagePrinter
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
+
+
+class RowStagePrinter(CudaStagePrinter):
+    """Prints rows that the threads of a warp or a block share."""
+
+    OP = RowOp
+    SCHEDULES = (RowsAttr,)
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, RowOp), "asked by its class"
+        assert isinstance(schedule, RowsAttr), "asked by its class"
+        if (reason := unshared(op)) is not None:
+            return f"{schedule} is for other rows: {reason}"
+        if (width := widest(op)) % schedule.width:
+            return f"{schedule} moves {schedule.width} elements, but {width} lie so"
+        return None
+
+    def __init__(self, printer: DevicePrinter, op: StructuredOp):
+        schedule = op.attributes[SCHEDULE]
+        assert isinstance(op, RowOp), "asked by its class"
+        assert isinstance(schedule, RowsAttr), "asked by its class"
+        self._printer = printer
+        self._stages = [*loops_of(op).block.ops]
+        *_, loops = self._stages
+        assert isinstance(loops, scf.ParallelOp), "rows are independent"
+        self._loops, self._rows = loops, rows_of(op, loops, schedule)
+
+    def print(self) -> None:
+        printer, name = self._printer, self._printer.next_phase
+        *constants, _ = self._stages
+        for constant in constants:
+            printer.print_phase(constant)
+        extents = [number_of(end) or 0 for end in self._loops.upperBound]
+        bounds = [*map(range, extents)]
+        entry = RowPrinter(printer, self._loops, self._rows).print(name, bounds)
+        if self._rows.width > 1:
+            plain = printer.print_iterations(f"{name}_plain", self._loops, bounds)
+            entry += f", fallback={plain}"
+        printer.add_phase(f"{entry})")
 
 
 class RowPrinter:

@@ -1,11 +1,8 @@
 """
-The analysis of row stages: rows that the threads of a warp, or of a block, compute
-together.
+The rows that the threads of a warp, or of a block, compute together (`kernel.row`).
 
-The rows of an `scf.parallel` are found if its body is made of scalar ops and of loops
-over the same elements `[..., 0]` to `[..., n - 1]` of buffers: loops that fold them to
-one value by an op which may be applied in any order, that write them, or both. Sums of
-rows, softmax and normalizations are such. Between the loops, elements stay in the
+Threads share the points of a row if these are contiguous in all operands that have an
+element for each of them. Between passes over the row, elements may stay in the
 registers of the thread that has read or written them first, so that each is read and
 written once.
 """
@@ -13,16 +10,22 @@ written once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
-from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp, YieldOp
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.row_passes import RowPasses, passes_of
+from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, HALVES, type_name
 from penstock.lowering.codegen.cuda.vector_access import width_of
 
@@ -75,12 +78,13 @@ class RowLoop:
     stores: Sequence[Place]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rows:
-    """The rows of an `scf.parallel`."""
+    """The rows of a stage, and how threads share them."""
 
     extent: int
-    loops: list[RowLoop] = field(default_factory=list[RowLoop])
+    schedule: RowsAttr
+    loops: Sequence[RowLoop]
 
     @property
     def places(self) -> list[Place]:
@@ -99,30 +103,12 @@ class Rows:
     @property
     def width(self) -> int:
         """The elements that are moved at once."""
-        types = [place[0].type for place in self.places]
-        memrefs = [type for type in types if isa(type, MemRefType)]
-        width = width_of(*(type.element_type for type in memrefs))
-        lines = (type.get_shape()[-1] for type in memrefs)
-        if any(line % width for line in (*lines, self.extent)):
-            return 1
-        return width
-
-    @property
-    def kept_words(self) -> int:
-        """The registers for each element of a row that stays between loops."""
-        kept = [place for place in self.places if len(self.users(place)) > 1]
-        return sum(words_of(buffer) for buffer, _ in kept)
+        return self.schedule.width
 
     @property
     def threads(self) -> int:
         """The threads that have a row."""
-        words = self.extent * max(1, self.kept_words)
-        if words <= WARP * MOST_KEPT:
-            return WARP
-        threads = BLOCK_THREADS
-        while threads < MOST_THREADS and words > threads * GOOD_KEPT:
-            threads *= 2
-        return threads
+        return self.schedule.threads
 
     @property
     def turns(self) -> int:
@@ -132,121 +118,138 @@ class Rows:
     @property
     def are_kept(self) -> bool:
         """Whether the elements of a row stay in registers between loops."""
-        most = MOST_KEPT_OF_MANY if self.threads == MOST_THREADS else MOST_KEPT
-        return self.turns * self.width * self.kept_words <= most
+        return self.schedule.kept
 
 
-def rows_of(op: scf.ParallelOp) -> Rows | None:
-    """The rows of a phase, or None if it has none that threads can share."""
-    rows = Rows(0)
-    stored: set[SSAValue] = set()
-    for inner in op.body.block.ops:
-        match inner:
-            case scf.ForOp():
-                loop = _row_loop(inner)
-                if loop is None or rows.extent not in (0, _extent(inner)):
-                    return None
-                rows.extent = _extent(inner)
-                rows.loops.append(loop)
-            case memref.StoreOp():
-                stored.add(inner.memref)
-            case memref.LoadOp() | scf.ReduceOp():
-                pass
-            case _:
-                if not _is_scalar(inner):
-                    return None
-    if rows.extent < WARP or not _is_safe(rows, stored, op.body.block):
-        return None
-    return rows
+def rows_schedule(row: RowOp) -> RowsAttr | str:
+    """The schedule of rows, or why threads cannot share them."""
+    if (reason := unshared(row)) is not None:
+        return reason
+    (along,) = row.along_loops
+    extent = row.loops().extents[along]
+    if extent < WARP:
+        return f"rows of fewer than {WARP} elements have a thread each"
+    words, width = _kept_words(row), widest(row)
+    threads = _threads(extent * max(1, words))
+    turns = -(-extent // (threads * width))
+    most = MOST_KEPT_OF_MANY if threads == MOST_THREADS else MOST_KEPT
+    form = "warp" if threads == WARP else "block"
+    is_kept = words > 0 and turns * width * words <= most
+    return RowsAttr(form, threads, width, is_kept)
 
 
-def _is_safe(rows: Rows, stored: set[SSAValue], block: Block) -> bool:
-    """Whether each buffer that is written is only used at the elements written."""
-    written = [place for loop in rows.loops for place in loop.stores]
-    buffers = {buffer for buffer, _ in written}
-    if stored & {buffer for buffer, _ in rows.places}:
-        return False
-    if len(buffers) != len(set(written)):
-        return False
-    if any(place not in written for place in rows.places if place[0] in buffers):
-        return False
-    loads = (op.memref for op in block.ops if isinstance(op, memref.LoadOp))
-    return not any(buffer in buffers | stored for buffer in loads)
+def _threads(words: int) -> int:
+    """The threads of a row that has so many words in registers."""
+    if words <= WARP * MOST_KEPT:
+        return WARP
+    threads = BLOCK_THREADS
+    while threads < MOST_THREADS and words > threads * GOOD_KEPT:
+        threads *= 2
+    return threads
 
 
-def _extent(op: scf.ForOp) -> int:
-    """The trip count of a loop from 0 with step 1; 0 for any other."""
-    bounds: list[int] = []
-    for value in (op.lb, op.ub, op.step):
-        owner = value.owner
-        if not isinstance(owner, arith.ConstantOp):
-            return 0
-        assert isinstance(owner.value, IntegerAttr), "bounds are indices"
-        bounds.append(owner.value.value.data)
-    lower, upper, step = bounds
-    return upper if (lower, step) == (0, 1) else 0
+def unshared(row: RowOp) -> str | None:
+    """The reason that threads cannot share the points of a row, if they cannot."""
+    if 0 in row.loops().extents:
+        return "it has no elements"
+    if len(row.along_loops) > 1:
+        return "rows of several loops have a thread each"
+    (along,) = row.along_loops
+    for value, map in zip(row.accessed(), row.maps(), strict=True):
+        if isinstance(value.owner, PaddedOp):
+            return "padded operands have no vectors"
+        if along in map.used_dims() and not _is_contiguous(map, along):
+            return "the elements of a row are not contiguous"
+        if not all(
+            isinstance(x, AffineDimExpr | AffineConstantExpr) for x in map.results
+        ):
+            return "indices of rows are computed"
+        if type_name(element_of(value)) in (None, "i1"):
+            return f"rows of {element_of(value)} have a thread each"
+    for op in row.body.block.ops:
+        is_float = all(isinstance(value.type, AnyFloat) for value in op.results)
+        if isinstance(op, AllReduceOp) and not is_float:
+            return "integers are folded by a thread"
+        if not _is_scalar(op):
+            return f"{op.name} has no source on a device"
+    return None
 
 
-def _row_loop(op: scf.ForOp) -> RowLoop | None:
-    variable, *carried = op.body.block.args
-    loads: list[Place] = []
-    stores: list[Place] = []
-    for inner in op.body.block.ops:
-        match inner:
-            case memref.LoadOp() | memref.StoreOp():
-                place = _place(inner.memref, inner.indices, variable)
-                if place is None:
-                    return None
-                (loads if isinstance(inner, memref.LoadOp) else stores).append(place)
-            case scf.YieldOp():
-                pass
-            case _:
-                if not _is_scalar(inner):
-                    return None
-    folds = _folds(op, carried)
-    if folds is None:
-        return None
-    return RowLoop(op, folds, list(dict.fromkeys(loads)), stores)
+def _is_contiguous(map: AffineMap, along: int) -> bool:
+    """Whether a loop is the last index of an operand, and no other one."""
+    *before, last = map.results
+    is_last = isinstance(last, AffineDimExpr) and last.position == along
+    return is_last and not any(along in expr.used_dims() for expr in before)
 
 
-def _place(
-    buffer: SSAValue, indices: Sequence[SSAValue], variable: SSAValue
-) -> Place | None:
-    """The place of a loop's load or store in a buffer, if that is a row of numbers."""
-    assert isa(buffer.type, MemRefType), "checked by the verifier"
-    *before, last = indices or [variable]
-    if last is not variable or variable in before or not indices:
-        return None
-    if type_name(buffer.type.element_type) in (None, "i1"):
-        return None
-    return buffer, tuple(before)
+def _is_scalar(op: Operation) -> bool:
+    """Whether an op has a source that computes a scalar, or needs none."""
+    known = (AllReduceOp, IndexOp, KeepOp, YieldOp, arith.ConstantOp)
+    return isinstance(op, known) or op.name in EXPRESSIONS
 
 
-def _folds(op: scf.ForOp, carried: Sequence[BlockArgument]) -> list[Fold] | None:
+def widest(row: RowOp) -> int:
+    """The elements of a row that a thread can move at once."""
+    (along,) = row.along_loops
+    pairs = zip(row.accessed(), row.maps(), strict=True)
+    values = [value for value, map in pairs if along in map.used_dims()]
+    width = width_of(*map(element_of, values))
+    extent = row.loops().extents[along]
+    lines = (memref_type(value).get_shape()[-1] for value in values)
+    return 1 if any(line % width for line in (*lines, extent)) else width
+
+
+def _kept_words(row: RowOp) -> int:
+    """The registers for each element of a row that stays between passes."""
+    derived = passes_of(row)
+    users: dict[tuple[SSAValue, AffineMap], set[int]] = {}
+    types: dict[tuple[SSAValue, AffineMap], Attribute] = {}
+    operands = [*zip(row.accessed(), row.maps(), strict=True)]
+    for number, each in enumerate(derived.passes):
+        read = [operands[_operand_of(row, derived, value)] for value in each.loads]
+        written = [operands[len(row.ins) + store.result] for store in each.stores]
+        for value, map in (*read, *written):
+            users.setdefault((value, map), set()).add(number)
+            types[value, map] = element_of(value)
+    return sum(words_of(types[place]) for place, by in users.items() if len(by) > 1)
+
+
+def _operand_of(row: RowOp, derived: RowPasses, value: SSAValue) -> int:
+    """The number of the operand in which a value of the body lies."""
+    if isinstance(value.owner, KeepOp):
+        return len(row.ins) + derived.homes[value.owner]
+    return row.body.block.args.index(value)
+
+
+def rows_of(row: RowOp, loops: scf.ParallelOp, schedule: RowsAttr) -> Rows:
+    """The rows of an op as it is scheduled, given the loops that it stands for."""
+    (along,) = row.along_loops
+    passes = (op for op in loops.body.block.ops if isinstance(op, scf.ForOp))
+    return Rows(row.loops().extents[along], schedule, [*map(_row_loop, passes)])
+
+
+def _row_loop(op: scf.ForOp) -> RowLoop:
+    """A pass over a row, given the loop that it is."""
+    ops = [*op.body.block.ops]
+    loads = [_place(x.memref, x.indices) for x in ops if isinstance(x, memref.LoadOp)]
+    stores = [_place(x.memref, x.indices) for x in ops if isinstance(x, memref.StoreOp)]
+    return RowLoop(op, _folds(op), list(dict.fromkeys(loads)), stores)
+
+
+def _place(buffer: SSAValue, indices: Sequence[SSAValue]) -> Place:
+    return buffer, tuple(indices[:-1])
+
+
+def _folds(op: scf.ForOp) -> list[Fold]:
+    _, *carried = op.body.block.args
     last = op.body.block.last_op
     assert last is not None, "a loop ends in scf.yield"
     folds: list[Fold] = []
     for number, (value, yielded) in enumerate(zip(carried, last.operands, strict=True)):
         made = yielded.owner
-        if not isinstance(made, Operation) or not _folds_in_any_order(made):
-            return None
-        if list(made.operands).count(value) != 1:
-            return None
-        if len(list(value.uses)) != 1 or len(list(yielded.uses)) != 1:
-            return None
+        assert isinstance(made, Operation), "an op folds"
         folds.append(Fold(made, value, op.iter_args[number], op.results[number]))
     return folds
-
-
-def _folds_in_any_order(op: Operation) -> bool:
-    if isinstance(op, arith.AddfOp | arith.MulfOp):
-        return FastMathFlag.REASSOC in op.fastmath.data
-    return type(op) in NEUTRAL
-
-
-def _is_scalar(op: Operation) -> bool:
-    """Whether an op computes scalars, and nothing else."""
-    return isinstance(op, arith.ConstantOp) or op.name in EXPRESSIONS
 
 
 def is_neutral(fold: Fold) -> bool:
@@ -258,10 +261,9 @@ def is_neutral(fold: Fold) -> bool:
     return isinstance(value, FloatAttr) and value.value.data == fold.neutral
 
 
-def words_of(buffer: SSAValue) -> int:
-    """The registers that an element of a buffer takes."""
-    assert isa(buffer.type, MemRefType), "checked by the verifier"
-    return 2 if dtype_of(buffer.type.element_type) in ("f64", "i64") else 1
+def words_of(type: Attribute) -> int:
+    """The registers that an element of a type takes."""
+    return 2 if dtype_of(type) in ("f64", "i64") else 1
 
 
 def dtype_of(type: Attribute) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -49,6 +50,15 @@ class DevicePrinter(BodyPrinter):
     def reserved(self) -> frozenset[str]:
         """Names that no argument may have."""
         return reserved_names()
+
+    @abstractmethod
+    def print_iterations(
+        self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
+    ) -> str:
+        """
+        Print a phase, a thread, or as many as share the loops inside, for each turn of
+        its loops; how it is listed.
+        """
 
     # Functions
 

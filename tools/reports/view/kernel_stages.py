@@ -16,6 +16,7 @@ from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import How, StructuredOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.utils.tensors import element_bytes
 
@@ -72,7 +73,8 @@ def buffer_of(value: SSAValue) -> Buffer:
 
 def stage_of(op: Operation, number: Mapping[SSAValue, int]) -> Stage | None:
     """The stage that an op of a kernel's body is; None if it works on no memory."""
-    if not isinstance(op, LinalgStructuredOperation | scf.ForOp | scf.ParallelOp):
+    stages = LinalgStructuredOperation | StructuredOp | scf.ForOp | scf.ParallelOp
+    if not isinstance(op, stages):
         return None
     reads: dict[int, None] = {}
     writes: dict[int, None] = {}
@@ -91,6 +93,10 @@ def accesses(op: Operation) -> tuple[list[SSAValue], list[SSAValue]]:
         case LinalgStructuredOperation():
             read = [value for value in op.operands if isa(value.type, MemRefType)]
             return read, [*op.outputs]
+        case StructuredOp():
+            effects = [*op.effects()]
+            read = [value for value, how, _ in effects if how is How.READ]
+            return read, [value for value, how, _ in effects if how is How.WRITE]
         case memref.LoadOp():
             return [op.memref], []
         case memref.StoreOp():
@@ -121,6 +127,9 @@ def name_of(op: Operation) -> str:
             return f"{verb}: {shown}" if names else "copy"
         case LinalgStructuredOperation():
             return op.name
+        case StructuredOp():
+            kind = op.name.partition(".")[2]
+            return f"{kind}: {shown}" if names else kind
         case _:
             return f"loop: {shown}" if names else "loop"
 

@@ -1,0 +1,41 @@
+"""Schedules of rows on GPUs."""
+
+from __future__ import annotations
+
+from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.dialects.launch.schedules.fields import choice, flag, number, refuse
+from penstock.dialects.launch.schedules.schedule import (
+    ScheduleAttr,
+    schedule_definition,
+)
+
+
+@schedule_definition
+class RowsAttr(ScheduleAttr):
+    """
+    The GPU schedule of rows (`kernel.row`): in the form `warp` the threads of a warp
+    have a row, in the form `block` those of a block, so many `threads`. They move
+    `width` elements at once. Where elements are `kept`, they stay in registers from one
+    pass over the row to the next, so that each is read and written once.
+
+    ```mlir
+    #launch.rows<block, threads 256, width 4, kept>
+    ```
+    """
+
+    name = "launch.rows"
+    ops = (RowOp,)
+
+    form: str = choice("warp", "block")
+    threads: int = number(least=WARP, most=1024, power=True)
+    width: int = number(most=16, power=True)
+    kept: bool = flag(default=False)
+
+    def verify(self) -> None:
+        is_warp = self.form == "warp"
+        refuse(
+            is_warp != (self.threads == WARP),
+            f"a warp has {WARP} threads, and a block more, got {self.form} of "
+            f"{self.threads}",
+        )

@@ -1,0 +1,33 @@
+// RUN: penstock-opt %s --pipeline cpu | filecheck %s --check-prefix=CPU
+// RUN: penstock-opt %s --pipeline cuda | filecheck %s --check-prefix=CUDA
+
+// Points of rows are lines of vectors on a CPU, and shared by a warp on a GPU, whose
+// threads keep them; long rows have a block. Rows side by side are columns on a CPU, and
+// have a thread each on a GPU, as short ones and sums of integers have: those have loops
+// for want of a schedule.
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<64x128xf32>
+  // CPU: schedule = #launch.vector_loops<lines>
+  // CUDA: schedule = #launch.rows<warp, threads 32, width 4, kept>
+  %a = op.softmax %x : tensor<64x128xf32> -> tensor<64x128xf32>
+  // CPU: schedule = #launch.vector_loops<columns>
+  // CUDA: plain_loops = ["kernel.row: the elements of a row are not contiguous"]
+  %b = op.softmax %x axis 0 : tensor<64x128xf32> -> tensor<64x128xf32>
+  %w = job.input "w" : tensor<4x8192xf32>
+  // CPU: schedule = #launch.vector_loops<lines>
+  // CUDA: schedule = #launch.rows<block, threads 512, width 4, kept>
+  %c = op.softmax %w : tensor<4x8192xf32> -> tensor<4x8192xf32>
+  %s = job.input "s" : tensor<64x8xf32>
+  // CPU: schedule = #launch.vector_loops<lines>
+  // CUDA: plain_loops = ["kernel.row: rows of fewer than 32 elements have a thread each"]
+  %d = op.softmax %s : tensor<64x8xf32> -> tensor<64x8xf32>
+  %n = job.input "n" : tensor<64x128xi32>
+  // CPU: plain_loops = ["kernel.row: neither points of a row nor rows lie so that vectors could load them"]
+  // CUDA: plain_loops = ["kernel.row: integers are folded by a thread"]
+  %e = op.reduce_sum %n axes [1] : tensor<64x128xi32> -> tensor<64xi32>
+  job.output "a", %a : tensor<64x128xf32>
+  job.output "b", %b : tensor<64x128xf32>
+  job.output "c", %c : tensor<4x8192xf32>
+  job.output "d", %d : tensor<64x8xf32>
+  job.output "e", %e : tensor<64xi32>
+}
