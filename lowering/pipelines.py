@@ -71,6 +71,8 @@ class PipelineOptions:
     """Whether the error of `op-use-winograd` is allowed."""
     guard: str | None = None
     """The memory that streams may take, as in `regst-plan-memory`."""
+    plain_loops: bool = False
+    """Whether all kernels are computed as the plain loops that they mean."""
     waves: bool = False
     """Whether small ops that do not need each other act together."""
 
@@ -163,6 +165,8 @@ def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
 
 def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that say how the kernels of a program are computed."""
+    if options.plain_loops:
+        return call("launch-order-commits"), call("convert-kernel-to-loops")
     parts, panels = _parts(options), None if options.panels else False
     return (
         call(

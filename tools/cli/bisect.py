@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import Operation
@@ -19,8 +19,10 @@ from penstock.tools.session.bisection import (
     Findings,
     Wrong,
     WrongTask,
+    as_plain_loops,
     first_wrong_output,
     first_wrong_task,
+    schedules_of,
 )
 from penstock.tools.session.model import program_of
 from penstock.tools.session.program_export import ExportedProgram
@@ -99,6 +101,8 @@ class Search:
                     self.tolerance,
                     self.job,
                 )
+            if found.task is not None:
+                found.task = self._with_schedules(found.task, bisection.values)
             if engine != "sequential" and not (found.wrong or found.task):
                 found.engine = self._wrong_on(engine, options)
         except PenstockError as error:
@@ -110,6 +114,30 @@ class Search:
             front[0].instrumentations.remove(bisection)
         report.say(lines_of(found, engine, failure), facts_of(found))
         return EXIT_FAILED if found.wrong or found.task or found.engine else 0
+
+    def _with_schedules(
+        self, task: WrongTask, values: Mapping[str, Array]
+    ) -> WrongTask:
+        """A wrong task, with its schedules if plain loops in their place are right."""
+        program = program_of(self.model)
+        found = schedules_of(program, task.task)
+        if task.read or not found:
+            return task
+        try:
+            loops = as_plain_loops(program, task.task)
+        except PenstockError:
+            return task
+        weights, folder = self.model.weights, self.model.directory
+        with Session.of(
+            ExportedProgram(loops, weights, folder),
+            1,
+            "sequential",
+            allow_source=self.allow_source,
+        ) as session:
+            job = self.job if len(session.jobs) > 1 else None
+            wrong = first_wrong_task(session, self.inputs, values, self.tolerance, job)
+        is_right = wrong is None or wrong.task != task.task
+        return replace(task, schedules=found) if is_right else task
 
     def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
         """The difference of outputs on another engine than the reference executor."""
@@ -160,7 +188,10 @@ def _task_line(task: WrongTask | None) -> str:
     how = "reads" if task.read else "writes"
     since = " since it was written" if task.read else ""
     what = f"{how} {task.register}, which {task.text}{since}"
-    return f"first task that differs from the reference: {task.task}{place}: {what}"
+    line = f"first task that differs from the reference: {task.task}{place}: {what}"
+    if task.schedules:
+        line += f"\n  it is right as plain loops, not as {'; '.join(task.schedules)}"
+    return line
 
 
 def facts_of(found: Findings) -> dict[str, object]:

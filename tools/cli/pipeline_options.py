@@ -43,6 +43,7 @@ class Others(TypedDict, total=False):
     simulate_ranks: bool
     database: Path | None
     winograd: bool
+    plain_loops: bool
     guard: str | None
 
 

@@ -33,6 +33,7 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
         simulate_ranks=args.simulate_ranks,
         database=args.kernels,
         winograd=args.allow_winograd,
+        plain_loops=args.plain_loops,
         guard=args.guard,
     )
 
@@ -166,6 +167,12 @@ def arguments() -> CommandParser:
         action="store_true",
         help="convolve 3 x 3 weights with fewer products, with errors of about 1e-5 of "
         "the largest result in f32",
+    )
+    parser.add_argument(
+        "--plain-loops",
+        action="store_true",
+        help="compute all kernels as the plain loops that they mean, in place of "
+        "schedules and alternatives: slow, and the reference of both",
     )
     parser.add_argument(
         "--allow-source",

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.dialects.launch import ProgramOp
+from penstock.dialects.kernel.interface import SCHEDULE
+from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp
+from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.runtime.errors import PenstockError
@@ -55,6 +57,8 @@ class WrongTask:
     text: str
     read: bool = False
     """Whether the register was right when it was written, and wrong when read."""
+    schedules: tuple[str, ...] = ()
+    """The schedules of its kernels, if it is right without them: as plain loops."""
 
 
 @dataclass
@@ -216,6 +220,43 @@ def first_wrong_task(
     executor.reference = lambda tables, acts: WatchedRun(tables, acts, image, look)
     session.run(inputs, job)
     return found[0] if found else None
+
+
+def schedules_of(program: ProgramOp, task: str) -> tuple[str, ...]:
+    """The schedules of the kernels that a task calls, with their kernels and stages."""
+    return tuple(
+        f"{kernel.sym_name.data}: {stage.name} by {stage.attributes[SCHEDULE]}"
+        for kernel in kernels_of(program, task)
+        for stage in kernel.body.block.ops
+        if SCHEDULE in stage.attributes
+    )
+
+
+def as_plain_loops(program: ProgramOp, task: str) -> ProgramOp:
+    """
+    A copy of a program in which the kernels that a task calls have no schedules. Raises
+    `PenstockError` if an argument of these lies in panels, which only schedules read.
+    """
+    copy = program.clone()
+    for kernel in kernels_of(copy, task):
+        if PANELS in kernel.attributes:
+            raise PenstockError(f"operands of {kernel.sym_name.data} lie in panels")
+        for stage in kernel.body.block.ops:
+            stage.attributes.pop(SCHEDULE, None)
+    return copy
+
+
+def kernels_of(program: ProgramOp, task: str) -> list[KernelOp]:
+    """The kernels that a task calls, in the order of the program."""
+    called = {
+        call.kernel.root_reference.data
+        for actor in program.body.block.ops
+        if isinstance(actor, ActorOp) and actor.sym_name.data == task
+        for call in actor.walk()
+        if isinstance(call, CallOp)
+    }
+    kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
+    return [kernel for kernel in kernels if kernel.sym_name.data in called]
 
 
 def _unlike(array: Array, expected: Array | None, tolerance: float) -> str | None:

@@ -180,6 +180,7 @@ def pipeline_options(options: CompileOptions, *, merge: bool) -> PipelineOptions
         database=path,
         gpu="" if path is None or options.device != "cuda" else gpu_of_cuda(),
         winograd=options.winograd,
+        plain_loops=options.plain_loops,
         guard=options.guard,
     )
 

@@ -40,6 +40,8 @@ class CompileOptions:
     """The kernel database; without one it is that which the environment names."""
     winograd: bool = False
     """Whether convolutions may have the error of `op-use-winograd`."""
+    plain_loops: bool = False
+    """Whether kernels are computed as the plain loops that they mean."""
     guard: str | None = None
     """The memory that the streams of several threads may take (`regst-plan-memory`)."""
     pipeline: str | None = None
@@ -100,6 +102,7 @@ class Keywords(PipelineKeywords, total=False):
     strategy: str
     kernels: Path | None
     allow_winograd: bool
+    plain_loops: bool
     guard: str | None
 
 
@@ -131,6 +134,7 @@ FLAGS = {
     "panels": "panels=False",
     "database": "--kernels",
     "winograd": "--allow-winograd",
+    "plain_loops": "--plain-loops",
     "guard": "--guard",
     "pipeline": "--pipeline",
     "load": "--load",

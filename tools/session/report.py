@@ -23,7 +23,7 @@ class Report(NamedTuple):
     devices: str
     memory: tuple[str, ...]
     given_up: tuple[str, ...] = ()
-    """The cost of several streams and waves, in parallelism or in memory."""
+    """The cost of several streams and waves, and of stages without a schedule."""
 
     def text(
         self, threads: int, *, ops: int | None = None, simulated: bool = False
@@ -63,8 +63,26 @@ def report_of(program: ProgramOp) -> Report:
         sum(isinstance(op, KernelOp) for op in ops),
         devices_of(program),
         lines,
-        tuple(given_up_lines(program)),
+        (*given_up_lines(program), *plain_lines(program)),
     )
+
+
+def plain_lines(program: ProgramOp) -> Iterator[str]:
+    """A line on the kernels with stages that no schedule was found for, and why."""
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+    from xdsl.utils.hints import isa
+
+    from penstock.dialects.launch import KernelOp
+    from penstock.dialects.launch.actors import PLAIN_LOOPS
+
+    found: list[str] = []
+    for op in program.body.block.ops:
+        stages = op.attributes.get(PLAIN_LOOPS)
+        if isinstance(op, KernelOp) and isa(stages, ArrayAttr[StringAttr]):
+            said = "; ".join(stage.data for stage in stages)
+            found.append(f"{op.sym_name.data} ({said})")
+    if found:
+        yield f"{counted(len(found), 'kernel')} as plain loops: {', '.join(found)}"
 
 
 def given_up_lines(op: Operation) -> Iterator[str]:

@@ -83,7 +83,9 @@ class Session(Closing, Displayed):
     `variables` has those that are shared with other sessions; while one of these
     assigns to a variable, none that uses it may run. `kernels` is a kernel database
     (`penstock-run --tune` writes one): kernels are computed as was measured to be fast.
-    `guard` says what the streams of several threads may take, see `regst-plan-memory`.
+    With `plain_loops` kernels are computed as the loops that they mean, without
+    schedules and alternatives. `guard` says what the streams of several threads may
+    take, see `regst-plan-memory`.
     `pipeline` is the text of the pipeline that compiles, `edits` has edits of it, such
     as `skip op-fuse-rows`, and `load` the Python files of plug-ins, unless a `compiler`
     is given that knows them: see [pipelines](pipelines.md). Options that the pipeline

@@ -179,6 +179,28 @@ def test_other_executors_pass_the_check_of_a_model(run: Runner, executor: str):
     assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
 
 
+def test_stages_without_a_schedule_are_told_with_the_reason(
+    run: Runner, tmp_path: Path
+):
+    path = tmp_path / "turned.mlir"
+    path.write_text("""job.job @turned placement <cpu, [0:0]> {
+      %q = job.input "q" : tensor<3x4xf32>
+      %k = job.input "k" : tensor<5x4xf32>
+      %v = job.input "v" : tensor<6x5xf32>
+      %y = op.attention %q, %k, %v v_by [1, 0]
+        : tensor<3x4xf32>, tensor<5x4xf32>, tensor<6x5xf32> -> tensor<3x6xf32>
+      job.output "y", %y : tensor<3x6xf32>
+    }""")
+    arguments = [str(path), "--random-inputs", "2", "--check", "numpy"]
+    reason = "kernel.attention: the elements of values do not follow each other"
+    line = f"\n1 kernel as plain loops: attention_0 ({reason})\n"
+    done = run(*arguments)
+    assert (done.code, line in done.out) == (0, True), done
+    # All kernels are, if asked: none for want of a schedule.
+    asked = run(*arguments, "--plain-loops")
+    assert (asked.code, "as plain loops" in asked.out) == (0, False), asked
+
+
 def test_an_unknown_executor_is_refused(run: Runner):
     outcome = run(PLAN, "--random-inputs", "1", "--executor", "turbo")
     assert outcome.code == 2

@@ -17,8 +17,10 @@ from xdsl.passes import ModulePass
 from penstock.dialects.op import NegOp, ReluOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import RegisterOp
+from penstock.lowering.codegen.cpu.attention import AttentionPrinter
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.errors import PenstockError
+from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pass_pipeline import make_passes
@@ -269,3 +271,33 @@ def test_tasks_that_wait_for_each_other_are_told():
     message = "^tasks wait for each other: (a -> b -> a|b -> a -> b)$"
     with pytest.raises(UsageError, match=message):
         PlacedEvaluation(model, {}).run_entry(model.entry)
+
+
+ATTENTION = """
+job.job @net placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<40x16xf32>
+  %k = job.input "k" : tensor<33x16xf32>
+  %y = op.attention %q, %k, %k : tensor<40x16xf32>, tensor<33x16xf32>, tensor<33x16xf32> -> tensor<40x16xf32>
+  job.output "y", %y : tensor<40x16xf32>
+}
+"""
+
+
+def test_a_schedule_that_is_wrong_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    score = AttentionPrinter._score
+
+    def doubled(printer: AttentionPrinter) -> list[str]:
+        *lines, end = score(printer)
+        return [*lines, end.replace("return ", "return s + ")]
+
+    monkeypatch.setattr(AttentionPrinter, "_score", doubled)
+    path = tmp_path / "net.mlir"
+    path.write_text(ATTENTION)
+    line = ["--random-inputs", "3", "--check", "numpy", "--bisect"]
+    assert run_tool([str(path), *line]) == 1
+    told = capsys.readouterr().out
+    assert "runs wrong: launch-schedule-attention (number" in told
+    schedule = "attention_0: kernel.attention by #launch.attention<columns, "
+    assert f"  it is right as plain loops, not as {schedule}" in told
