@@ -277,7 +277,8 @@ ATTENTION = """
 job.job @net placement <cpu, [0:0]> {
   %q = job.input "q" : tensor<40x16xf32>
   %k = job.input "k" : tensor<33x16xf32>
-  %y = op.attention %q, %k, %k : tensor<40x16xf32>, tensor<33x16xf32>, tensor<33x16xf32> -> tensor<40x16xf32>
+  %y = op.attention %q, %k, %k
+    : tensor<40x16xf32>, tensor<33x16xf32>, tensor<33x16xf32> -> tensor<40x16xf32>
   job.output "y", %y : tensor<40x16xf32>
 }
 """
@@ -286,13 +287,14 @@ job.job @net placement <cpu, [0:0]> {
 def test_a_schedule_that_is_wrong_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    score = AttentionPrinter._score
+    definitions = AttentionPrinter.definitions
 
-    def doubled(printer: AttentionPrinter) -> list[str]:
-        *lines, end = score(printer)
-        return [*lines, end.replace("return ", "return s + ")]
+    def moved(printer: AttentionPrinter) -> list[str]:
+        """The definitions, in which scores have their sums added once more."""
+        lines = definitions(printer)
+        return [line.replace("    return ", "    return s + ") for line in lines]
 
-    monkeypatch.setattr(AttentionPrinter, "_score", doubled)
+    monkeypatch.setattr(AttentionPrinter, "definitions", moved)
     path = tmp_path / "net.mlir"
     path.write_text(ATTENTION)
     line = ["--random-inputs", "3", "--check", "numpy", "--bisect"]
