@@ -61,6 +61,9 @@ def author_of(kernel: KernelOp, line: int | None) -> str:
     note = kernel.attributes.get(SELECTED)
     selected = note.data if isinstance(note, StringAttr) else ""
     for alternative in alternatives():
+        if alternative.is_applied_later:
+            # It leaves a kernel as it is, with the source that a person wrote.
+            continue
         if selected.startswith((f"{alternative.name}:", f"{alternative.name} ")):
             place = place_of_source(type(alternative), kernel.source or "", line)
             return f", of the alternative '{alternative.name}'{place}"
