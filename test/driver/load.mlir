@@ -21,7 +21,7 @@ greet.hello
 // LIST-NEXT:    refuse-all: Refuse every greeting.
 
 // DIALECTS:      dialects of penstock:
-// DIALECTS-NEXT:   job, launch, op, plan, regst
+// DIALECTS-NEXT:   job, kernel, launch, op, plan, regst
 // DIALECTS:      dialects of xdsl:
 // DIALECTS-NEXT:   {{.*}}arith
 // DIALECTS:      dialects of {{.*}}plugin.py:

@@ -7,7 +7,8 @@
 // DUMP:      op-widen-sums{device="cpu"},
 // DUMP:      plan-assign-streams{streams=1 policy="naive" machine},
 // DUMP:      regst-plan-memory{algorithm="best" guard="bounded" steps budget-ms},
-// DUMP:      launch-schedule-tiles{processors={{[0-9]+}}}{{$}}
+// DUMP:      launch-schedule-tiles{processors={{[0-9]+}}},
+// DUMP-NEXT: convert-kernel-to-loops{only only-unscheduled=true}{{$}}
 
 // A pipeline has options.
 // RUN: penstock-opt --pipeline 'cpu{threads=4 winograd=true}' --dump-pipeline | filecheck %s --check-prefix=OPTIONS
