@@ -33,7 +33,7 @@
 // EDITS-NEXT:  cse,
 // EDITS-NEXT:  dce,
 // EDITS:       launch-schedule-tiles
-// EDITS-NEXT:  canonicalize{{$}}
+// EDITS:      {{^}}canonicalize{{$}}
 
 // Edits are made in the order of their flags: each sees what those before it left.
 // RUN: penstock-opt --pipeline cse --insert-after cse=dce --skip cse --dump-pipeline | filecheck %s --check-prefix=INSERTED
