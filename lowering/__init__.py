@@ -48,6 +48,7 @@ PASSES = (
     "plan-reduce-events",
     "plan-select-job",
     "plan-write-times",
+    "raise-linalg-to-kernel",
     "regst-alias-registers",
     "regst-choose-slots",
     "regst-mark-interfaces",
@@ -70,6 +71,8 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 def home_of(name: str) -> str:
     """The module of the pass of a name, which the name says."""
     folder, _, file = name.partition("-")
+    if folder == "raise":
+        folder, file = "convert", name
     return f"penstock.lowering.{folder}.{file.replace('-', '_')}"
 
 

@@ -169,6 +169,7 @@ def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         return call("launch-order-commits"), call("convert-kernel-to-loops")
     parts, panels = _parts(options), None if options.panels else False
     return (
+        call("raise-linalg-to-kernel"),
         call(
             "launch-select-kernels",
             database=options.database,

@@ -25,6 +25,9 @@ The attribute of a stage that is a depthwise convolution or a pool: how windows 
 which it is known where it is scheduled.
 """
 
+NO_RAISE = "no_raise"
+"""The attribute of an op that says why it is no structured op, a text."""
+
 NUMBERS_OF_WINDOWS = (6, 8, 12)
 """The numbers that this takes for a convolution, a maximum, and a mean."""
 
@@ -40,11 +43,14 @@ def verify_stage(op: Operation) -> None:
     is_stage = is_loop or isinstance(op, LinalgStructuredOperation | StructuredOp)
     known = [SCHEDULE, REFUSAL] if is_stage else []
     if not isinstance(op, StructuredOp):
-        verify_known(op, [*known, *([WINDOWS] if is_loop else [])])
+        more = WINDOWS if is_loop else NO_RAISE
+        verify_known(op, [*known, *([more] if is_stage else [])])
     if (schedule := own.get(SCHEDULE)) is not None:
         _verify_schedule(op, schedule)
     if (why := own.get(REFUSAL)) and not isinstance(why, StringAttr):
         raise VerifyException(f"why there is no schedule is a text, got {why}")
+    if (why := own.get(NO_RAISE)) and not isinstance(why, StringAttr):
+        raise VerifyException(f"why it is not raised is a text, got {why}")
     if (windows := own.get(WINDOWS)) and not _are_windows(windows):
         *counts, last = map(str, NUMBERS_OF_WINDOWS)
         raise VerifyException(

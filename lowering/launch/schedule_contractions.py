@@ -1,12 +1,13 @@
 """
 Give contractions in kernels for `cpu` a schedule: tiles in vector registers.
 
-A `linalg` op is scheduled if it adds products of two `f32`, `f64`, `i32` or `i64` to
-its output, or of two 8-bit integers to an `i32`, and its loops can be sorted into rows,
-columns and terms (`penstock.lowering.codegen.body.contraction`); so can those of
-matmuls and of convolutions. A contraction for which that does not hold gets the
-attribute `no_schedule` with the reason, and so does one with windows that fewer than
-four rows share. An op with one of both already keeps it. The attribute `schedule`, a
+A `kernel.contract`, which `raise-linalg-to-kernel` makes of ops of `linalg`, is
+scheduled if it sums products of two `f32`, `f64`, `i32` or `i64`, or of two 8-bit
+integers in an `i32`, and its loops can be sorted into rows, columns and terms
+(`penstock.lowering.codegen.body.contraction`); so can those of matmuls and of
+convolutions. A contraction for which that does not hold gets the attribute
+`no_schedule` with the reason, and so does one with windows that fewer than four rows
+share. An op with one of both already keeps it. The attribute `schedule`, a
 `#launch.contraction`, has all that the source depends on, and may be written in the
 input:
 
@@ -45,8 +46,10 @@ input:
   (AMX), and 16 rows or more, tiles are AMX tile registers, if such a `b` fills them.
 * *Height*. All rows; for several `parts` as many as give each at least four units of
   work.
-* *Prologue and epilogue*. As many stages around it as can be computed in registers
-  (`penstock.lowering.codegen.body.epilogue`).
+* *Start and finish*. They are computed in registers
+  (`penstock.lowering.codegen.body.epilogue`); others become stages before or behind
+  the op, and `no_finish` says why. Of an op of `linalg` that is not raised, as
+  many stages around it as can be are folded.
 
 An op on windows of an image has the attribute `windows`, and gets a `#launch.windows`,
 or a `no_schedule`: for a depthwise convolution vectors no longer than lines, and tiles

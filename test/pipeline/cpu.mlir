@@ -17,8 +17,7 @@
 // CHECK-NEXT:     launch.variable @w in @c0 at 0 init <he_normal, seed = 7> : memref<8x2xf32>
 // CHECK-NEXT:     launch.variable @b in @c0 at 64 init <zeros> : memref<2xf32>
 // CHECK:          launch.kernel @fused_matmul_0 target "cpu" (%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<8x2xf32>, %{{.*}}: memref<2xf32>, %{{.*}}: memref<4x2xf32>)
-// CHECK:            schedule = #launch.contraction<{{.*}}, folds [1, 1]>
-// CHECK:            arith.mulf
+// CHECK-NEXT:       kernel.contract {{.*}} finish(%{{.*}} : memref<2xf32>) attributes {schedule = #launch.contraction<{{.*}}>}
 // CHECK:            arith.addf
 // CHECK:            arith.maximumf
 // CHECK-NOT:      launch.kernel

@@ -8,6 +8,7 @@ from math import ceil, prod
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch.schedules.fields import (
     choice,
     flag,
@@ -84,7 +85,7 @@ class ContractionAttr(ScheduleAttr):
     """
 
     name = "launch.contraction"
-    ops = (LinalgStructuredOperation,)
+    ops = (ContractOp, LinalgStructuredOperation)
 
     form: str = choice("inner", "outer", "upright")
     tile: tuple[int, int, int] = numbers(3)

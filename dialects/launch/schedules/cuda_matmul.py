@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch.schedules.fields import number, numbers, refuse
 from penstock.dialects.launch.schedules.schedule import (
     ScheduleAttr,
@@ -53,7 +54,7 @@ class TilesAttr(ScheduleAttr):
     """
 
     name = "launch.tiles"
-    ops = (LinalgStructuredOperation,)
+    ops = (ContractOp, LinalgStructuredOperation)
 
     block: tuple[int, int, int] = numbers(3, power=True)
     thread: tuple[int, int] = numbers(2, power=True, default=(0, 0))

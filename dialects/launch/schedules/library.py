@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch.schedules.fields import number, text
 from penstock.dialects.launch.schedules.schedule import (
     ScheduleAttr,
@@ -24,7 +25,7 @@ class LibraryAttr(ScheduleAttr):
     """
 
     name = "launch.library"
-    ops = (LinalgStructuredOperation,)
+    ops = (ContractOp, LinalgStructuredOperation)
 
     library: str = text()
     folds: int = number(least=0, most=1, default=0)

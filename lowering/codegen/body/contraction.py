@@ -16,13 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i8, i32, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.contract import FACTORS, ContractOp
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.kernel.loops import (
     Access,
     Bound,
@@ -32,6 +36,7 @@ from penstock.dialects.kernel.loops import (
     merged,
 )
 from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.utils.half_precision import is_half
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
 """The floats whose products are summed in tiles, with their short names."""
@@ -68,6 +73,8 @@ class Contraction:
     terms: tuple[int, ...]
     signs: tuple[bool, bool] | None = None
     """Of factors that are bytes: whether those of `a` and of `b` have a sign."""
+    starts: bool = False
+    """Whether sums do not begin with what the result holds."""
 
     @property
     def column(self) -> int | None:
@@ -137,8 +144,29 @@ class Contraction:
         return tuple(access.strides[loop] for loop in self.outer)
 
 
-def nest_of(op: LinalgStructuredOperation) -> Nest | str:
-    """The loops of an op as they are written, or why there are none."""
+ContractionLike: TypeAlias = ContractOp | LinalgStructuredOperation
+"""An op that may be a contraction."""
+
+
+def maps_of(op: ContractionLike) -> Sequence[AffineMap]:
+    """The maps of the factors and of the result of a contraction."""
+    if isinstance(op, ContractOp):
+        return op.maps()[: FACTORS + 1]
+    return [attribute.data for attribute in op.get_indexing_maps()]
+
+
+def result_of(op: ContractionLike) -> SSAValue:
+    """The memref that holds the sums of a contraction."""
+    return op.operands[FACTORS]
+
+
+def nest_of(op: ContractionLike) -> Nest | str:
+    """
+    The loops of an op as they are written, or why there are none; those of a
+    contraction with its factors and its result.
+    """
+    if isinstance(op, ContractOp):
+        return op.nest(range(FACTORS + 1))
     maps = [attr.data for attr in op.get_indexing_maps()]
     shapes = [
         value.type.get_shape() if isa(value.type, MemRefType) else ()
@@ -200,18 +228,22 @@ def _rounded(value: SSAValue) -> SSAValue:
 
 
 def contraction_of(
-    op: LinalgStructuredOperation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
+    op: Operation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
 ) -> Contraction | str | None:
     """
     The loops of a contraction of numbers, why they are none that tiles compute, or None
     for any other op. `elements` are the types that tiles are of.
     """
+    if isinstance(op, ContractOp):
+        return _contraction_of(op, elements)
+    if not isinstance(op, LinalgStructuredOperation):
+        return None
     if len(op.outputs) != 1 or op.res or factors_of(op) is None:
         return None
     *factors, total = (arg.type for arg in op.body.block.args)
     element, signs = elements.get(total), None
     if factors == [i8, i8] and total == i32:
-        signs = _signs(op)
+        signs = signs_of(op)
     elif factors != [total, total]:
         return None
     if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
@@ -231,7 +263,32 @@ def contraction_of(
     return _bounds_refusal(found) or found
 
 
-def device_contraction_of(op: LinalgStructuredOperation) -> Contraction | str | None:
+def _contraction_of(
+    op: ContractOp, elements: Mapping[Attribute, str]
+) -> Contraction | str:
+    """The same for an op that is a contraction."""
+    if len(op.outs) != 1:
+        return "it has several results"
+    factor, total = element_of(op.a), element_of(op.outs[0])
+    element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
+    if element is None or not (is_of_bytes or factor == total):
+        return f"there are no tiles that sum products of {factor} in {total}"
+    if op.sum_type != (f32 if is_half(total) else total):
+        return f"sums in {op.sum_type} are stored as {total}"
+    nest = op.nest(range(FACTORS + 1))
+    if 0 in nest.extents:
+        return "there are no elements"
+    found = _sorted_loops(element, merged(nest))
+    if isinstance(found, str):
+        return found
+    found = replace(found, starts=not op.is_started_by_itself)
+    if is_of_bytes:
+        signs = tuple(not flag for flag in op.unsigned)
+        found = replace(found, signs=(signs[found.a], signs[found.b]))
+    return _bounds_refusal(found) or found
+
+
+def device_contraction_of(op: Operation) -> Contraction | str | None:
     """As `contraction_of`, of numbers and factors that tiles on devices compute."""
     found = contraction_of(op, DEVICE_ELEMENTS)
     if isinstance(found, Contraction) and found.bounds:
@@ -252,7 +309,7 @@ def _bounds_refusal(found: Contraction) -> str | None:
     return None
 
 
-def _signs(op: LinalgStructuredOperation) -> tuple[bool, bool]:
+def signs_of(op: LinalgStructuredOperation) -> tuple[bool, bool]:
     """Whether each of the factors that a body extends has a sign."""
     unsigned = [
         inner.input for inner in op.body.block.ops if isinstance(inner, arith.ExtUIOp)

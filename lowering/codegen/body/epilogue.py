@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import (
@@ -31,6 +32,9 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.body_ops import YieldOp
+from penstock.dialects.kernel.contract import FACTORS, ContractOp
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.kernel.loops import Nest, row_major
 from penstock.dialects.kernel.views import VIEWS, root_of
 from penstock.lowering.codegen.body.contraction import (
@@ -100,20 +104,23 @@ class Epilogue:
     """The prologue and epilogue of a contraction's accumulators."""
 
     inputs: list[Input] = field(default_factory=list[Input])
-    start: FusedStage | None = None
+    start: FusedStage | int | arith.ConstantOp | None = None
+    """A folded phase, or the number of an input, or a number that sums start from."""
     after: list[FusedStage] = field(default_factory=list["FusedStage"])
 
     def phases(self) -> list[Operation]:
         """The phases that are folded."""
-        started = [] if self.start is None else [self.start]
-        return [folded.op for folded in (*started, *self.after)]
+        folded = (self.start, *self.after)
+        return [x.op for x in folded if isinstance(x, FusedStage) and x.op is not None]
 
 
 @dataclass(frozen=True)
 class FusedStage:
-    """A folded phase: its op, and what each of its block arguments is."""
+    """Folded scalar ops: the phase they are of, and what each block argument is."""
 
-    op: LinalgStructuredOperation
+    op: LinalgStructuredOperation | None
+    """None for the finish of a contraction."""
+    block: Block
     arguments: Sequence[int | arith.ConstantOp | None]
     """The number of an input, a constant, or None for the element so far."""
 
@@ -166,6 +173,77 @@ def most_fused(
     return before, after
 
 
+def epilogue_in(op: ContractOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
+    """
+    The prologue and epilogue of a contraction that its own op has, and which of both
+    cannot be computed in registers, with the reasons.
+    """
+    found, element = Epilogue(), contraction.element
+    start = finish = None
+    if op.start is not None and not op.is_started_by_itself:
+        start = _set_start(op, contraction, found)
+    if op.finish is not None:
+        block = op.finish.block
+        known = [
+            _operand_input(contraction, op, number)
+            for number in range(len(op.operands) - len(op.extra), len(op.operands))
+        ]
+        if not _has_vectors(block, element):
+            finish = f"its ops have no vectors of {element}"
+        elif None in known:
+            finish = "an operand is not read in the order of the result"
+        else:
+            arguments = [_number_of(found, x) for x in known if x is not None]
+            found.after.append(FusedStage(None, block, (None, *arguments)))
+    return found, Unfit(start, finish)
+
+
+class Unfit(NamedTuple):
+    """Why the start and the finish of a contraction are not computed with it, if so."""
+
+    start: str | None = None
+    finish: str | None = None
+
+
+def _set_start(op: ContractOp, contraction: Contraction, found: Epilogue) -> str | None:
+    """Set what sums start from; why they cannot, if so."""
+    value = op.start
+    assert value is not None, "asked for a start"
+    type = element_of(value)
+    names = {**DEVICE_ELEMENTS, **INTEGERS}
+    if names.get(type) != contraction.element:
+        return f"it is of {type}"
+    if not isinstance(value.type, MemRefType):
+        if not isinstance(value.owner, arith.ConstantOp):
+            return "it is a number that is no constant"
+        if not isinstance(value.owner.value, FloatAttr) and not is_zero(value.owner):
+            return "it is an integer"
+        found.start = value.owner
+        return None
+    input = _operand_input(contraction, op, FACTORS + len(op.outs))
+    if input is None:
+        return "it is not read in the order of the result"
+    found.start = _number_of(found, input)
+    return None
+
+
+def _number_of(finish: Epilogue, input: Input) -> int:
+    """The number of an input, which is added if it is new."""
+    if input not in finish.inputs:
+        finish.inputs.append(input)
+    return finish.inputs.index(input)
+
+
+def _operand_input(
+    contraction: Contraction, op: ContractOp, number: int
+) -> Input | None:
+    """The input that an operand of a contraction is, if it is one."""
+    value = op.operands[number]
+    if not isinstance(value.type, MemRefType):
+        return None
+    return _input(contraction, op.nest([number, FACTORS]), 0, root_of(value))
+
+
 def _result_of(phase: Operation) -> SSAValue:
     assert isinstance(phase, LinalgStructuredOperation), "a contraction is one"
     return root_of(phase.outputs[0])
@@ -188,7 +266,7 @@ def _folded(
     ):
         return None
     nest = nest_of(phase)
-    if isinstance(nest, str) or not _writes_once(nest, result):
+    if isinstance(nest, str) or not writes_once(nest, result):
         return None
     if starts and phase.body.block.args[-1].uses:
         return None
@@ -198,7 +276,7 @@ def _folded(
         if argument is False or (argument is None and starts):
             return None
         found.append(argument)
-    return FusedStage(phase, (*found, None))
+    return FusedStage(phase, phase.body.block, (*found, None))
 
 
 def _argument(
@@ -234,7 +312,12 @@ def _input(
     access, written = nest.accesses[number], nest.accesses[-1]
     if access.bounds:
         return None
-    loops = tuple(zip(nest.extents, written.strides, access.strides, strict=True))
+    pairs = zip(nest.extents, written.strides, access.strides, strict=True)
+    loops = tuple(
+        pair
+        for pair, is_term in zip(pairs, nest.reductions, strict=True)
+        if not is_term
+    )
 
     def along(loop: int | None) -> int | None:
         if loop is None:
@@ -250,7 +333,7 @@ def _input(
     return Input(root, row, column, known, access.offset)
 
 
-def _writes_once(nest: Nest, result: SSAValue) -> bool:
+def writes_once(nest: Nest, result: SSAValue) -> bool:
     """Whether a phase without reductions writes each element of the result once."""
     assert isa(result.type, MemRefType), "kernels work on memrefs"
     written = nest.accesses[-1]
@@ -275,7 +358,9 @@ def _has_vectors(block: Block, element: str) -> bool:
         (*others, last) = block.ops
         is_moved = not others and last.operands[0] in block.args
         return is_moved and all(INTEGERS.get(a.type) == element for a in block.args)
-    return all(DEVICE_ELEMENTS.get(arg.type) == element for arg in block.args) and all(
+    # Sums of 16 bits are given in 32.
+    given = {element, "f32"} if element not in ELEMENTS.values() else {element}
+    return all(DEVICE_ELEMENTS.get(arg.type) in given for arg in block.args) and all(
         _is_of_vectors(op, element)
         and all(v.owner is block or _is_known(v.owner, block) for v in op.operands)
         for op in block.ops
@@ -314,7 +399,7 @@ def _is_of_vectors(op: Operation, element: str) -> bool:
         return False
     if op.name.startswith("math."):
         return op.name in EXPRESSIONS
-    is_yield = isinstance(op, linalg.ops.YieldOp)
+    is_yield = isinstance(op, linalg.ops.YieldOp | YieldOp)
     return is_yield or _is_number(op) or op.name in VECTOR_OPS
 
 
@@ -338,8 +423,8 @@ def epilogue_lines(finish: Epilogue, scalars: VectorScalars) -> Iterator[str]:
     """
     numbers = count()
     value = "s"
-    if finish.start is not None and not _is_zero(finish.start):
-        start = yield from _folded_lines(finish.start, "s", scalars, numbers)
+    if not _starts_at_zero(finish.start):
+        start = yield from _start_lines(finish.start, scalars, numbers)
         value = f"v{next(numbers)}"
         yield f"{value} = {start} + s"
     for folded in finish.after:
@@ -347,17 +432,42 @@ def epilogue_lines(finish: Epilogue, scalars: VectorScalars) -> Iterator[str]:
     yield f"return {value}"
 
 
+def _start_lines(
+    start: FusedStage | int | arith.ConstantOp | None,
+    scalars: VectorScalars,
+    numbers: Iterator[int],
+) -> Generator[str, None, str]:
+    """Lines that compute what sums start from; the generator's value is its name."""
+    if isinstance(start, FusedStage):
+        return (yield from _folded_lines(start, "s", scalars, numbers))
+    if isinstance(start, arith.ConstantOp):
+        return scalars.constant(start.value) or ""
+    return f"p{start}"
+
+
 def is_trivial(finish: Epilogue) -> bool:
     """Whether the sums are stored as they are."""
-    return not finish.after and (finish.start is None or _is_zero(finish.start))
+    return not finish.after and _starts_at_zero(finish.start)
+
+
+def _starts_at_zero(start: FusedStage | int | arith.ConstantOp | None) -> bool:
+    """Whether sums start from zero, or from what the result holds."""
+    match start:
+        case None:
+            return True
+        case FusedStage():
+            return _is_zero(start)
+        case arith.ConstantOp():
+            return is_zero(start)
+        case _:
+            return False
 
 
 def _is_zero(start: FusedStage) -> bool:
     """Whether a phase writes zeros."""
-    yielded = start.op.body.block.last_op
+    yielded = start.block.last_op
     assert yielded is not None, "a linalg body ends in linalg.yield"
-    value = yielded.operands[0]
-    args = start.op.body.block.args
+    value, args = yielded.operands[0], start.block.args
     owner = start.arguments[args.index(value)] if value in args else value.owner
     return isinstance(owner, arith.ConstantOp) and is_zero(owner)
 
@@ -373,7 +483,7 @@ def _folded_lines(
 ) -> Generator[str, None, str]:
     """Lines that compute a phase; the generator's value is the name of its result."""
     names: dict[SSAValue, str] = {}
-    for arg, meaning in zip(folded.op.body.block.args, folded.arguments, strict=True):
+    for arg, meaning in zip(folded.block.args, folded.arguments, strict=True):
         match meaning:
             case None:
                 names[arg] = so_far
@@ -381,12 +491,12 @@ def _folded_lines(
                 names[arg] = scalars.constant(meaning.value) or ""
             case number:
                 names[arg] = f"p{number}"
-    for op in folded.op.body.block.ops:
+    for op in folded.block.ops:
         for value in op.operands:
             if isinstance(owner := value.owner, arith.ConstantOp):
                 names[value] = scalars.constant(owner.value) or ""
         operands = [names[value] for value in op.operands]
-        if isinstance(op, linalg.ops.YieldOp):
+        if isinstance(op, linalg.ops.YieldOp | YieldOp):
             return operands[0]
         if isinstance(op, arith.ConstantOp):
             continue

@@ -9,7 +9,8 @@ is printed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
@@ -68,6 +69,14 @@ def _functions_of(modules: tuple[str, ...]) -> dict[str, str]:
         for name in public_names(path.read_text(encoding="utf-8")):
             found.setdefault(name, module)
     return found
+
+
+def used_names(lines: Iterable[str]) -> set[str]:
+    """The names in lines of source that are no attributes and stand in no text."""
+    return {name for line in lines for name in _NAME.findall(line)}
+
+
+_NAME = re.compile(r"""(?<![\w."'])[A-Za-z_]\w*""")
 
 
 def public_names(text: str) -> Iterator[str]:

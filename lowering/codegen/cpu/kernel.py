@@ -29,21 +29,15 @@ from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
-from penstock.lowering.codegen.body.kernel_functions import cpu_imports
+from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import vector_loop_of
+from penstock.lowering.codegen.cpu.contract import printer_of
 from penstock.lowering.codegen.cpu.matmul import (
     Group,
     MatmulPrinter,
     group_of,
-)
-from penstock.lowering.codegen.cpu.matmul_int8 import (
-    AmxMatmulPrinter,
-    Int8MatmulPrinter,
-)
-from penstock.lowering.codegen.cpu.matmul_transposed import (
-    TransposedMatmulPrinter,
 )
 from penstock.lowering.codegen.cpu.outer_vector_loop import (
     OuterLoopPrinter,
@@ -75,13 +69,6 @@ def cpu_source(kernel: KernelOp) -> str:
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
     return CpuPrinter(kernel).text()
-
-
-def printer_of(group: Group) -> type[MatmulPrinter]:
-    """The printer of a group's source."""
-    if group.schedule.is_int8:
-        return AmxMatmulPrinter if group.schedule.matrices else Int8MatmulPrinter
-    return TransposedMatmulPrinter if group.schedule.is_transposed else MatmulPrinter
 
 
 class CpuPrinter(BodyPrinter):
@@ -148,7 +135,7 @@ class CpuPrinter(BodyPrinter):
             self.kernel.body.block.args, self.kernel.panels, strict=True
         ):
             for op in uses_of(argument) if panels is not None else ():
-                if op not in self._micro_kernels:
+                if op not in self._micro_kernels and op not in self._stages:
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_splits(self) -> dict[Operation, Split]:
@@ -209,16 +196,16 @@ class CpuPrinter(BodyPrinter):
             self.line("return 0")
         self.finish()
         definitions += [*self._lines.definitions, *self._columns.definitions]
-        lines = [*self._imports(), "", f"PARTS = {self.parts}", *definitions]
-        return "\n".join([*lines, "", "", *self.lines, ""])
+        lines = [f"PARTS = {self.parts}", *definitions, "", "", *self.lines, ""]
+        return "\n".join([*self._imports(used_names(lines)), "", *lines])
 
-    def _imports(self) -> list[str]:
-        """The lines that import what the text uses."""
+    def _imports(self, told: set[str]) -> list[str]:
+        """The lines that import what the text uses, of the names that it tells."""
         of_micro_kernels = {name for x in self._printers for name in x.names}
         used = of_micro_kernels | self._lines.names | self._columns.names
         if used - of_micro_kernels or used & TransformPrinter.names:
             used |= {"address_of"}
-        return cpu_imports(used | self.scalars.names)
+        return cpu_imports((used | self.scalars.names) & told)
 
     def print_phase(self, op: Operation) -> None:
         if (printer := self._micro_kernels.get(op)) is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
@@ -18,7 +20,13 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 )
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.body.contraction_split import split_contraction
+from penstock.lowering.codegen.body.epilogue import (
+    Unfit,
+    epilogue_in,
+    most_fused,
+    phases_of,
+)
 from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
 from penstock.lowering.codegen.cpu.packed_operands import (
@@ -35,7 +43,7 @@ from penstock.lowering.codegen.cpu.winograd import transform_folds, transform_of
 
 
 def stored_operand(
-    op: LinalgStructuredOperation, contraction: Contraction, constants: Collection[int]
+    op: Operation, contraction: Contraction, constants: Collection[int]
 ) -> str:
     """The operand that can lie in panels, as nobody else reads it, or nothing."""
     for name, number in (("a", contraction.a), ("b", contraction.b)):
@@ -80,9 +88,8 @@ def schedule_kernel(
             else:
                 op.attributes[SCHEDULE] = own
             continue
-        if not isinstance(op, LinalgStructuredOperation):
-            continue
-        if (transform := transform_of(op)) is not None:
+        linalg = op if isinstance(op, LinalgStructuredOperation) else None
+        if linalg is not None and (transform := transform_of(linalg)) is not None:
             folds = transform_folds(transform, phases, position)
             if folds is not None:
                 lanes = vector_bytes // BYTES[transform.element]
@@ -93,10 +100,20 @@ def schedule_kernel(
             continue
         schedule = found
         if isinstance(found, Contraction):
-            folds = most_fused(found, phases, position)
+            folds, unfit = (0, 0), Unfit()
+            if isinstance(op, ContractOp):
+                _, unfit = epilogue_in(op, found)
+                found = replace(found, starts=found.starts and unfit.start is None)
+            else:
+                folds = most_fused(found, phases, position)
             constant = stored_operand(op, found, constants)
             facts = vector_bytes, parts, folds, constant, matrices
             schedule = schedule_or_refusal(found, *facts)
+            if isinstance(op, ContractOp) and isinstance(schedule, ContractionAttr):
+                if any(unfit) and not op.is_held:
+                    schedule = unfit.finish or unfit.start or ""
+                else:
+                    op = split_contraction(op, unfit)
         if isinstance(schedule, str):
             op.attributes[REFUSAL] = StringAttr(schedule)
         elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):

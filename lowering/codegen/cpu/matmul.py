@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import (
     SCHEDULE,
@@ -32,10 +32,16 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
     panel_bytes,
     reused_bytes,
 )
-from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.contraction import (
+    Contraction,
+    ContractionLike,
+    contraction_of,
+    result_of,
+)
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
     VectorScalars,
+    epilogue_in,
     epilogue_lines,
     epilogue_of,
     is_trivial,
@@ -62,7 +68,7 @@ WORK_OF_A_PART = 400_000
 class Group:
     """A contraction with a schedule, and what is computed with it."""
 
-    op: LinalgStructuredOperation
+    op: ContractionLike
     contraction: Contraction
     schedule: ContractionAttr
     finish: Epilogue
@@ -135,16 +141,19 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
         return None
     if not isinstance(schedule, ContractionAttr):
         return f"{schedule} is no schedule for CPUs"
-    found = None
-    if isinstance(op, LinalgStructuredOperation):
-        found = contraction_of(op)
+    found = contraction_of(op)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
         return f"no tiles compute {op.name}: {found}"
-    assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
+    assert isinstance(op, ContractionLike), "a contraction is one"
     if (why := misfit(found, schedule) or misstored(op, found, schedule)) is not None:
         return f"{schedule} does not fit {op.name}: {why}"
+    if isinstance(op, ContractOp):
+        finish, unfit = epilogue_in(op, found)
+        why = unfit.start or unfit.finish
+        return why or Group(op, found, schedule, finish)
+    found = replace(found, starts=schedule.folds[0] > 0)
     finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
@@ -172,7 +181,7 @@ class MatmulPrinter:
     @property
     def is_blocked(self) -> bool:
         """Whether a sum takes several calls."""
-        return self.schedule.block[1] < self.terms or not self.schedule.folds[0]
+        return self.schedule.block[1] < self.terms or not self.contraction.starts
 
     # Definitions
 
@@ -299,7 +308,7 @@ class MatmulPrinter:
 
     def _is_far(self) -> bool:
         """Whether the result is larger than the caches of one CPU core."""
-        return element_count(self.group.op.outputs[0]) * self.size > FAR_BYTES
+        return element_count(result_of(self.group.op)) * self.size > FAR_BYTES
 
     def _ahead(self, tail: bool) -> tuple[int, int] | None:
         """
@@ -436,7 +445,7 @@ class MatmulPrinter:
         buffers = [
             op.operands[self.contraction.a],
             op.operands[self.contraction.b],
-            op.outputs[0],
+            result_of(op),
             *(input.buffer for input in self.group.finish.inputs),
         ]
         names: list[str] = []
@@ -579,7 +588,7 @@ class MatmulPrinter:
 
     def _ends(self, term: str, count: str) -> tuple[str, str]:
         """Whether a call is the first for a sum, and whether it is the last."""
-        first = str(self.schedule.folds[0])
+        first = str(int(self.contraction.starts))
         if term == "0":
             return first, "1"
         is_last = f"{term} + {count} == {self.terms}"

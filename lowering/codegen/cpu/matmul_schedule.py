@@ -233,7 +233,7 @@ def transposed_schedule(
     """The schedule in upright tiles, if that takes less than some time."""
     lanes = vector_bytes // BYTES[contraction.element]
     time, tile = min(transposed_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
-    if not folds[0] or time >= least:
+    if not (contraction.starts or folds[0]) or time >= least:
         return None
     most, vectors = tile
     block = transposed_length(contraction, most, parts)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -95,7 +94,7 @@ def element_count(value: SSAValue) -> int:
 
 
 def misstored(
-    op: LinalgStructuredOperation, contraction: Contraction, schedule: ContractionAttr
+    op: Operation, contraction: Contraction, schedule: ContractionAttr
 ) -> str | None:
     """Why the operands do not lie in the panels that a schedule reads, if so."""
     for name, number in (("a", contraction.a), ("b", contraction.b)):
@@ -156,7 +155,7 @@ def _transposed_misfit(
         return f"{rows} rows are no whole vectors of {lanes}"
     if schedule.block[1] < terms:
         return f"upright tiles add all {terms} terms at once"
-    if not schedule.folds[0]:
+    if not (contraction.starts or schedule.folds[0]):
         return "upright tiles start their sums"
     lines = lines_of(contraction, most)
     if lines is None:

@@ -27,7 +27,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
-from penstock.lowering.codegen.body.kernel_functions import cuda_import
+from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import number_of
@@ -121,7 +121,8 @@ class CudaPrinter(DevicePrinter):
         found: dict[Operation, LibraryPhase] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
-            if not isinstance(op.attributes.get(SCHEDULE), LibraryAttr):
+            is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
+            if isinstance(op, StructuredOp) or not is_library:
                 continue
             phase = library_phase_of(op, phases)
             if isinstance(phase, str):
@@ -135,7 +136,7 @@ class CudaPrinter(DevicePrinter):
         self._check_sizes()
         self.print_phases()
         self.finish()
-        lines = [cuda_import({"Phase", *self.scalars.names})]
+        lines: list[str] = []
         for function in self.functions:
             lines += ["", "", *function]
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]
@@ -148,7 +149,8 @@ class CudaPrinter(DevicePrinter):
                 *(f"    {call}," for call in self.calls),
                 "]",
             ]
-        return "\n".join([*lines, ""])
+        used = {"Phase", *self.scalars.names} & used_names(lines)
+        return "\n".join([cuda_import(used), *lines, ""])
 
     def _check_sizes(self) -> None:
         for name, type in zip(self.arguments, self.kernel.arguments, strict=True):

@@ -7,9 +7,9 @@ from math import ceil, prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
@@ -18,7 +18,8 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.body.contraction_split import split_contraction
+from penstock.lowering.codegen.body.epilogue import epilogue_in, most_fused, phases_of
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.cuda.attention_groups import (
@@ -126,8 +127,6 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         if isinstance(op, RowOp):
             set_schedule(op, rows_schedule(op))
             continue
-        if not isinstance(op, LinalgStructuredOperation):
-            continue
         found = device_contraction_of(op)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):
             continue
@@ -138,7 +137,15 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         is_narrow = found.element in HALVES
         choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
         block, thread = best_tiles(rows, columns, others, processors, choices)
-        folds = most_fused(found, phases, position)
+        folds = (0, 0)
+        if isinstance(op, ContractOp):
+            _, unfit = epilogue_in(op, found)
+            if any(unfit) and not op.is_held:
+                op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
+                continue
+            op = split_contraction(op, unfit)
+        else:
+            folds = most_fused(found, phases, position)
         if is_narrow:
             tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES, folds=folds)
         else:

@@ -16,15 +16,17 @@ from math import prod
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, Operation
 
+from penstock.dialects.kernel.contract import FACTORS, ContractOp
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
+    ContractionLike,
     device_contraction_of,
+    result_of,
 )
 from penstock.lowering.codegen.cuda.library_convolution import convolution_of
 
@@ -39,7 +41,7 @@ The problems that libraries solve, by their names in
 class LibraryContraction:
     """A contraction that a library can compute."""
 
-    op: LinalgStructuredOperation
+    op: ContractionLike
     kind: str
     """Its kind of library problem: a `Product`, or a `Convolution`."""
     arguments: tuple[int, int, int]
@@ -64,10 +66,18 @@ class LibraryPhase:
         """The phase before, if it is part of it."""
         return self.sum.start if self.schedule.folds else None
 
+    @property
+    def adds(self) -> bool:
+        """Whether the products are added to what the result holds."""
+        op = self.sum.op
+        if isinstance(op, ContractOp):
+            return op.is_started_by_itself
+        return self.start is None
+
     def entry(self, phase: str) -> str:
         """The line of the stage of this name in the list of library calls."""
         found, library = self.sum, self.schedule.library
-        facts = {**found.facts, "adds": self.start is None}
+        facts = {**found.facts, "adds": self.adds}
         return repr((phase, library, found.arguments, found.kind, facts))
 
 
@@ -80,9 +90,21 @@ def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
         return f"no library computes {op.name}: {found}"
+    if isinstance(found.op, ContractOp):
+        why = library_misfit(found.op)
+        return why or LibraryPhase(found, schedule)
     if schedule.folds and found.start is None:
         return f"no phase sets the result of {op.name} to 0 before"
     return LibraryPhase(found, schedule)
+
+
+def library_misfit(op: ContractOp) -> str | None:
+    """Why a library does not start or finish sums as a contraction says, if so."""
+    if op.finish is not None:
+        return f"no library finishes the sums of {op.name}"
+    if op.start is not None and not op.is_started_by_itself:
+        return f"no library starts the sums of {op.name} so"
+    return None
 
 
 def library_contraction_of(
@@ -92,14 +114,13 @@ def library_contraction_of(
     The matmul or convolution that a library would compute for a stage; None if it is no
     contraction, or why no library computes it.
     """
-    if not isinstance(op, LinalgStructuredOperation):
-        return None
     found = device_contraction_of(op)
     if not isinstance(found, Contraction):
         return found
     if any(access.offset for access in found.nest.accesses):
         return "its operands do not begin at their first elements"
     is_product = not found.has_windows
+    assert isinstance(op, ContractionLike), "a contraction is one"
     facts = product_of(found) if is_product else convolution_of(op, found)
     if isinstance(facts, str):
         return facts
@@ -114,25 +135,24 @@ def library_contraction_of(
 
 
 def arguments_of(
-    op: LinalgStructuredOperation, factors: tuple[int, int]
+    op: ContractionLike, factors: tuple[int, int]
 ) -> tuple[int, int, int] | None:
     """The numbers of the factors and of the result among the kernel's arguments."""
-    operands = (*op.inputs, op.outputs[0])
-    roots = (root_of(operands[number]) for number in (*factors, -1))
+    roots = (root_of(op.operands[number]) for number in (*factors, FACTORS))
     found = [root.index for root in roots if isinstance(root, BlockArgument)]
     return (found[0], found[1], found[2]) if len(found) == 3 else None
 
 
-def start_of(
-    op: LinalgStructuredOperation, phases: Sequence[Operation]
-) -> Operation | None:
+def start_of(op: ContractionLike, phases: Sequence[Operation]) -> Operation | None:
     """The phase before an op, if it sets all of its result to 0."""
+    if isinstance(op, ContractOp):
+        return None
     position = phases.index(op)
     before = phases[position - 1] if position else None
     if not isinstance(before, linalg.ops.FillOp):
         return None
     value = before.inputs[0].owner
-    if root_of(before.outputs[0]) is not root_of(op.outputs[0]):
+    if root_of(before.outputs[0]) is not root_of(result_of(op)):
         return None
     if not isinstance(value, arith.ConstantOp):
         return None

@@ -16,12 +16,16 @@ from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Nest, access_of, row_major
-from penstock.lowering.codegen.body.contraction import Contraction, nest_of
+from penstock.lowering.codegen.body.contraction import (
+    Contraction,
+    ContractionLike,
+    maps_of,
+    nest_of,
+)
 
 MOST_PLACES = 3
 """The dimensions that images of libraries have at most."""
@@ -30,7 +34,7 @@ BETWEEN = "its channels or images are not equally far apart"
 
 
 def convolution_of(
-    op: LinalgStructuredOperation, contraction: Contraction
+    op: ContractionLike, contraction: Contraction
 ) -> dict[str, object] | str:
     """
     A contraction with windows as a
@@ -72,9 +76,7 @@ class _Dimension:
 class _Loops:
     """The loops of a contraction by what they walk: images, filters, and result."""
 
-    def __init__(
-        self, op: LinalgStructuredOperation, contraction: Contraction, nest: Nest
-    ):
+    def __init__(self, op: ContractionLike, contraction: Contraction, nest: Nest):
         self._element, self._extents = contraction.element, nest.extents
         self._x, self._w, self._o = (
             nest.accesses[number].strides
@@ -83,7 +85,7 @@ class _Loops:
         image = op.operands[contraction.b].type
         assert isa(image, MemRefType), "operands of contractions are buffers"
         self._shape = image.get_shape()
-        self._exprs = op.get_indexing_maps().data[contraction.b].data.results
+        self._exprs = maps_of(op)[contraction.b].results
         moving = [loop for loop, extent in enumerate(nest.extents) if extent > 1]
         self._terms = [loop for loop in moving if nest.reductions[loop]]
         self._others = [loop for loop in moving if not nest.reductions[loop]]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
+from penstock.dialects.kernel.contract import FACTORS
 from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
 from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
@@ -42,7 +43,7 @@ class TiledMatmulPrinter(TilePrinter):
         self.rows, self.columns, self.terms = self.contraction.extents
         self.type = self.contraction.element
         self.wide = VECTORS.get(self.type, 1)
-        self.out = group.op.outputs[0]
+        self.out = group.op.operands[FACTORS]
         self.finish = ""
         """The name of the function that makes of a sum what is stored, if any."""
         self.tiles = self.factors()
@@ -112,7 +113,7 @@ class TiledMatmulPrinter(TilePrinter):
 
     def factors(self) -> tuple[Tile, Tile]:
         """The tiles of both factors."""
-        contraction, inputs = self.contraction, self.group.op.inputs
+        contraction, inputs = self.contraction, self.group.op.operands
         rows, columns, terms = self.schedule.block
         row, term_of_a = contraction.a_steps
         term_of_b, column = contraction.b_steps
@@ -345,7 +346,7 @@ class TiledMatmulPrinter(TilePrinter):
 
     def result(self, sum: str, number: int) -> str:
         """The stored value of an accumulator, so many columns after `term`."""
-        if not self.schedule.folds[0]:
+        if not self.contraction.starts:
             # The sums go on from what is there.
             step = self.contraction.stride(-1, self.contraction.row)
             text = sum_of([("line", step), ("term", 1)], number)

@@ -13,13 +13,14 @@ The analysis of contractions that the blocks of a GPU compute tile by tile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
 from penstock.dialects.launch.schedules.cuda_matmul import (
@@ -29,10 +30,16 @@ from penstock.dialects.launch.schedules.cuda_matmul import (
 from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
+    ContractionLike,
     device_contraction_of,
     factors_of,
 )
-from penstock.lowering.codegen.body.epilogue import Epilogue, VectorScalars, epilogue_of
+from penstock.lowering.codegen.body.epilogue import (
+    Epilogue,
+    VectorScalars,
+    epilogue_in,
+    epilogue_of,
+)
 from penstock.lowering.codegen.body.scalars import HALVES, Scalars
 
 
@@ -40,7 +47,7 @@ from penstock.lowering.codegen.body.scalars import HALVES, Scalars
 class TiledMatmul:
     """A contraction with a schedule of tiles, and what is computed with it."""
 
-    op: LinalgStructuredOperation
+    op: ContractionLike
     contraction: Contraction
     schedule: TilesAttr
     finish: Epilogue
@@ -75,9 +82,7 @@ def tiled_matmul_of(
         return None
     if not isinstance(schedule, TilesAttr):
         return f"{schedule} is no schedule for devices"
-    found = None
-    if isinstance(op, LinalgStructuredOperation):
-        found = device_contraction_of(op)
+    found = device_contraction_of(op)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
@@ -87,7 +92,12 @@ def tiled_matmul_of(
         return f"there are no tiles of {found.element} {where}"
     if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
         return f"{schedule} does not fit into shared memory for f64"
-    assert isinstance(op, LinalgStructuredOperation), "a contraction is one"
+    assert isinstance(op, ContractionLike), "a contraction is one"
+    if isinstance(op, ContractOp):
+        finish, unfit = epilogue_in(op, found)
+        why = unfit.start or unfit.finish
+        return why or TiledMatmul(op, found, schedule, finish)
+    found = replace(found, starts=schedule.folds[0] > 0)
     finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds

@@ -17,10 +17,10 @@ from math import ceil, prod
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import (
@@ -30,7 +30,8 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
     ContractionAttr,
 )
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.contraction_split import split_contraction
+from penstock.lowering.codegen.body.epilogue import epilogue_in, phases_of
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.matmul_schedule import (
@@ -174,7 +175,7 @@ class Site:
 
     position: int
     """Among the phases."""
-    op: LinalgStructuredOperation
+    op: Operation
     contraction: Contraction
     usual: ContractionAttr | None
     request: Request
@@ -214,7 +215,7 @@ class Site:
 
     def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
         (height, depth), (rows, vectors, lanes) = usual.block, usual.tile
-        if usual.panels == "a" and usual.folds[0]:
+        if usual.panels == "a" and (self.contraction.starts or usual.folds[0]):
             yield from self._transposed()
         if usual.is_transposed:
             for tile in self._tiles()[:2]:
@@ -323,6 +324,8 @@ class Site:
 
         def apply(kernel: KernelOp) -> None:
             op = phases_of(kernel.body.block)[self.position]
+            if isinstance(op, ContractOp):
+                op = split_contraction(op, epilogue_in(op, self.contraction)[1])
             op.attributes[SCHEDULE] = schedule
             if schedule.panels and (found := self.stored(schedule)) is not None:
                 panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
@@ -349,7 +352,7 @@ def products_of(contraction: Contraction) -> int:
 
 def place_of(
     request: Request,
-) -> tuple[int, LinalgStructuredOperation, Contraction] | str:
+) -> tuple[int, Operation, Contraction] | str:
     """
     The one contraction of a kernel and its number among the phases, or why there is
     nothing to choose.
@@ -361,8 +364,7 @@ def place_of(
     found = [
         (position, op, contraction)
         for position, op in enumerate(phases)
-        if isinstance(op, LinalgStructuredOperation)
-        and isinstance(contraction := contraction_of(op), Contraction)
+        if isinstance(contraction := contraction_of(op), Contraction)
     ]
     if len(found) != 1:
         return f"it has {len(found)} sums of products, not one"
@@ -373,6 +375,14 @@ def place_of(
     return found[0]
 
 
+def scheduled_in(kernel: KernelOp) -> Attribute | None:
+    """The schedule of the one contraction of a kernel, if it has one."""
+    for op in phases_of(kernel.body.block):
+        if isinstance(contraction_of(op), Contraction):
+            return op.attributes.get(SCHEDULE)
+    return None
+
+
 def site_of(request: Request) -> Site | str:
     """The one contraction of a kernel and its usual schedule, or why there is none."""
     found = place_of(request)
@@ -381,6 +391,6 @@ def site_of(request: Request) -> Site | str:
     position, op, contraction = found
     copy = request.kernel.clone()
     schedule(copy, request)
-    usual = phases_of(copy.body.block)[position].attributes.get(SCHEDULE)
+    usual = scheduled_in(copy)
     is_usual = isinstance(usual, ContractionAttr)
     return Site(position, op, contraction, usual if is_usual else None, request)

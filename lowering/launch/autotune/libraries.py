@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.contraction_split import split_contraction
+from penstock.lowering.codegen.body.epilogue import Unfit, phases_of
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,
     PRODUCT,
@@ -58,10 +60,21 @@ class Library(Alternative):
         def apply(kernel: KernelOp) -> None:
             found = site_of(kernel)
             assert not isinstance(found, str), "refused otherwise"
-            folds = int(found.start is not None)
-            found.op.attributes[SCHEDULE] = LibraryAttr(self.name, folds)
+            folds, op = int(found.start is not None), found.op
+            if isinstance(op, ContractOp):
+                op = split_contraction(op, unfit_of(op))
+            op.attributes[SCHEDULE] = LibraryAttr(self.name, folds)
 
         yield Variant(apply)
+
+
+def unfit_of(op: ContractOp) -> Unfit:
+    """The start and finish that a library leaves to stages before and after it."""
+    is_started = op.start is not None and not op.is_started_by_itself
+    return Unfit(
+        "a library starts at zero" if is_started else None,
+        "a library stores sums" if op.finish is not None else None,
+    )
 
 
 def site_of(kernel: KernelOp) -> LibraryContraction | str:
@@ -75,6 +88,9 @@ def site_of(kernel: KernelOp) -> LibraryContraction | str:
         return found[0]
     if SCHEDULE in found[0].op.attributes:
         return "it has a schedule already"
+    op = found[0].op
+    if isinstance(op, ContractOp) and not op.is_held:
+        return "its result does not hold the sums"
     if (count := found[0].count) < LEAST_PRODUCTS:
         return f"{count} products are too few for a library"
     return found[0]

@@ -1,0 +1,54 @@
+"""The printer of `kernel.contract` for CPUs: tiles in vector registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.lowering.codegen.body.statements import BodyPrinter
+from penstock.lowering.codegen.cpu.matmul import Group, MatmulPrinter, group_of
+from penstock.lowering.codegen.cpu.matmul_int8 import (
+    AmxMatmulPrinter,
+    Int8MatmulPrinter,
+)
+from penstock.lowering.codegen.cpu.matmul_transposed import TransposedMatmulPrinter
+from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
+
+
+def printer_of(group: Group) -> type[MatmulPrinter]:
+    """The printer of a group's source."""
+    if group.schedule.is_int8:
+        return AmxMatmulPrinter if group.schedule.matrices else Int8MatmulPrinter
+    return TransposedMatmulPrinter if group.schedule.is_transposed else MatmulPrinter
+
+
+class ContractPrinter(CpuStagePrinter):
+    """Prints a contraction in tiles, with what starts and finishes its sums."""
+
+    OP = ContractOp
+    SCHEDULES = (ContractionAttr,)
+
+    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
+        group = group_of(op, ())
+        assert isinstance(group, Group), "asked by misfit"
+        self._tiles = printer_of(group)(printer, group, number)
+        self.names = self._tiles.names
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        found = group_of(op, ())
+        return found if isinstance(found, str) else None
+
+    @property
+    def parts(self) -> int:
+        return self._tiles.group.parts
+
+    def definitions(self) -> Sequence[str]:
+        return self._tiles.definitions()
+
+    def print(self, is_split: bool) -> None:
+        self._tiles.print_loops(is_split)
