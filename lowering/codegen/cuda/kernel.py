@@ -149,7 +149,7 @@ class CudaPrinter(DevicePrinter):
                 *(f"    {call}," for call in self.calls),
                 "]",
             ]
-        used = {"Phase", *self.scalars.names} & used_names(lines)
+        used = {"Phase", *(self.scalars.names & used_names(lines))}
         return "\n".join([cuda_import(used), *lines, ""])
 
     def _check_sizes(self) -> None:
