@@ -70,14 +70,23 @@ def neutral(kind: Fold, type: Attribute) -> float:
     return {Fold.MAXSI: -half, Fold.MINSI: half - 1}.get(kind, 0)
 
 
-def folded(k: KernelBuilder, kind: Fold, so_far: SSAValue, value: SSAValue) -> SSAValue:
-    """Build the op that takes in one more value; sums of floats in any order."""
+def folded(
+    k: KernelBuilder,
+    kind: Fold,
+    so_far: SSAValue,
+    value: SSAValue,
+    *,
+    in_order: bool = False,
+) -> SSAValue:
+    """
+    Build the op that takes in one more value; floats are added and multiplied in any
+    order, unless `in_order`.
+    """
+    is_free = isinstance(value.type, AnyFloat) and not in_order
     if kind is Fold.ADD:
-        is_float = isinstance(value.type, AnyFloat)
-        return (k.add_term if is_float else k.add)(so_far, value)
+        return (k.add_term if is_free else k.add)(so_far, value)
     if kind is Fold.MUL:
-        is_float = isinstance(value.type, AnyFloat)
-        return (k.mul_factor if is_float else k.mul)(so_far, value)
+        return (k.mul_factor if is_free else k.mul)(so_far, value)
     return k.apply(SCALARS[kind], so_far, value)
 
 

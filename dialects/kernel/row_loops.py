@@ -19,6 +19,10 @@ from xdsl.ir.affine import (
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp, KeepOp
+from penstock.dialects.kernel.fold_stages import (
+    build_fold_stages,
+    is_fold_of_stages,
+)
 from penstock.dialects.kernel.folds import folded, neutral
 from penstock.dialects.kernel.row_passes import (
     RowPass,
@@ -38,6 +42,9 @@ def build_row_loops(row: RowStage, k: KernelBuilder) -> None:
     extents, reductions = row.loops()
     rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
     derived = passes_of(row)
+    if is_fold_of_stages(row, derived):
+        build_fold_stages(row, derived, k)
+        return
 
     def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
         indices = dict(zip(rows, place, strict=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -22,7 +22,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import Fold
-from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import (
@@ -34,12 +34,12 @@ from penstock.dialects.op.elementwise import (
 )
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.op.verify import highest, lowest, normal_axis
+from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
-    from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
+    from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
 
 
@@ -70,9 +70,6 @@ class ReduceOp(TensorOp, ABC):
     NUMPY: ClassVar[str]
     """The function of NumPy that combines two elements."""
 
-    SCALAR: ClassVar[ScalarOp]
-    """The scalar op, or the method of the builder, that combines two elements."""
-
     FOLDS: ClassVar[Folds]
     """The kinds of fold that combine elements."""
 
@@ -85,14 +82,6 @@ class ReduceOp(TensorOp, ABC):
         "$operand (`axes` $axes^)? (`keepdims` $keepdims^)? attr-dict "
         "`:` type($operand) `->` type($result)"
     )
-
-    def combine(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Build the scalar op that combines two elements."""
-        return k.apply(self.SCALAR, a, b)
-
-    @abstractmethod
-    def neutral(self, element: Attribute) -> float:
-        """The number that changes no element of this type it is combined with."""
 
     def check_not_empty(self) -> None:
         """Called where results have no elements to be made from."""
@@ -145,33 +134,35 @@ class ReduceOp(TensorOp, ABC):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
+        input, out = ins[0], outs[0]
+        rank, axes = memref_type(input).get_num_dims(), self.normal_axes
+        gone = [AffineExpr.constant(0)] if self.keepdims is not None else []
+        place = [
+            expr
+            for axis in range(rank)
+            for expr in (gone if axis in axes else [AffineExpr.dimension(axis)])
+        ]
         if self.is_of_rows:
-            self._build_rows(k, ins[0], outs[0])
-        else:
-            self._build_stages(k, ins, outs)
+            # Rows are two dimensions: so a target sees that they follow each other.
+            shape = memref_type(input).get_shape()
+            split = rank - len(axes)
+            rows, columns = prod(shape[:split]), prod(shape[split:])
+            input, out = k.view(input, [rows, columns]), k.view(out, [rows])
+            rank, axes, place = 2, (1,), [AffineExpr.dimension(0)]
+        build_row(
+            k,
+            axes,
+            [input],
+            [out],
+            [AffineMap.identity(rank), AffineMap(rank, 0, tuple(place))],
+            lambda k, args: [self.build_point(k, args[0])],
+        )
 
     @property
     def is_of_rows(self) -> bool:
         """Whether the elements that are combined are contiguous."""
         rank, axes = tensor_type(self.operand).get_num_dims(), self.normal_axes
         return axes == tuple(range(rank - len(axes), rank))
-
-    def _build_rows(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
-        """Build one stage that combines row by row."""
-        shape = memref_type(input).get_shape()
-        split = len(shape) - len(self.normal_axes)
-        rows, columns = prod(shape[:split]), prod(shape[split:])
-        input, out = k.view(input, [rows, columns]), k.view(out, [rows])
-        build_row(
-            k,
-            [1],
-            [input],
-            [out],
-            [AffineMap.identity(2), AffineMap(2, 0, (AffineExpr.dimension(0),))],
-            lambda k, args: [
-                self.finish(k, all_reduce(k, self.fold(args[0].type), args[0]))
-            ],
-        )
 
     def build_point(self, k: KernelBuilder, value: SSAValue) -> SSAValue:
         """Build the result of a row, in the body of a `kernel.row`, from a value."""
@@ -189,27 +180,6 @@ class ReduceOp(TensorOp, ABC):
         """Build the result from all elements combined."""
         return total
 
-    def _build_stages(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        """Build stages that start, combine, and finish."""
-        k.fill(outs[0], self.neutral(memref_type(outs[0]).element_type))
-        rank = memref_type(ins[0]).get_num_dims()
-        axes = self.normal_axes
-        gone = [AffineExpr.constant(0)] if self.keepdims is not None else []
-        place = [
-            expr
-            for axis in range(rank)
-            for expr in (gone if axis in axes else [AffineExpr.dimension(axis)])
-        ]
-        k.generic(
-            ins,
-            outs[0],
-            [AffineMap.identity(rank), AffineMap(rank, 0, tuple(place))],
-            [REDUCTION if axis in axes else PARALLEL for axis in range(rank)],
-            lambda k, scalars: self.combine(k, scalars[1], scalars[0]),
-        )
-
 
 @irdl_op_definition
 class ReduceMaxOp(ReduceOp):
@@ -225,13 +195,9 @@ class ReduceMaxOp(ReduceOp):
 
     ELEMENTS: ClassVar = ANY_ELEMENTS
     NUMPY: ClassVar = "maximum"
-    SCALAR: ClassVar = "maximum"
     FOLDS: ClassVar = LARGEST
 
     traits = traits_def(Pure())
-
-    def neutral(self, element: Attribute) -> float:
-        return lowest(element)
 
     def check_not_empty(self) -> None:
         raise VerifyException("reduction of an empty axis has no maximum")
@@ -254,13 +220,9 @@ class ReduceMeanOp(ReduceOp):
 
     ELEMENTS: ClassVar = FLOATS
     NUMPY: ClassVar = "add"
-    SCALAR: ClassVar = "add"
     FOLDS: ClassVar = SUM
 
     traits = traits_def(Pure())
-
-    def neutral(self, element: Attribute) -> float:
-        return 0
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), UNARY_SUM)
@@ -284,19 +246,6 @@ class ReduceMeanOp(ReduceOp):
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
         return k.div(total, k.constant(self._terms, total.type))
 
-    def _build_stages(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        super()._build_stages(k, ins, outs)
-        identity = AffineMap.identity(memref_type(outs[0]).get_num_dims())
-        k.generic(
-            [],
-            outs[0],
-            [identity],
-            [PARALLEL] * identity.num_dims,
-            lambda k, scalars: self.finish(k, scalars[0]),
-        )
-
 
 @irdl_op_definition
 class ReduceMinOp(ReduceOp):
@@ -312,13 +261,9 @@ class ReduceMinOp(ReduceOp):
 
     ELEMENTS: ClassVar = ANY_ELEMENTS
     NUMPY: ClassVar = "minimum"
-    SCALAR: ClassVar = "minimum"
     FOLDS: ClassVar = SMALLEST
 
     traits = traits_def(Pure())
-
-    def neutral(self, element: Attribute) -> float:
-        return highest(element)
 
     def check_not_empty(self) -> None:
         raise VerifyException("reduction of an empty axis has no minimum")
@@ -341,13 +286,9 @@ class ReduceProdOp(ReduceOp):
 
     ELEMENTS: ClassVar = NUMBERS
     NUMPY: ClassVar = "multiply"
-    SCALAR: ClassVar = "mul"
     FOLDS: ClassVar = PRODUCT
 
     traits = traits_def(Pure())
-
-    def neutral(self, element: Attribute) -> float:
-        return 1
 
 
 @irdl_op_definition
@@ -368,7 +309,6 @@ class ReduceSumOp(ReduceOp):
 
     ELEMENTS: ClassVar = NUMBERS
     NUMPY: ClassVar = "add"
-    SCALAR: ClassVar = "add"
     FOLDS: ClassVar = SUM
 
     traits = traits_def(Pure())
@@ -376,6 +316,3 @@ class ReduceSumOp(ReduceOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
         return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
-
-    def neutral(self, element: Attribute) -> float:
-        return 0

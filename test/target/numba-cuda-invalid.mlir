@@ -86,7 +86,7 @@ launch.kernel @k target "cuda" (%a: memref<64x60xf32>, %b: memref<64x64xf32>, %o
 
 // Rows whose elements do not lie so cannot be shared, nor moved by vectors.
 launch.kernel @columns target "cuda" (%x: memref<64x32xf32>, %o: memref<32xf32>) {
-  // expected-error@+1 {{kernel @columns: #launch.rows<warp, threads 32, width 1> is for other rows: the elements of a row are not contiguous}}
+  // expected-error@+1 {{kernel @columns: #launch.rows<warp, threads 32, width 1> is for other rows: #launch.rows<grid, threads 256, width 32>}}
   kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
       ins(%x : memref<64x32xf32>) outs(%o : memref<32xf32>) attributes {schedule = #launch.rows<warp, threads 32, width 1>} {
   ^bb0(%v: f32):
@@ -101,6 +101,18 @@ launch.kernel @odd target "cuda" (%x: memref<64x33xf32>, %o: memref<64xf32>) {
   // expected-error@+1 {{kernel @odd: #launch.rows<warp, threads 32, width 4> moves 4 elements, but 1 lie so}}
   kernel.row along [1] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
       ins(%x : memref<64x33xf32>) outs(%o : memref<64xf32>) attributes {schedule = #launch.rows<warp, threads 32, width 4>} {
+  ^bb0(%v: f32):
+    %s = kernel.all_reduce add %v : f32
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @whole target "cuda" (%x: memref<64x32xf32>, %o: memref<64xf32>) {
+  // expected-error@+1 {{kernel @whole: #launch.rows<grid, threads 256, width 32> is for one fold over points that lie apart}}
+  kernel.row along [1] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
+      ins(%x : memref<64x32xf32>) outs(%o : memref<64xf32>) attributes {schedule = #launch.rows<grid, threads 256, width 32>} {
   ^bb0(%v: f32):
     %s = kernel.all_reduce add %v : f32
     kernel.yield %s : f32

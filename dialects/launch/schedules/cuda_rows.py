@@ -19,6 +19,10 @@ class RowsAttr(ScheduleAttr):
     `width` elements at once. Where elements are `kept`, they stay in registers from one
     pass over the row to the next, so that each is read and written once.
 
+    In the form `grid`, for a fold over points that do not follow each other, a block
+    has as many rows side by side as its `width`, and divides the points of each among
+    its threads.
+
     ```mlir
     #launch.rows<block, threads 256, width 4, kept>
     ```
@@ -27,9 +31,9 @@ class RowsAttr(ScheduleAttr):
     name = "launch.rows"
     ops = (RowOp,)
 
-    form: str = choice("warp", "block")
+    form: str = choice("warp", "block", "grid")
     threads: int = number(least=WARP, most=1024, power=True)
-    width: int = number(most=16, power=True)
+    width: int = number(most=WARP, power=True)
     kept: bool = flag(default=False)
 
     def verify(self) -> None:

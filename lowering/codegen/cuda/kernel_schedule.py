@@ -10,7 +10,9 @@ from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.fold_stages import is_fold_of_stages
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
@@ -27,6 +29,7 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     device_attention_of,
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
+from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
 from penstock.lowering.codegen.cuda.rows import rows_schedule
 
 Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
@@ -125,7 +128,8 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             schedule_attention(op)
             continue
         if isinstance(op, RowOp):
-            set_schedule(op, rows_schedule(op))
+            is_fold = is_fold_of_stages(op, passes_of(op))
+            set_schedule(op, (fold_schedule if is_fold else rows_schedule)(op))
             continue
         found = device_contraction_of(op)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):

@@ -14,11 +14,14 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.fold_stages import is_fold_of_stages
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import loops_of
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
 from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
@@ -46,6 +49,13 @@ class RowStagePrinter(CudaStagePrinter):
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
         assert isinstance(op, RowOp), "asked by its class"
         assert isinstance(schedule, RowsAttr), "asked by its class"
+        if is_fold_of_stages(op, passes_of(op)):
+            found = fold_schedule(op)
+            if found != schedule:
+                return f"{schedule} is for other rows: {found}"
+            return None
+        if schedule.form == "grid":
+            return f"{schedule} is for one fold over points that lie apart"
         if (reason := unshared(op)) is not None:
             return f"{schedule} is for other rows: {reason}"
         if (width := widest(op)) % schedule.width:
@@ -56,22 +66,22 @@ class RowStagePrinter(CudaStagePrinter):
         schedule = op.attributes[SCHEDULE]
         assert isinstance(op, RowOp), "asked by its class"
         assert isinstance(schedule, RowsAttr), "asked by its class"
-        self._printer = printer
+        self._printer, self._op, self._schedule = printer, op, schedule
         self._stages = [*loops_of(op).block.ops]
-        *_, loops = self._stages
-        assert isinstance(loops, scf.ParallelOp), "rows are independent"
-        self._loops, self._rows = loops, rows_of(op, loops, schedule)
 
     def print(self) -> None:
         printer, name = self._printer, self._printer.next_phase
-        *constants, _ = self._stages
+        *constants, loops = self._stages
         for constant in constants:
             printer.print_phase(constant)
-        extents = [number_of(end) or 0 for end in self._loops.upperBound]
-        bounds = [*map(range, extents)]
-        entry = RowPrinter(printer, self._loops, self._rows).print(name, bounds)
-        if self._rows.width > 1:
-            plain = printer.print_iterations(f"{name}_plain", self._loops, bounds)
+        if not isinstance(loops, scf.ParallelOp):
+            printer.print_phase(loops)
+            return
+        rows = rows_of(self._op, loops, self._schedule)
+        bounds = [range(number_of(end) or 0) for end in loops.upperBound]
+        entry = RowPrinter(printer, loops, rows).print(name, bounds)
+        if rows.width > 1:
+            plain = printer.print_iterations(f"{name}_plain", loops, bounds)
             entry += f", fallback={plain}"
         printer.add_phase(f"{entry})")
 

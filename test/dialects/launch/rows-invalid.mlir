@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{unknown form 'grid', expected one of warp, block}}
-"test.op"() {s = #launch.rows<grid, threads 32, width 4>} : () -> ()
+// expected-error@+1 {{unknown form 'rows', expected one of warp, block, grid}}
+"test.op"() {s = #launch.rows<rows, threads 32, width 4>} : () -> ()
 
 // -----
 
@@ -10,7 +10,7 @@
 
 // -----
 
-// expected-error@+1 {{width should be a power of 2 from 1 to 16, got 3}}
+// expected-error@+1 {{width should be a power of 2 from 1 to 32, got 3}}
 "test.op"() {s = #launch.rows<block, threads 64, width 3>} : () -> ()
 
 // -----

@@ -7,6 +7,9 @@
 // CHECK: s = #launch.rows<block, threads 256, width 1>
 "test.op"() {s = #launch.rows<block, threads 256, width 1>} : () -> ()
 
+// CHECK: s = #launch.rows<grid, threads 1024, width 32>
+"test.op"() {s = #launch.rows<grid, threads 1024, width 32>} : () -> ()
+
 // CHECK: s = #launch.vector_loops<lines>
 "test.op"() {s = #launch.vector_loops<lines>} : () -> ()
 

@@ -4,7 +4,7 @@
 // Points of rows are lines of vectors on a CPU, and shared by a warp on a GPU, whose
 // threads keep them; long rows have a block. Rows side by side are columns on a CPU, and
 // have a thread each on a GPU, as short ones and sums of integers have: those have loops
-// for want of a schedule.
+// for want of a schedule. Few sums over points that lie apart are divided among blocks.
 job.job @net placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<64x128xf32>
   // CPU: schedule = #launch.vector_loops<lines>
@@ -25,6 +25,15 @@ job.job @net placement <cpu, [0:0]> {
   // CPU: plain_loops = ["kernel.row: neither points of a row nor rows lie so that vectors could load them"]
   // CUDA: plain_loops = ["kernel.row: integers are folded by a thread"]
   %e = op.reduce_sum %n axes [1] : tensor<64x128xi32> -> tensor<64xi32>
+  %y = job.input "y" : tensor<96x32x64xf32>
+  // CPU: schedule = #launch.vector_loops<columns>
+  // CUDA: schedule = #launch.rows<grid, threads 256, width 32>
+  %f = op.reduce_max %y axes [0] : tensor<96x32x64xf32> -> tensor<32x64xf32>
+  %g = op.reduce_sum %y axes [0, 2] : tensor<96x32x64xf32> -> tensor<32xf32>
+  // CPU: schedule = #launch.vector_loops<lines>
+  // CUDA: schedule = #launch.rows<grid, threads 1024, width 1>
+  job.output "f", %f : tensor<32x64xf32>
+  job.output "g", %g : tensor<32xf32>
   job.output "a", %a : tensor<64x128xf32>
   job.output "b", %b : tensor<64x128xf32>
   job.output "c", %c : tensor<4x8192xf32>

@@ -1,0 +1,109 @@
+"""
+The stages that a fold of rows stands for whose points do not follow each other: one
+that starts results, one that folds into them, and one that finishes them.
+
+Loops of such a stage run in the order that suits memory, where one over rows with a
+loop of its own over points would jump from point to point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
+from penstock.dialects.kernel.folds import folded, neutral
+from penstock.dialects.kernel.interface import element_of, shape_of
+from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+
+PARALLEL, REDUCTION = "parallel", "reduction"
+
+
+def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
+    """Whether a row is one fold over points that are not the last loops."""
+    count = row.maps()[0].num_dims
+    along = row.along_loops
+    is_last = [*along] == [*range(count - len(along), count)]
+    if is_last or len(derived.passes) != 1 or len(row.outs) != 1:
+        return False
+    (only,) = derived.passes
+    has_index = any(isinstance(op, IndexOp) for op in row.body.block.ops)
+    if derived.loads or only.stores or len(only.folds) != 1 or has_index:
+        return False
+    is_memory = all(isinstance(value.type, MemRefType) for value in row.ins)
+    element = computed_in(element_of(row.outs[0]))
+    return is_memory and only.folds[0].value.type == element
+
+
+def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> None:
+    """Build the stages of a row for which `is_fold_of_stages` holds."""
+    (only,), (out,) = derived.passes, row.outs
+    (fold,) = only.folds
+    kind = fold.kind.data
+    ops = [op for each in derived.shared for op in each]
+    k.fill(out, neutral(kind, element_of(out)))
+
+    def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+        *elements, so_far = scalars
+        values: dict[SSAValue, SSAValue] = dict(
+            zip(row.body.block.args, elements, strict=True)
+        )
+        _clone(k, [*ops, *only.ops], fold.value, values)
+        return folded(k, kind, so_far, values[fold.value], in_order=True)
+
+    reductions = row.loops().reductions
+    iterators = [REDUCTION if reduces else PARALLEL for reduces in reductions]
+    k.generic(row.ins, out, row.maps(), iterators, body)
+    ((result, _),) = derived.stores
+    if not _is_rounded(result, fold):
+        _build_finish(k, out, fold, result, ops)
+
+
+def _is_rounded(result: SSAValue, fold: AllReduceOp) -> bool:
+    """Whether a result is a fold, but for the bits that memory holds."""
+    owner = result.owner
+    value = owner.input if isinstance(owner, arith.TruncFOp) else result
+    return value is fold.result
+
+
+def _build_finish(
+    k: KernelBuilder,
+    out: SSAValue,
+    fold: AllReduceOp,
+    result: SSAValue,
+    ops: Sequence[Operation],
+) -> None:
+    def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+        values: dict[SSAValue, SSAValue] = {fold.result: scalars[0]}
+        _clone(k, ops, result, values)
+        return values[result]
+
+    identity = AffineMap.identity(len(shape_of(out)))
+    k.generic([], out, [identity], [PARALLEL] * identity.num_dims, body)
+
+
+def _clone(
+    k: KernelBuilder,
+    ops: Iterable[Operation],
+    wanted: SSAValue,
+    values: dict[SSAValue, SSAValue],
+) -> None:
+    """Build those ops that make a value, given the values that they are made of."""
+    needed, pending = set[Operation](), [wanted]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value not in values and isinstance(owner, Operation):
+            needed.add(owner)
+            pending += owner.operands
+    for op in ops:
+        if op in needed:
+            values[op.results[0]] = k.insert(op.clone(values))
