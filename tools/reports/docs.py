@@ -356,6 +356,10 @@ def examples_of(operation: type[Operation]) -> list[str]:
     return _EXAMPLE.findall(text_of(operation))
 
 
+ALIAS = re.compile(r"^#(\w+) = (.+)$", re.MULTILINE)
+"""The line of an example that gives an attribute a name."""
+
+
 def read_example(text: str) -> ModuleOp:
     """
     The module of an example.
@@ -366,7 +370,7 @@ def read_example(text: str) -> ModuleOp:
     ctx = Context()
     for name, factory in (get_upstream_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
-    parser = Parser(ctx, text)
+    parser = Parser(ctx, without_aliases(text))
     operations: list[Operation] = []
     while (operation := parser.parse_optional_operation()) is not None:
         operations.append(operation)
@@ -376,6 +380,13 @@ def read_example(text: str) -> ModuleOp:
         for value in values.values():
             _define(module, name, value)
     return module
+
+
+def without_aliases(text: str) -> str:
+    """A text with attributes in place of the names that its lines give to them."""
+    for name, attribute in ALIAS.findall(text):
+        text = re.sub(rf"#{name}\b(?! =)", lambda _, it=attribute: it, text)
+    return ALIAS.sub("", text)
 
 
 def _define(module: ModuleOp, name: str, value: SSAValue) -> None:
