@@ -24,6 +24,7 @@ from penstock.dialects.kernel.body_ops import (
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.kernel.views import PaddedOp
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "PaddedOp",
     "RowOp",
     "StructuredOp",
+    "TileTransformOp",
     "YieldOp",
 ]
 
@@ -51,6 +53,7 @@ Kernel = Dialect(
         KeepOp,
         PaddedOp,
         RowOp,
+        TileTransformOp,
         YieldOp,
     ],
     [FoldAttr],

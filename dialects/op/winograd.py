@@ -37,7 +37,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
@@ -247,20 +248,12 @@ def _build_transform(
     bias: Sequence[SSAValue] = (),
 ) -> None:
     """
-    `out += P Q d`, with loops of 6 dimensions of the result, and 2 of terms: `exprs`
-    are the places in the matrix as P and as Q, in d, and in the result.
+    `out = bias + P Q d`, with loops of 6 dimensions of the result, and 2 of terms:
+    `exprs` are the places in the matrix as P and as Q, in d, and in the result.
     """
     matrix, source = ins
-    if bias:
-        maps = [AffineMap(6, 0, (AffineExpr.dimension(1),)), AffineMap.identity(6)]
-        k.generic(bias, out, maps, [PARALLEL] * 6, lambda k, scalars: scalars[0])
-    else:
-        k.fill(out, 0)
-
-    def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        p, q, d, total = scalars
-        return k.add(total, k.mul(k.mul(p, q), d))
-
     maps = [AffineMap(8, 0, tuple(places)) for places in exprs]
-    iterators = [PARALLEL] * 6 + [REDUCTION] * 2
-    k.generic([matrix, matrix, source], out, maps, iterators, body)
+    if bias:
+        maps.append(AffineMap(8, 0, (AffineExpr.dimension(1),)))
+    start = bias[0] if bias else None
+    k.effect(TileTransformOp((matrix, matrix, source), out, maps, start))

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-
-from penstock.dialects.launch.schedules.fields import (
-    number,
-    numbers,
-    refuse,
-)
+from penstock.dialects.kernel.tile_transform import TileTransformOp
+from penstock.dialects.launch.schedules.fields import number
 from penstock.dialects.launch.schedules.schedule import (
     ScheduleAttr,
     schedule_definition,
@@ -22,24 +17,16 @@ MAX_LANES = 64
 class TransformAttr(ScheduleAttr):
     """
     The schedule of a Winograd transform `o[i, j, t] += p[i, k] * q[j, l] * d[k, l, t]`:
-    rows first, then columns, of as many tiles t at once as vectors have lanes. `folds
-    [1, A]` says that the stage before, which starts the sums, and the A stages after
-    are computed with it.
+    rows first, then columns, of as many tiles t at once as vectors have lanes. With
+    `after` A the A stages that follow are computed with it.
 
     ```mlir
-    #launch.transform<lanes 16, folds [1, 2]>
+    #launch.transform<lanes 16, after 2>
     ```
     """
 
     name = "launch.transform"
-    ops = (LinalgStructuredOperation,)
+    ops = (TileTransformOp,)
 
     lanes: int = number(least=MIN_LANES, most=MAX_LANES, power=True)
-    folds: tuple[int, int] = numbers(2, least=0)
-
-    def verify(self) -> None:
-        refuse(
-            self.folds[0] != 1,
-            "a transform is computed with the stage before and any number after, got "
-            f"folds {[*self.folds]}",
-        )
+    after: int = number(least=0, default=0)

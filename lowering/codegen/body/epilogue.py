@@ -34,7 +34,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.contract import FACTORS, ContractOp
-from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.interface import StructuredOp, element_of
 from penstock.dialects.kernel.loops import Nest, row_major
 from penstock.dialects.kernel.views import VIEWS, root_of
 from penstock.lowering.codegen.body.contraction import (
@@ -135,15 +135,18 @@ def epilogue_of(
     phases: Sequence[Operation],
     position: int,
     folds: tuple[int, int],
+    start: Input | None = None,
 ) -> Epilogue | None:
     """
-    The prologue and epilogue that stages around a contraction make; None if one cannot
-    be fused.
+    The prologue and epilogue that stages around a contraction make, or an input that
+    sums start from; None if one cannot be fused.
     """
     before, after = folds
     if before > min(1, position) or position + after >= len(phases):
         return None
     finish = Epilogue()
+    if start is not None:
+        finish.start = number_of(finish, start)
     result = _result_of(phases[position])
     for phase in phases[position - before : position]:
         finish.start = _folded(contraction, finish, phase, result, starts=True)
@@ -193,7 +196,7 @@ def epilogue_in(op: ContractOp, contraction: Contraction) -> tuple[Epilogue, Unf
         elif None in known:
             finish = "an operand is not read in the order of the result"
         else:
-            arguments = [_number_of(found, x) for x in known if x is not None]
+            arguments = [number_of(found, x) for x in known if x is not None]
             found.after.append(FusedStage(None, block, (None, *arguments)))
     return found, Unfit(start, finish)
 
@@ -223,11 +226,11 @@ def _set_start(op: ContractOp, contraction: Contraction, found: Epilogue) -> str
     input = _operand_input(contraction, op, FACTORS + len(op.outs))
     if input is None:
         return "it is not read in the order of the result"
-    found.start = _number_of(found, input)
+    found.start = number_of(found, input)
     return None
 
 
-def _number_of(finish: Epilogue, input: Input) -> int:
+def number_of(finish: Epilogue, input: Input) -> int:
     """The number of an input, which is added if it is new."""
     if input not in finish.inputs:
         finish.inputs.append(input)
@@ -241,10 +244,12 @@ def _operand_input(
     value = op.operands[number]
     if not isinstance(value.type, MemRefType):
         return None
-    return _input(contraction, op.nest([number, FACTORS]), 0, root_of(value))
+    return input_of(contraction, op.nest([number, FACTORS]), 0, root_of(value))
 
 
 def _result_of(phase: Operation) -> SSAValue:
+    if isinstance(phase, StructuredOp):
+        return root_of(phase.written()[0])
     assert isinstance(phase, LinalgStructuredOperation), "a contraction is one"
     return root_of(phase.outputs[0])
 
@@ -298,17 +303,19 @@ def _argument(
     access, written = nest.accesses[number], nest.accesses[-1]
     if (root := root_of(operand)) is result:
         return None if access == written else False
-    input = _input(contraction, nest, number, root)
+    input = input_of(contraction, nest, number, root)
     if input is None:
         return False
-    if input not in finish.inputs:
-        finish.inputs.append(input)
-    return finish.inputs.index(input)
+    return number_of(finish, input)
 
 
-def _input(
+def input_of(
     contraction: Contraction, nest: Nest, number: int, root: SSAValue
 ) -> Input | None:
+    """
+    The input that a memref is, which an access of a nest reads along the last one, to
+    the result; None if it is not read in the order of the result.
+    """
     access, written = nest.accesses[number], nest.accesses[-1]
     if access.bounds:
         return None

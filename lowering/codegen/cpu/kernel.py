@@ -27,7 +27,6 @@ from penstock.dialects.kernel.loops import loop_order
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
-from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
 from penstock.lowering.codegen.body.scalars import type_name
@@ -51,14 +50,9 @@ from penstock.lowering.codegen.cpu.window import (
     WindowsPrinter,
     windows_group,
 )
-from penstock.lowering.codegen.cpu.winograd import (
-    TransformGroup,
-    TransformPrinter,
-    transform_group,
-)
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
 
-MicroKernels: TypeAlias = MatmulPrinter | TransformPrinter | WindowsPrinter
+MicroKernels: TypeAlias = MatmulPrinter | WindowsPrinter
 """The printers of stages with a schedule."""
 
 
@@ -87,6 +81,8 @@ class CpuPrinter(BodyPrinter):
             for printer in self._micro_kernels.values()
             for phase in printer.group.finish.phases()
         }
+        for stage in self._stages.values():
+            self._folded.update(stage.folded())
         self._splits = self._find_splits()
         self._check_panels()
 
@@ -98,16 +94,12 @@ class CpuPrinter(BodyPrinter):
             schedule = op.attributes.get(SCHEDULE)
             if isinstance(op, StructuredOp):
                 continue
-            if isinstance(schedule, TransformAttr):
-                group = transform_group(op, schedule, phases)
-            elif isinstance(schedule, WindowsAttr):
+            if isinstance(schedule, WindowsAttr):
                 group = windows_group(op, schedule)
             else:
                 group = group_of(op, phases)
             if isinstance(group, Group):
                 found[op] = printer_of(group)(self, group, len(found))
-            elif isinstance(group, TransformGroup):
-                found[op] = TransformPrinter(self, group, len(found))
             elif isinstance(group, WindowsGroup):
                 found[op] = WindowsPrinter(self, group, len(found))
             elif group is not None:
@@ -203,7 +195,7 @@ class CpuPrinter(BodyPrinter):
         """The lines that import what the text uses, of the names that it tells."""
         of_micro_kernels = {name for x in self._printers for name in x.names}
         used = of_micro_kernels | self._lines.names | self._columns.names
-        if used - of_micro_kernels or used & TransformPrinter.names:
+        if used - of_micro_kernels:
             used |= {"address_of"}
         return cpu_imports((used | self.scalars.names) & told)
 

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import (
@@ -18,7 +18,6 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
     SCHEDULE,
     ContractionAttr,
 )
-from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import (
@@ -37,9 +36,10 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     uses_of,
 )
 from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
-from penstock.lowering.codegen.cpu.tile_model import BYTES
 from penstock.lowering.codegen.cpu.window import windowed_of, windows_schedule
-from penstock.lowering.codegen.cpu.winograd import transform_folds, transform_of
+from penstock.lowering.codegen.cpu.winograd import (
+    schedule_or_refusal as transform_schedule,
+)
 
 
 def stored_operand(
@@ -88,12 +88,8 @@ def schedule_kernel(
             else:
                 op.attributes[SCHEDULE] = own
             continue
-        linalg = op if isinstance(op, LinalgStructuredOperation) else None
-        if linalg is not None and (transform := transform_of(linalg)) is not None:
-            folds = transform_folds(transform, phases, position)
-            if folds is not None:
-                lanes = vector_bytes // BYTES[transform.element]
-                op.attributes[SCHEDULE] = TransformAttr(max(4, lanes), folds)
+        if isinstance(op, TileTransformOp):
+            set_schedule(op, transform_schedule(op, phases, vector_bytes))
             continue
         found = contraction_of(op)
         if found is None:

@@ -1,11 +1,10 @@
 """
 The source of Winograd transforms of tiles, and their analysis in a kernel.
 
-A transform is a `linalg` op that adds `p[i, k] * q[j, l] * d[k, l, ...]` to its output.
-Loops that neither p nor q have are loops over tiles. One of them runs along SIMD lanes:
-its elements of d have a stride of 1, 2 or 4, and those of the result are contiguous, or
-leave room between them for the tile's own, which j counts. The other loops are the
-units of work:
+A transform is a `kernel.tile_transform`. One of its loops over tiles runs along SIMD
+lanes: its elements of d have a stride of 1, 2 or 4, and those of the result are
+contiguous, or leave room between them for the tile's own, which j counts. The other
+loops are the units of work:
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         ...where unit i0 begins...
@@ -21,24 +20,33 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from penstock.dialects.kernel.interface import StructuredOp, element_of
 from penstock.dialects.kernel.loops import Nest
+from penstock.dialects.kernel.tile_transform import (
+    OUT,
+    START,
+    D,
+    P,
+    Q,
+    TileTransformOp,
+)
 from penstock.dialects.kernel.views import root_of
+from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
-from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction, nest_of
+from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
     Input,
     VectorScalars,
     epilogue_lines,
     epilogue_of,
+    input_of,
     is_trivial,
+    phases_of,
 )
+from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
@@ -102,6 +110,13 @@ class Transform:
         """From an element of an operand (3: the result) to the next one of a loop."""
         return self.nest.accesses[operand].strides[loop]
 
+    def may_run_along(self, loop: int) -> bool:
+        """Whether vectors may run along a loop over tiles."""
+        room = self.nest.extents[self.j] if self.stride(OUT, self.j) == 1 else 1
+        if self.stride(OUT, loop) != room or self.stride(D, loop) not in STEPS:
+            return False
+        return room in STEPS
+
     @property
     def interleaves(self) -> bool:
         """Whether the results of a tile are contiguous along vectors."""
@@ -115,109 +130,113 @@ class Transform:
         return Contraction(self.element, 2, 2, self.nest, outer, self.i, columns, terms)
 
 
-def is_transform_body(op: LinalgStructuredOperation) -> bool:
-    """Whether a body adds the product of its three inputs, in order, to its output."""
-    block = op.body.block
-    if len(block.args) != 4 or len(list(block.ops)) != 4:
-        return False
-    first, second, total, last = block.ops
-    p, q, d, out = block.args
-    return (
-        isinstance(first, arith.MulfOp)
-        and isinstance(second, arith.MulfOp)
-        and isinstance(total, arith.AddfOp)
-        and tuple(first.operands) == (p, q)
-        and tuple(second.operands) == (first.result, d)
-        and set(total.operands) == {second.result, out}
-        and tuple(last.operands) == (total.result,)
-    )
-
-
-def transform_of(op: LinalgStructuredOperation) -> Transform | None:
-    """The loops of a transform of tiles, None for any other op."""
-    if len(op.outputs) != 1 or op.res or not is_transform_body(op):
-        return None
-    element = ELEMENTS.get(op.body.block.args[-1].type)
-    nest = nest_of(op) if all(isa(v.type, MemRefType) for v in op.operands) else ""
-    if element is None or isinstance(nest, str) or 0 in nest.extents:
-        return None
+def transform_of(op: TileTransformOp) -> Transform | str:
+    """The loops of a transform of tiles, or why vectors cannot compute it."""
+    if (element := ELEMENTS.get(element_of(op.out))) is None:
+        return f"elements are {element_of(op.out)}"
+    nest = op.nest([P, Q, D, OUT])
+    if 0 in nest.extents:
+        return "there are no elements"
     if nest.has_bounds:
-        return None
-    if root_of(op.outputs[0]) in map(root_of, op.inputs):
-        return None
-    return _with_loops(element, nest)
-
-
-def _with_loops(element: str, nest: Nest) -> Transform | None:
-    p, q, d, out = (access.strides for access in nest.accesses)
-    loops = range(len(nest.extents))
-    rows = [loop for loop in loops if p[loop]]
-    columns = [loop for loop in loops if q[loop]]
-    found = [
-        [loop for loop in group if nest.reductions[loop] is reduced]
-        for group in (rows, columns)
-        for reduced in (False, True)
-    ]
-    if any(len(group) != 1 for group in found) or set(rows) & set(columns):
-        return None
-    (i,), (k,), (j,), (l,) = found  # noqa: E741
-    others = [loop for loop in loops if loop not in (i, j, k, l)]
-    if d[i] or d[j] or any(nest.reductions[loop] for loop in others):
-        return None
-    if any(not out[loop] for loop in (i, j, *others)):
-        return None
-    wanted = nest.extents[j] if out[j] == 1 else 1
-    steps = (loop for loop in others if out[loop] == wanted and d[loop] in STEPS)
-    along = next(steps, None)
-    if along is None or not _fits(nest, (i, k, j, l)):
-        return None
-    if (d[along] > 1 and d[l] != 1) or (wanted > 1 and wanted not in STEPS):
-        return None
-    if d[along] > 1 and nest.extents[l] > 2 * d[along]:
-        return None
+        return "a factor has padding around it"
+    (i,), (k,), (j,), (l,), others = op.roles().values()  # noqa: E741
+    if (most := max(nest.extents[loop] for loop in (i, k, j, l))) > MAX_SIZE:
+        return f"tiles of {most} elements on an axis are larger than {MAX_SIZE}"
+    found = Transform(element, nest, i, j, k, l, -1, ())
+    along = next((loop for loop in others if found.may_run_along(loop)), None)
+    if along is None:
+        return "neither tiles nor results follow each other"
     outer = tuple(loop for loop in others if loop != along)
-    return Transform(element, nest, i, j, k, l, along, outer)
+    found = replace(found, along=along, outer=outer)
+    step = found.stride(D, along)
+    if step > 1 and found.stride(D, l) != 1:
+        return "the elements of overlapping tiles do not follow each other"
+    if step > 1 and nest.extents[l] > 2 * step:
+        return f"tiles of {nest.extents[l]} elements overlap after {step}"
+    return found
 
 
-def _fits(nest: Nest, loops: Sequence[int]) -> bool:
-    return all(nest.extents[loop] <= MAX_SIZE for loop in loops)
-
-
-def transform_folds(
-    transform: Transform, phases: Sequence[Operation], position: int
-) -> tuple[int, int] | None:
-    """The phases around a transform that are computed with it; None if it cannot be."""
-    after = 0
-    if _finish(transform, phases, position, (1, 0)) is None:
-        return None
-    while _finish(transform, phases, position, (1, after + 1)) is not None:
-        after += 1
-    return 1, after
-
-
-def _finish(
-    transform: Transform,
-    phases: Sequence[Operation],
-    position: int,
-    folds: tuple[int, int],
+def epilogue_after(
+    op: TileTransformOp, transform: Transform, phases: Sequence[Operation], after: int
 ) -> Epilogue | None:
-    contraction = transform.as_contraction()
-    finish = epilogue_of(contraction, phases, position, folds)
-    if finish is None or transform.interleaves or is_trivial(finish):
-        return finish
+    """
+    The epilogue that so many stages after a transform make, with the input that its
+    sums start from; None if they cannot be computed with it.
+    """
+    contraction, start = transform.as_contraction(), None
+    if op.start is not None:
+        start = input_of(contraction, op.nest([START, OUT]), 0, root_of(op.start))
+        if start is None:
+            return None
+    found = epilogue_of(contraction, phases, phases.index(op), (0, after), start)
+    if found is None or transform.interleaves or is_trivial(found):
+        return found
     return None
 
 
-@dataclass(frozen=True)
-class TransformGroup:
-    """A transform with a schedule, and what is computed with it."""
+def most_after(
+    op: TileTransformOp, transform: Transform, phases: Sequence[Operation]
+) -> int | None:
+    """The stages after a transform that can be computed with it; None if it cannot."""
+    if epilogue_after(op, transform, phases, 0) is None:
+        return None
+    after = 0
+    while epilogue_after(op, transform, phases, after + 1) is not None:
+        after += 1
+    return after
 
-    op: LinalgStructuredOperation
-    transform: Transform
-    schedule: TransformAttr
-    finish: Epilogue
-    loops: tuple[int, ...]
-    """The loops that `Input.outer` of what is folded is about."""
+
+def schedule_or_refusal(
+    op: TileTransformOp, phases: Sequence[Operation], vector_bytes: int
+) -> TransformAttr | str:
+    """The schedule of a transform, or why it has none."""
+    found = transform_of(op)
+    if isinstance(found, str):
+        return found
+    after = most_after(op, found, phases)
+    if after is None:
+        return "the start is not read in the order of the result"
+    return TransformAttr(max(4, vector_bytes // BYTES[found.element]), after)
+
+
+def _planned(
+    op: StructuredOp, schedule: Attribute
+) -> tuple[TileTransformOp, TransformAttr, Transform, Epilogue] | str:
+    """A transform with all that is computed with it, or why a schedule does not fit."""
+    assert isinstance(op, TileTransformOp), "found by its op"
+    assert isinstance(schedule, TransformAttr), "found by its schedule"
+    found = transform_of(op)
+    if isinstance(found, str):
+        return found
+    block = op.parent
+    phases = [op] if block is None else phases_of(block)
+    finish = epilogue_after(op, found, phases, schedule.after)
+    if finish is None:
+        return f"{schedule.after} stages after cannot be computed with it"
+    return op, schedule, found, finish
+
+
+class TransformPrinter(CpuStagePrinter):
+    """Prints a transform: the definition of its function, and the loops around it."""
+
+    OP = TileTransformOp
+    SCHEDULES = (TransformAttr,)
+
+    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
+        found = _planned(op, op.attributes[SCHEDULE])
+        assert not isinstance(found, str), "no misfit"
+        self.op, self.schedule, self.transform, self.finish = found
+        self.printer, self.number = printer, number
+        self.names = {"address_of", "tile_transform"}
+        self.size = BYTES[self.transform.element]
+        # The loops that `Input.outer` is about.
+        self.loops = self.transform.as_contraction().outer
+        self.transform = self.transform.merged_down(self.schedule.lanes)
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        found = _planned(op, schedule)
+        return f"{schedule} does not fit: {found}" if isinstance(found, str) else None
 
     @property
     def units(self) -> int:
@@ -226,45 +245,14 @@ class TransformGroup:
 
     @property
     def parts(self) -> int:
-        """The number of parts that the work is worth."""
-        i, k, j, l = self.transform.sizes  # noqa: E741
-        tiles = self.units * self.transform.tiles
-        work = 2 * tiles * (k * j * l + i * k * j)
-        return max(1, min(self.units, work // WORK_OF_A_PART))
+        return max(1, min(self.units, self.op.work() // WORK_OF_A_PART))
 
-
-def transform_group(
-    op: Operation, schedule: TransformAttr, phases: Sequence[Operation]
-) -> TransformGroup | str:
-    """The transform of an op, or why it is not computed as its schedule says."""
-    found = transform_of(op) if isinstance(op, LinalgStructuredOperation) else None
-    if found is None:
-        return f"{op.name} is no transform of tiles, which {schedule} is for"
-    assert isinstance(op, LinalgStructuredOperation), "a transform is one"
-    finish = _finish(found, phases, phases.index(op), schedule.folds)
-    if finish is None:
-        before, after = schedule.folds
-        return f"{before} phases before and {after} after cannot be folded in {op.name}"
-    merged = found.merged_down(schedule.lanes)
-    loops = found.as_contraction().outer
-    return TransformGroup(op, merged, schedule, finish, loops)
-
-
-class TransformPrinter:
-    """Prints a group: the definition of its transform, and the loops that call it."""
-
-    names = frozenset(("tile_transform",))
-    """The functions of `penstock.runtime.kernels.cpu.winograd` that are used."""
-
-    def __init__(self, printer: BodyPrinter, group: TransformGroup, number: int):
-        self.printer, self.group, self.number = printer, group, number
-        self.size = BYTES[group.transform.element]
+    def folded(self) -> Sequence[Operation]:
+        return self.finish.phases()
 
     def definitions(self) -> list[str]:
-        """The lines that make the function which the loops call."""
         lines: list[str] = []
-        transform, finish = self.group.transform, self.group.finish
-        lanes = self.group.schedule.lanes
+        transform, finish, lanes = self.transform, self.finish, self.schedule.lanes
         extent = transform.tiles
 
         def steps(operand: int, *loops: int) -> str:
@@ -289,33 +277,32 @@ class TransformPrinter:
 
     def _input_steps(self) -> list[tuple[int, int, int]]:
         """From a row, a column, and a row of tiles of each input to the next."""
-        down = self.group.transform.down
+        down = self.transform.down
         return [
             (input.row, input.column, self._outer_steps(input).get(down, 0))
-            for input in self.group.finish.inputs
+            for input in self.finish.inputs
         ]
 
     def _outer_steps(self, input: Input) -> dict[int | None, int]:
         """From a turn of each outer loop of an input to the next."""
-        return dict(zip(self.group.loops, input.outer, strict=True))
+        return dict(zip(self.loops, input.outer, strict=True))
 
     def _finish_lines(self) -> list[str]:
-        names = [f"p{n}" for n in range(len(self.group.finish.inputs))]
+        names = [f"p{n}" for n in range(len(self.finish.inputs))]
         scalars = VectorScalars()
         header = f"def finish_{self.number}({', '.join(('x', 's', *names))}):"
-        body = [f"    {line}" for line in epilogue_lines(self.group.finish, scalars)]
+        body = [f"    {line}" for line in epilogue_lines(self.finish, scalars)]
         self.printer.scalars.names |= scalars.names
         return ["", "", header, *body, ""]
 
-    def print_loops(self, is_split: bool) -> None:
-        """Print the loop over units; of one part of the kernel, or of all."""
-        out, units = self.printer, self.group.units
+    def print(self, is_split: bool) -> None:
+        out, units = self.printer, self.units
         addresses = self._addresses()
         ends = f"{units} * part // parts, {units} * (part + 1) // parts"
         unit = out.new_loop()
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
             places = self._places(unit)
-            accesses = self.group.transform.nest.accesses
+            accesses = self.transform.nest.accesses
             found = [
                 self._moved(
                     address,
@@ -327,7 +314,7 @@ class TransformPrinter:
             inputs = [
                 self._input_at(address, input, places)
                 for address, input in zip(
-                    addresses[4:], self.group.finish.inputs, strict=True
+                    addresses[4:], self.finish.inputs, strict=True
                 )
             ]
             comma = "," if len(inputs) == 1 else ""
@@ -337,19 +324,19 @@ class TransformPrinter:
     def _input_at(self, address: str, input: Input, places: Sequence[str]) -> str:
         """The address where a unit begins in an input."""
         known = self._outer_steps(input)
-        steps = [known[loop] for loop in self.group.transform.outer]
+        steps = [known[loop] for loop in self.transform.outer]
         return self._moved(address, zip(places, steps, strict=True), input.offset)
 
     def _strides(self, operand: int) -> list[int]:
-        transform = self.group.transform
+        transform = self.transform
         return [transform.stride(operand, loop) for loop in transform.outer]
 
     def _addresses(self) -> list[str]:
         """The addresses of p, q, d, the result, and the inputs of what follows."""
-        op, out = self.group.op, self.printer
+        op, out = self.op, self.printer
         buffers = [
-            *op.operands,
-            *(input.buffer for input in self.group.finish.inputs),
+            *op.operands[:START],
+            *(input.buffer for input in self.finish.inputs),
         ]
         known: dict[SSAValue, str] = {}
         for buffer in map(root_of, buffers):
@@ -360,9 +347,7 @@ class TransformPrinter:
 
     def _places(self, unit: str) -> list[str]:
         """Print where a unit is in each of the outer loops."""
-        counts = [
-            self.group.transform.nest.extents[x] for x in self.group.transform.outer
-        ]
+        counts = [self.transform.nest.extents[x] for x in self.transform.outer]
         places: list[str] = []
         left = unit
         for index in reversed(range(len(counts))):

@@ -81,17 +81,12 @@
 // -----
 
 // expected-error@+1 {{lanes should be a power of 2 from 4 to 64, got 2}}
-"test.op"() {s = #launch.transform<lanes 2, folds [1, 0]>} : () -> ()
+"test.op"() {s = #launch.transform<lanes 2>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{a transform is computed with the stage before and any number after, got folds [0, 1]}}
-"test.op"() {s = #launch.transform<lanes 8, folds [0, 1]>} : () -> ()
-
-// -----
-
-// expected-error@+1 {{folds takes 2 numbers, got 1}}
-"test.op"() {s = #launch.transform<lanes 8, folds [1]>} : () -> ()
+// expected-error@+1 {{after should be an integer from 0, got -1}}
+"test.op"() {s = #launch.transform<lanes 8, after -1>} : () -> ()
 
 // -----
 

@@ -1,0 +1,38 @@
+// RUN: penstock-opt %s | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+// RUN: penstock-opt %s -p convert-kernel-to-loops | filecheck %s --check-prefix=LOOPS
+
+#p = affine_map<(i, j, t, k, l) -> (i, k)>
+#q = affine_map<(i, j, t, k, l) -> (j, l)>
+#d = affine_map<(i, j, t, k, l) -> (k, l, t)>
+#o = affine_map<(i, j, t, k, l) -> (t, i, j)>
+#c = affine_map<(i, j, t, k, l) -> (t)>
+
+// CHECK:      launch.kernel @started
+// CHECK-NEXT:   kernel.tile_transform indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d1, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d3, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d2, d0, d1)>, affine_map<(d0, d1, d2, d3, d4) -> (d2)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) {schedule = #launch.transform<lanes 16>}
+// The result has other dimensions in front than the loops.
+// LOOPS:      launch.kernel @started
+// LOOPS-NEXT:   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%c : memref<9xf32>) outs(%y : memref<9x4x4xf32>) {
+// LOOPS-NEXT:   ^bb0(%[[C:.+]]: f32, %{{.+}}: f32):
+// LOOPS-NEXT:     linalg.yield %[[C]] : f32
+// LOOPS-NEXT:   }
+// LOOPS-NEXT:   linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) {
+// LOOPS-NEXT:   ^bb0(%[[P:.+]]: f32, %[[Q:.+]]: f32, %[[D:.+]]: f32, %[[S:.+]]: f32):
+// LOOPS-NEXT:     %[[A:.+]] = arith.mulf %[[P]], %[[Q]] : f32
+// LOOPS-NEXT:     %[[B:.+]] = arith.mulf %[[A]], %[[D]] : f32
+// LOOPS-NEXT:     %[[E:.+]] = arith.addf %[[S]], %[[B]] : f32
+// LOOPS-NEXT:     linalg.yield %[[E]] : f32
+launch.kernel @started target "cpu" (%a: memref<4x6xf32>, %m: memref<6x6x9xf32>, %c: memref<9xf32>, %y: memref<9x4x4xf32>) {
+  kernel.tile_transform indexing_maps = [#p, #q, #d, #o, #c] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) {schedule = #launch.transform<lanes 16>}
+}
+
+// Without a start sums begin with 0.
+// CHECK:      launch.kernel @from_zero
+// CHECK-NEXT:   kernel.tile_transform indexing_maps = [{{.*}}] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
+// LOOPS:      launch.kernel @from_zero
+// LOOPS-NEXT:   %[[Z:.+]] = arith.constant 0.000000e+00 : f32
+// LOOPS:        linalg.fill ins(%{{.+}} : f16) outs(%y : memref<9x4x4xf16>)
+// LOOPS-NEXT:   linalg.generic
+launch.kernel @from_zero target "cpu" (%a: memref<4x6xf16>, %m: memref<6x6x9xf16>, %y: memref<9x4x4xf16>) {
+  kernel.tile_transform indexing_maps = [#p, #q, #d, #o] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
+}

@@ -1,0 +1,205 @@
+"""`kernel.tile_transform`: its meaning, its loops and its schedule, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import StringAttr
+
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.reference import replace_by_loops
+from penstock.dialects.kernel.tile_transform import TileTransformOp
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
+from penstock.lowering.codegen.target import kernel_source
+from penstock.runtime.jit.cpu import compile_cpu
+
+Array: TypeAlias = NDArray[np.floating]
+DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The extents of tiles d, of results, and how many there are, in two loops."""
+
+    terms: tuple[int, int]
+    results: tuple[int, int]
+    tiles: tuple[int, int]
+    type: str = "f32"
+    start: str = ""
+    """The index of what sums start from."""
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of p, q, d, of the start, and of the result."""
+        (k, l), (i, j), (s, t) = self.terms, self.results, self.tiles  # noqa: E741
+        extents = {"s": s, "t": t, "i": i, "j": j}
+        start = (
+            [tuple(extents[x] for x in self.start.split(", "))] if self.start else []
+        )
+        return [(i, k), (j, l), (k, l, s, t), *start, (s, i, t, j)]
+
+    @property
+    def text(self) -> str:
+        """The kernel."""
+        types = [
+            f"memref<{'x'.join(map(str, shape))}x{self.type}>" for shape in self.shapes
+        ]
+        p, q, d, *start, out = types
+        places = ["i, k", "j, l", "k, l, s, t", "s, i, t, j"]
+        places += [self.start] if start else []
+        maps = ", ".join(f"affine_map<(i, j, s, t, k, l) -> ({x})>" for x in places)
+        begin = f"start(%c : {start[0]})" if start else ""
+        given = "".join(f"%c: {type}, " for type in start)
+        return f"""
+          launch.kernel @k target "cpu" (%p: {p}, %q: {q}, %d: {d}, {given}%o: {out}) {{
+            kernel.tile_transform indexing_maps = [{maps}]
+              ins(%p, %q, %d : {p}, {q}, {d}) outs(%o : {out}) {begin}
+          }}"""
+
+    def arrays(self, rng: np.random.Generator) -> list[Array]:
+        """Random operands, and a result that is not yet written."""
+        *given, out = self.shapes
+        arrays = [rng.standard_normal(shape) for shape in given]
+        dtype = DTYPES[self.type]
+        return [*(x.astype(dtype) for x in arrays), np.full(out, 7.5, dtype)]
+
+
+def exact(sizes: Sizes, arrays: list[Array]) -> NDArray[np.float64]:
+    """Tiles between matrices, in 64 bits."""
+    p, q, d, *start = (array.astype(np.float64) for array in arrays[:-1])
+    found = np.einsum("ik,jl,klst->sitj", p, q, d)
+    for addend in start:
+        letters = sizes.start.replace(", ", "")
+        found = found + np.einsum(f"{letters},sitj->sitj", addend, np.ones_like(found))
+    return found
+
+
+def run(kernel: KernelOp, arrays: list[Array]) -> Array:
+    """The result of a kernel, computed in three parts."""
+    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    compiled = compile_cpu(kernel_source(kernel), "kernel")
+    for part in range(3):
+        assert compiled(row.ctypes.data, part, 3) == 0
+    return arrays[-1]
+
+
+def transform_in(kernel: KernelOp) -> TileTransformOp:
+    (op,) = kernel.body.block.ops
+    assert isinstance(op, TileTransformOp)
+    return op
+
+
+CASES = (
+    Sizes((6, 6), (4, 4), (3, 5), start="s"),
+    Sizes((6, 6), (4, 4), (2, 19), start="t"),
+    Sizes((3, 5), (2, 1), (1, 7), "f64", "s, i, t, j"),
+    Sizes((1, 1), (1, 1), (1, 1)),
+    Sizes((4, 4), (2, 2), (0, 3)),
+    Sizes((6, 6), (4, 4), (2, 3), "f16"),
+)
+
+
+@pytest.mark.parametrize("sizes", CASES)
+def test_meaning_loops_and_schedule_agree_with_numpy(
+    sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    arrays = sizes.arrays(np.random.default_rng(seed))
+    wanted = exact(sizes, arrays)
+    # At most 36 terms of about 1, each rounded a few times.
+    tolerance = 400 * float(np.finfo(DTYPES[sizes.type]).eps)
+    kernel = parse_kernel(sizes.text)
+    before = [array.copy() for array in arrays]
+    *given, out = arrays
+    (found,) = transform_in(kernel).evaluate(*given[:3], out, *given[3:])
+    assert found.dtype == arrays[-1].dtype
+    for array, old in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+    meant = found.astype(np.float64)
+    np.testing.assert_allclose(meant, wanted, rtol=tolerance, atol=tolerance)
+
+    schedule_kernel(kernel, 32)
+    if SCHEDULE in transform_in(kernel).attributes:
+        lanes = run(kernel, [array.copy() for array in arrays])
+        np.testing.assert_allclose(lanes, wanted, rtol=tolerance, atol=tolerance)
+
+    replace_by_loops(transform_in(kernel))
+    if sizes.type != "f16":
+        loops = run(kernel, [array.copy() for array in arrays])
+        np.testing.assert_allclose(loops, wanted, rtol=tolerance, atol=tolerance)
+
+
+REFUSED = {
+    "elements are f16": Sizes((6, 6), (4, 4), (2, 3), "f16"),
+    "there are no elements": Sizes((6, 6), (4, 4), (0, 3)),
+    "tiles of 9 elements on an axis are larger than 8": Sizes((6, 9), (4, 4), (2, 3)),
+    "neither tiles nor results follow each other": Sizes((6, 6), (4, 3), (2, 3)),
+    "the start is not read in the order of the result": Sizes(
+        (6, 6), (4, 4), (3, 3), start="t, s"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_has_no_schedule_says_why(
+    why: str, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    kernel = parse_kernel(REFUSED[why].text)
+    schedule_kernel(kernel, 32)
+    assert transform_in(kernel).attributes[REFUSAL] == StringAttr(why)
+
+
+STEP = """
+launch.kernel @k target "cpu" (%b: memref<{n}x{n}xf32>, %x: memref<{n}x50xf32>,
+    %v: memref<{n}x{n}x{t}xf32>) {{
+  kernel.tile_transform indexing_maps = [
+      affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>,
+      affine_map<(i, j, t, k, l) -> ({place})>,
+      affine_map<(i, j, t, k, l) -> (i, j, t)>]
+    ins(%b, %b, %x : memref<{n}x{n}xf32>, memref<{n}x{n}xf32>, memref<{n}x50xf32>)
+    outs(%v : memref<{n}x{n}x{t}xf32>)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("why", "n", "place"),
+    [
+        ("tiles of 5 elements overlap after 2", 5, "k, t * 2 + l"),
+        (
+            "the elements of overlapping tiles do not follow each other",
+            5,
+            "k, t * 2 + l * 3",
+        ),
+    ],
+)
+def test_tiles_that_overlap_too_much_say_so(
+    why: str, n: int, place: str, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    kernel = parse_kernel(STEP.format(n=n, t=10, place=place))
+    schedule_kernel(kernel, 32)
+    assert transform_in(kernel).attributes[REFUSAL] == StringAttr(why)
+
+
+def test_work_is_that_of_rows_and_then_of_columns(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    op = transform_in(parse_kernel(Sizes((6, 5), (4, 3), (2, 7)).text))
+    assert op.work() == 2 * 14 * (6 * 3 * 5 + 4 * 6 * 3)
+
+
+def test_effects_are_reads_of_all_and_a_write_of_the_result(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    op = transform_in(parse_kernel(Sizes((6, 6), (4, 4), (2, 3), start="s").text))
+    found = [(x.value, x.how.value, x.elements) for x in op.effects()]
+    given = [op.p, op.q, op.tiles, op.start]
+    reads = [(value, "read", None) for value in given]
+    assert found == [*reads, (op.out, "write", 2 * 3 * 4 * 4)]
