@@ -35,7 +35,7 @@ ULPS = {"reduce_sum": 8, "reduce_mean": 8, "reduce_max": 4, "reduce_min": 4}
 
 
 def combined(name: str, x: Wide) -> Wide:
-    """What a reduction makes of rows."""
+    """The result of a reduction of rows."""
     match name:
         case "reduce_sum":
             return np.sum(x, 2)
