@@ -31,5 +31,5 @@ def test_a_pass_is_in_the_file_of_its_name() -> None:
         assert cls.name == name
         file = cls.__module__.removeprefix("penstock.lowering.")
         # `raise-a-to-b` is named after its file alone.
-    said = file.replace(".", "-").replace("_", "-")
-    assert said.replace("convert-raise-", "raise-") == name
+        said = file.replace(".", "-").replace("_", "-")
+        assert said.replace("convert-raise-", "raise-") == name

@@ -33,7 +33,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block
 
+from penstock.dialects.kernel import RowOp
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.reference import loops_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import (
     AveragePool2dOp,
@@ -788,8 +790,11 @@ def test_reduce_kernel(case: Case, run_op: RunOp):
 def test_reduced_loops_are_not_parallel():
     case = reduce(ReduceSumOp, (3, 4, 5), [-3, 1])
     body = kernel_body(case.op(*case.arrays()))
-    (phase,) = (op for op in body.block.ops if isinstance(op, GenericOp))
-    iterators = [iterator.data for iterator in phase.iterator_types]
+    (row,) = (op for op in body.block.ops if isinstance(op, RowOp))
+    extents, reductions = row.loops()
+    assert dict(zip(extents, reductions, strict=True)) == {3: True, 4: True, 5: False}
+    (stage,) = (op for op in loops_of(row).block.ops if isinstance(op, GenericOp))
+    iterators = [iterator.data for iterator in stage.iterator_types]
     assert iterators == ["reduction", "reduction", "parallel"]
 
 
