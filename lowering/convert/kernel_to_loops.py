@@ -17,7 +17,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.common_subexpression_elimination import cse
+from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects import get_all_dialects
@@ -45,23 +54,36 @@ class ConvertKernelToLoopsPass(ModulePass):
                 raise PassFailedException(f"{name} is no structured op of a kernel")
         for kernel in op.walk():
             if isinstance(kernel, KernelOp) and kernel.source is None:
-                self._convert(kernel)
+                self._convert(ctx, kernel)
 
-    def _convert(self, kernel: KernelOp) -> None:
+    def _convert(self, ctx: Context, kernel: KernelOp) -> None:
+        meant = [op for op in kernel.body.block.ops if self._is_meant(op)]
         told: list[str] = []
-        for op in tuple(kernel.body.block.ops):
-            if not isinstance(op, StructuredOp) or not self._is_meant(op):
-                continue
+        for op in meant:
+            assert isinstance(op, StructuredOp), "others are not meant"
             if (reason := _reason(op)) is not None:
                 told.append(f"{op.name}: {reason}")
             replace_by_loops(op)
+        if meant:
+            canonicalize(ctx, kernel)
         if told:
             kernel.attributes[PLAIN_LOOPS] = ArrayAttr(map(StringAttr, told))
 
-    def _is_meant(self, op: StructuredOp) -> bool:
+    def _is_meant(self, op: Operation) -> bool:
+        if not isinstance(op, StructuredOp):
+            return False
         if self.only_unscheduled and SCHEDULE in op.attributes:
             return False
         return not self.only or op.name in self.only
+
+
+def canonicalize(ctx: Context, kernel: KernelOp) -> None:
+    """Bring a kernel to the form that `canonicalize` and `cse` leave as it is."""
+    patterns: list[RewritePattern] = [CanonicalizationRewritePattern()]
+    applier = GreedyRewritePatternApplier(patterns, ctx=ctx, folding_enabled=True)
+    walker = PatternRewriteWalker(applier, post_walk_func=region_dce)
+    walker.rewrite_region(kernel.body)
+    cse(kernel.body)
 
 
 def _reason(op: StructuredOp) -> str | None:

@@ -4,8 +4,8 @@
 // powers so far.
 
 // EXAMPLE-BEFORE
-launch.kernel @attention_0 target "cpu" (%q: memref<2x1xf32>, %k: memref<3x1xf32>, %v: memref<3x4xf32>, %o: memref<2x4xf32>) {
-  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>] ins(%q, %k, %v : memref<2x1xf32>, memref<3x1xf32>, memref<3x4xf32>) outs(%o : memref<2x4xf32>) attributes {no_schedule = "there are too few terms"} {
+launch.kernel @attention_0 target "cpu" (%q: memref<2x2xf32>, %k: memref<3x2xf32>, %v: memref<3x4xf32>, %o: memref<2x4xf32>) {
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>] ins(%q, %k, %v : memref<2x2xf32>, memref<3x2xf32>, memref<3x4xf32>) outs(%o : memref<2x4xf32>) attributes {no_schedule = "there are too few terms"} {
   ^bb0(%s: f32):
     kernel.yield %s : f32
   }
