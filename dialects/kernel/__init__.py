@@ -22,8 +22,10 @@ from penstock.dialects.kernel.body_ops import (
     YieldOp,
 )
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.gather import GatherOp
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.scatter import ScatterOp
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.kernel.views import PaddedOp
 
@@ -33,11 +35,13 @@ __all__ = [
     "ContractOp",
     "Fold",
     "FoldAttr",
+    "GatherOp",
     "IndexOp",
     "KeepOp",
     "Kernel",
     "PaddedOp",
     "RowOp",
+    "ScatterOp",
     "StructuredOp",
     "TileTransformOp",
     "YieldOp",
@@ -49,10 +53,12 @@ Kernel = Dialect(
         AllReduceOp,
         AttentionOp,
         ContractOp,
+        GatherOp,
         IndexOp,
         KeepOp,
         PaddedOp,
         RowOp,
+        ScatterOp,
         TileTransformOp,
         YieldOp,
     ],

@@ -149,6 +149,13 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         """
         return ()
 
+    def failures(self) -> Sequence[str]:
+        """
+        The texts of the errors that it may end in, in the order in which its loops
+        check for them (`cf.assert`).
+        """
+        return ()
+
     # Derived
 
     def loops(self) -> Loops:

@@ -43,6 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import DeviceAttr, I64List
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.actor_kinds import (
     WITH_STEPS,
     Every,
@@ -209,8 +210,21 @@ class KernelOp(IRDLOperation):
         Whether a call of it may end in an error: it checks something, or has a source
         of its own, which may return any code.
         """
-        asserts = (isinstance(op, cf.AssertOp) for op in self.body.walk())
-        return SOURCE in self.attributes or any(asserts)
+        return SOURCE in self.attributes or bool(self.failures)
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """
+        The texts of the errors that its body may end in: the code of an error is the
+        number of its text, from 1.
+        """
+        found: list[str] = []
+        for op in self.body.walk():
+            if isinstance(op, cf.AssertOp):
+                found.append(op.msg.data)
+            elif isinstance(op, StructuredOp):
+                found += op.failures()
+        return found
 
     @property
     def source(self) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
-from xdsl.ir import SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Block, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
@@ -18,13 +18,16 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.rewriter import InsertPoint
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects import kernel
+from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.kernel.indices import checked_place, places_from_front
 from penstock.dialects.op.axes import I64Attr, dense
-from penstock.dialects.op.movement import OUT_OF_RANGE, check_indices, checked_place
+from penstock.dialects.op.movement import check_indices
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
 from penstock.dialects.utils.tensors import element_count, shape_text, tensor_type
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
 
     Places: TypeAlias = NDArray[np.int64]
@@ -258,6 +260,15 @@ class ScatterOp(TensorOp, ABC):
             return new
         return functions[self.mode.data](old, new)
 
+    def region(self) -> Region:
+        """The element that is written, of an update and of the element before."""
+        element = tensor_type(self.data).element_type
+        block = Block(arg_types=[element, element])
+        k = KernelBuilder(InsertPoint.at_end(block))
+        new, old = block.args
+        k.effect(kernel.YieldOp(self.combine(k, old, new)))
+        return Region(block)
+
 
 @irdl_op_definition
 class ScatterElementsOp(ScatterOp):
@@ -355,8 +366,12 @@ class ScatterNdOp(ScatterOp):
         count, rest = prod(places), shape[depth:]
         if 0 in (count, prod(rest)):
             return
-        indices = k.view(indices, [count, depth])
         updates = k.view(updates, [count, *rest])
+        if depth == 1:
+            indices = k.view(indices, [count])
+            k.effect(kernel.ScatterOp(indices, updates, outs[0], 0, self.region()))
+            return
+        indices = k.view(indices, [count, depth])
 
         def write(k: KernelBuilder, loops: Sequence[SSAValue], index: SSAValue) -> None:
             place = [*read_index(k, indices, [index], shape[:depth]), *loops]
@@ -421,11 +436,8 @@ def read_index(
 
 def places_of(extents: Sequence[int], indices: Array) -> tuple[Places, ...]:
     """The places that the last axis of indices names, checked, in terms of NumPy."""
-    import numpy as np
-
-    wide = indices.astype(np.int64)
-    found = [wide[..., axis] for axis in range(wide.shape[-1])]
-    return tuple(map(from_front, found, extents))
+    found = [indices[..., axis] for axis in range(indices.shape[-1])]
+    return tuple(map(places_from_front, found, extents))
 
 
 def places_along(shape: Sequence[int], indices: Array, axis: int) -> tuple[Places, ...]:
@@ -433,15 +445,5 @@ def places_along(shape: Sequence[int], indices: Array, axis: int) -> tuple[Place
     import numpy as np
 
     own = np.indices(indices.shape, sparse=True)
-    found = from_front(indices.astype(np.int64), shape[axis])
+    found = places_from_front(indices, shape[axis])
     return tuple(found if at == axis else own[at] for at in range(len(shape)))
-
-
-def from_front(indices: Places, extent: int) -> Places:
-    """Indices counted from the front. Raises `IndexError` for one out of range."""
-    import numpy as np
-
-    counted = np.where(np.less(indices, 0), np.add(indices, extent), indices)
-    if np.any(np.less(counted, 0)) or np.any(np.greater_equal(counted, extent)):
-        raise IndexError(OUT_OF_RANGE)
-    return counted

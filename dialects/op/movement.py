@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IndexType,
     IntegerType,
     TensorType,
 )
@@ -27,7 +25,9 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects import kernel
 from penstock.dialects.kernel.builder import PARALLEL, memref_type
+from penstock.dialects.kernel.indices import OUT_OF_RANGE
 from penstock.dialects.op.axes import (
     I64Attr,
     I64List,
@@ -56,8 +56,6 @@ from penstock.dialects.utils.tensors import shape_text, tensor_type
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
-
-OUT_OF_RANGE = "gather index out of range"
 
 ################################################################################
 # Reshape                                                                      #
@@ -454,39 +452,8 @@ class GatherOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        rank = memref_type(outs[0]).get_num_dims()
-        # A loop over no extents is none: a scalar is computed by one iteration.
-        extents = memref_type(outs[0]).get_shape() or (1,)
-        k.parallel(
-            extents, lambda k, loops: self._gather(k, ins, outs[0], loops[:rank])
-        )
-
-    def _gather(
-        self,
-        k: KernelBuilder,
-        ins: Sequence[SSAValue],
-        out: SSAValue,
-        loops: Sequence[SSAValue],
-    ) -> None:
-        data, indices = ins
-        shape = memref_type(data).get_shape()
-        axis = normal_axis(self.axis.value.data, len(shape))
-        end = axis + memref_type(indices).get_num_dims()
-        place = checked_place(k, k.load(indices, loops[axis:end]), shape[axis])
-        element = k.load(data, [*loops[:axis], place, *loops[end:]])
-        k.store(element, out, loops)
-
-
-def checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
-    """The place from the front that an index means, checked to be in range."""
-    index = k.insert(arith.IndexCastOp(raw, IndexType()))
-    count, zero = k.index(extent), k.index(0)
-    from_end = k.compare("lt", index, zero)
-    place = k.select(from_end, k.add(index, count), index)
-    above = k.compare("ge", place, zero)
-    below = k.compare("lt", place, count)
-    k.check(k.insert(arith.AndIOp(above, below)), OUT_OF_RANGE)
-    return place
+        axis = normal_axis(self.axis.value.data, memref_type(ins[0]).get_num_dims())
+        k.effect(kernel.GatherOp(*ins, outs[0], axis))
 
 
 def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:

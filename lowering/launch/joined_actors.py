@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects import cf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -327,7 +326,7 @@ def unfit(actor: ActorOp, call: CallOp, kernel: KernelOp, most_ns: int) -> str |
         return f"target: its kernel is for {kernel.target.data}"
     if kernel.source is not None or MEMBERS in kernel.attributes:
         return "source: its kernel is not printed from a body of phases alone"
-    if any(isinstance(op, cf.AssertOp) for op in kernel.body.walk()):
+    if kernel.failures:
         return "assert: its kernel may fail"
     time = modelled_ns(kernel)
     if time is None:

@@ -338,13 +338,11 @@ def panels_of(attribute: PanelsAttr) -> Panels:
 
 def kernel_image(op: KernelOp) -> Kernel:
     """The image of a kernel."""
-    from xdsl.dialects.cf import AssertOp
-
     return Kernel(
         op.sym_name.data,
         op.target.data,
         tuple(kind_of(type) for type in op.arguments),
-        tuple(inner.msg.data for inner in op.walk() if isinstance(inner, AssertOp)),
+        tuple(op.failures),
         None if op.cost is None else Work._make(op.cost),
     )
 
