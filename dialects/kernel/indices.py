@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
@@ -33,8 +34,10 @@ def checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
     """The place from the front that an index means, checked to be in range."""
     index = k.insert(arith.IndexCastOp(raw, IndexType()))
     count, zero = k.index(extent), k.index(0)
-    from_end = k.compare("lt", index, zero)
-    place = k.select(from_end, k.add(index, count), index)
+    place = index
+    if extent:
+        from_end = k.compare("lt", index, zero)
+        place = k.select(from_end, k.add(index, count), index)
     above = k.compare("ge", place, zero)
     below = k.compare("lt", place, count)
     k.check(k.insert(arith.AndIOp(above, below)), OUT_OF_RANGE)
@@ -52,7 +55,8 @@ def places_from_front(indices: Array, extent: int) -> Places:
     return counted
 
 
-class IndexedLoops(NamedTuple):
+@dataclass(frozen=True)
+class IndexedLoops:
     """
     The loops over slices along an axis that indices name: those of the indices stand in
     place of the axis.

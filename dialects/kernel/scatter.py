@@ -202,6 +202,9 @@ class ScatterOp(StructuredOp):
         left: Sequence[int],
     ) -> None:
         """Loops over the indices, from their first dimension that is left."""
+        if left and left[0] == 1:
+            self._write_in_order(k, others, [*at, k.index(0)], left[1:])
+            return
         if left:
             k.each(
                 left[0],

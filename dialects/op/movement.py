@@ -452,8 +452,9 @@ class GatherOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        axis = normal_axis(self.axis.value.data, memref_type(ins[0]).get_num_dims())
-        k.effect(kernel.GatherOp(*ins, outs[0], axis))
+        data, indices = ins
+        axis = normal_axis(self.axis.value.data, memref_type(data).get_num_dims())
+        k.effect(kernel.GatherOp(data, indices, outs[0], axis))
 
 
 def gathered(data: TensorType, indices: TensorType, axis: int) -> TensorType:

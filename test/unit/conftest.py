@@ -24,7 +24,6 @@ from hypothesis.internal.constants_ast import Constants
 from kept_kernels import keep_new, kept_folder, link_kept
 from numpy.typing import NDArray
 from xdsl.context import Context
-from xdsl.dialects import cf
 from xdsl.dialects import get_all_dialects as upstream_dialects
 from xdsl.parser import Parser
 
@@ -484,8 +483,7 @@ def _run_kernel(kernel: KernelOp, arrays: Sequence[Array]) -> None:
     for copy, array in zip(copies, arrays, strict=True):
         array[...] = copy.array
     if status:
-        asserts = [op for op in kernel.body.walk() if isinstance(op, cf.AssertOp)]
-        raise RuntimeError(asserts[status - 1].msg.data)
+        raise RuntimeError(kernel.failures[status - 1])
 
 
 def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
