@@ -30,8 +30,8 @@ launch.kernel @started target "cpu" (%a: memref<4x6xf32>, %m: memref<6x6x9xf32>,
 // CHECK:      launch.kernel @from_zero
 // CHECK-NEXT:   kernel.tile_transform indexing_maps = [{{.*}}] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
 // LOOPS:      launch.kernel @from_zero
-// LOOPS-NEXT:   %[[Z:.+]] = arith.constant 0.000000e+00 : f32
-// LOOPS:        linalg.fill ins(%{{.+}} : f16) outs(%y : memref<9x4x4xf16>)
+// LOOPS-NEXT:   %[[Z:.+]] = arith.constant 0.000000e+00 : f16
+// LOOPS-NEXT:   linalg.fill ins(%[[Z]] : f16) outs(%y : memref<9x4x4xf16>)
 // LOOPS-NEXT:   linalg.generic
 launch.kernel @from_zero target "cpu" (%a: memref<4x6xf16>, %m: memref<6x6x9xf16>, %y: memref<9x4x4xf16>) {
   kernel.tile_transform indexing_maps = [#p, #q, #d, #o] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
