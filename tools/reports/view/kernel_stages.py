@@ -5,7 +5,7 @@ that the kernel has of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -14,8 +14,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Region as KernelRegion
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import How, StructuredOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.utils.tensors import element_bytes
@@ -54,7 +56,7 @@ def region_of(kernel: KernelOp) -> Region | None:
     own = [op.memref for op in body.walk() if isinstance(op, memref.AllocOp)]
     values: list[SSAValue] = [*body.args, *own]
     number = {value: index for index, value in enumerate(values)}
-    stages = [stage for op in body.ops if (stage := stage_of(op, number)) is not None]
+    stages = [stage for op in body.ops for stage in stages_of(op, number)]
     if len(stages) < 2 and not own:
         return None
     return Region(tuple(map(buffer_of, values)), tuple(stages))
@@ -71,11 +73,36 @@ def buffer_of(value: SSAValue) -> Buffer:
     return Buffer("own memory", text, size, True)
 
 
-def stage_of(op: Operation, number: Mapping[SSAValue, int]) -> Stage | None:
-    """The stage that an op of a kernel's body is; None if it works on no memory."""
-    stages = LinalgStructuredOperation | StructuredOp | scf.ForOp | scf.ParallelOp
-    if not isinstance(op, stages):
-        return None
+def stages_of(op: Operation, number: Mapping[SSAValue, int]) -> Iterator[Stage]:
+    """The stages that an op of a kernel's body is; none if it works on no memory."""
+    match op:
+        case ContractOp(finish=KernelRegion() as finish):
+            yield from _contraction_of(op, finish, number)
+        case LinalgStructuredOperation() | StructuredOp() | scf.ForOp():
+            yield _stage_of(op, number)
+        case scf.ParallelOp():
+            yield _stage_of(op, number)
+        case _:
+            pass
+
+
+def _contraction_of(
+    op: ContractOp, finish: KernelRegion, number: Mapping[SSAValue, int]
+) -> Iterator[Stage]:
+    """The sums of a contraction, and what is computed of them while it is."""
+
+    def places(values: Iterable[SSAValue]) -> tuple[int, ...]:
+        memrefs = (value for value in values if isa(value.type, MemRefType))
+        return tuple(dict.fromkeys(number[root_of(value)] for value in memrefs))
+
+    starts = () if op.start is None else (op.start,)
+    outs = places(op.outs)
+    yield Stage("contract", places((op.a, op.b, *starts)), outs)
+    names = shown_names(finish.walk())
+    yield Stage(f"finish: {names}", places((*op.outs, *op.extra)), outs)
+
+
+def _stage_of(op: Operation, number: Mapping[SSAValue, int]) -> Stage:
     reads: dict[int, None] = {}
     writes: dict[int, None] = {}
     for inner in op.walk():
@@ -116,8 +143,7 @@ def root_of(value: SSAValue) -> SSAValue:
 
 def name_of(op: Operation) -> str:
     """The work of a stage as text, with its scalar ops."""
-    names = dict.fromkeys(scalar_ops(op))
-    shown = ", ".join([*names][:SHOWN_OPS]) + (", …" if len(names) > SHOWN_OPS else "")
+    names = shown = shown_names(op.walk())
     match op:
         case FillOp():
             return "fill"
@@ -134,9 +160,15 @@ def name_of(op: Operation) -> str:
             return f"loop: {shown}" if names else "loop"
 
 
-def scalar_ops(op: Operation) -> Iterator[str]:
-    """The names of the ops inside that compute elements, not places."""
-    for inner in op.walk():
+def shown_names(ops: Iterable[Operation]) -> str:
+    """The names of the first scalar ops among some, each once."""
+    names = dict.fromkeys(scalar_ops(ops))
+    return ", ".join([*names][:SHOWN_OPS]) + ", …" * (len(names) > SHOWN_OPS)
+
+
+def scalar_ops(ops: Iterable[Operation]) -> Iterator[str]:
+    """The names of those ops that compute elements, not places."""
+    for inner in ops:
         is_math = inner.dialect_name() in ("arith", "math") and inner.operands
         if is_math and not any(str(x.type) == "index" for x in inner.results):
             yield inner.name.partition(".")[2]

@@ -16,12 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.dialects.kernel import ContractOp
 from penstock.dialects.launch import KernelOp, LibraryAttr
+from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cuda.library_calls import (
     LibraryContraction,
     library_contraction_of,
 )
+from penstock.lowering.launch.autotune.libraries import unfit_of
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch
@@ -397,7 +400,10 @@ def selected(text: str, streams: int = 1) -> Model:
     passes = pipeline(PipelineOptions("cuda", streams))
     run_pipeline(*installed_compiler(), model.module, passes)
     for each in sums_of(model):
-        each.op.attributes["schedule"] = LibraryAttr("fake", int(bool(each.start)))
+        op = each.op
+        if isinstance(op, ContractOp):
+            op = split_contraction(op, unfit_of(op))
+        op.attributes["schedule"] = LibraryAttr("fake", int(bool(each.start)))
     return model
 
 

@@ -197,7 +197,8 @@ def test_files_that_a_plug_in_imports_are_compared(run: Runner, tmp_path: Path) 
     found = run(*words, "--load", "toy.py")
     assert found.code == 0, found.error
     first, second = found.subjects["net"]["tasks"]
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     assert first == second > 0
     unload()
     found = run(*words)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,8 +70,9 @@ def audit() -> Iterator[Audit]:
 @pytest.mark.slow
 def test_every_op_is_computed_on_devices(audit: Audit) -> None:
     for number, case in enumerate(audit.cases):
-        names = (f"y{number}_{result}" for result in range(case.results))
-        case.check([audit.outputs[name] for name in names])
+        names = (f"y{number}_{result}" for result in count())
+        found = takewhile(audit.outputs.__contains__, names)
+        case.check([audit.outputs[name] for name in found])
 
 
 @pytest.mark.slow
