@@ -201,13 +201,13 @@ class ContractOp(StructuredOp):
         return self.maps()[len(self.operands) - len(self.extra) :]
 
     def aliases(self) -> Sequence[Alias]:
-        maps, types = self.maps(), [value.type for value in self.operands]
+        types = [value.type for value in self.operands]
         after = range(FACTORS + len(self.outs), len(self.operands))
         return [
             Alias(number, out)
             for number in after
             for out in range(len(self.outs))
-            if maps[number] == maps[FACTORS + out]
+            if self.are_alike(number, FACTORS + out)
             and types[number] == types[FACTORS + out]
         ]
 

@@ -178,6 +178,23 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         pairs = zip(self.accessed(), self.maps(), strict=True)
         return [linear_access(value, map) for value, map in pairs]
 
+    def are_alike(self, first: int, second: int) -> bool:
+        """
+        Whether two of `accessed`, by their numbers, that are one memref would be
+        accessed at the same element in each turn of the loops. A loop that runs once
+        leads nowhere.
+        """
+        extents, accesses = self.loops().extents, self.accesses()
+        found = [
+            (
+                access.offset,
+                access.bounds,
+                [n for n, run in zip(access.strides, extents, strict=True) if run != 1],
+            )
+            for access in (accesses[first], accesses[second])
+        ]
+        return found[0] == found[1]
+
     def nest(self, operands: Sequence[int] | None = None) -> Nest:
         """
         The loops with the accesses of some of `accessed`, by their numbers; by default

@@ -145,7 +145,7 @@ class RowOp(StructuredOp):
         )
 
     def aliases(self) -> Sequence[Alias]:
-        maps, derived = self.maps(), passes_of(self)
+        derived = passes_of(self)
         first_inputs = len(self.ins)
         found: list[Alias] = []
         for result in range(len(self.outs)):
@@ -155,7 +155,7 @@ class RowOp(StructuredOp):
             found += [
                 Alias(number, result)
                 for number, arg in enumerate(self.body.block.args)
-                if arg not in late and maps[number] == maps[first_inputs + result]
+                if arg not in late and self.are_alike(number, first_inputs + result)
             ]
         return found
 

@@ -225,3 +225,20 @@ def test_folds_of_columns(
     if rows and type in ("i8", "i1"):
         run_loops(kernel, x, out)
         np.testing.assert_array_equal(out, found)
+
+
+def test_a_loop_that_runs_once_keeps_no_result_from_its_operand(
+    parse_kernel: Parse,
+) -> None:
+    kernel = parse_kernel("""
+      launch.kernel @k target "cpu" (%x: memref<1x4xf32>) {
+        kernel.row along [1] indexing_maps = [
+            affine_map<(r, e) -> (0, e)>, affine_map<(r, e) -> (r, e)>
+          ] ins(%x : memref<1x4xf32>) outs(%x : memref<1x4xf32>) {
+        ^bb0(%a: f32):
+          %s = kernel.all_reduce add %a : f32
+          %y = arith.mulf %s, %s : f32
+          kernel.yield %y : f32
+        }
+      }""")
+    assert row_of(kernel).aliases() == [Alias(0, 0)]
