@@ -36,6 +36,7 @@ _DIALECTS = {
     "op": Level.JOB,
     "plan": Level.PLAN,
     "regst": Level.PLAN,
+    "kernel": Level.PROGRAM,
     "launch": Level.PROGRAM,
 }
 
@@ -54,7 +55,9 @@ def level_of(pass_name: str) -> Level | None:
     if pass_name in _CHECKS:
         return _CHECKS[pass_name]
     start, _, rest = pass_name.partition("-")
-    if start == "convert":
+    if start == "raise":
+        start = rest.rpartition("-to-")[2]
+    elif start == "convert":
         start = rest.partition("-to-")[0]
     return _DIALECTS.get(start)
 

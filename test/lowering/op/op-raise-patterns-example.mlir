@@ -13,5 +13,9 @@ job.job @example placement <cpu, [0:0]> {
   job.output "y", %y : tensor<4x8xf32>
 }
 // EXAMPLE-AFTER
-// CHECK:        %y = op.softmax %x axis 1 : tensor<4x8xf32> -> tensor<4x8xf32>
+// CHECK:      job.job @example placement <cpu, [0:0]> {
+// CHECK-NEXT:   %x = job.input "x" : tensor<4x8xf32>
+// CHECK-NEXT:   %y = op.softmax %x axis 1 : tensor<4x8xf32> -> tensor<4x8xf32>
+// CHECK-NEXT:   job.output "y", %y : tensor<4x8xf32>
+// CHECK-NEXT: }
 // EXAMPLE-END
