@@ -211,6 +211,7 @@ class AttentionOp(StructuredOp):
         from penstock.dialects.kernel.evaluation import (
             dtype_of_scalar,
             evaluate_region,
+            kept_extents,
             over_loops,
             view_over_loops,
         )
@@ -237,7 +238,7 @@ class AttentionOp(StructuredOp):
             mixed = _products(powers, v.astype(dtype), (row, column, key))
             mixed = mixed / np.sum(powers, key, keepdims=True)
         result = out.copy()
-        view = view_over_loops(result, maps[-1], _kept(extents, maps[-1]), True)
+        view = view_over_loops(result, maps[-1], kept_extents(maps[-1], extents), True)
         view[...] = mixed
         return (result,)
 
@@ -359,12 +360,6 @@ def _products(a: Array, b: Array, loops: tuple[int, int, int]) -> Array:
     right = np.moveaxis(b, [row, term, column], ends)[..., 0, :, :]
     sums = np.matmul(left, right)[..., None, :, :]
     return np.moveaxis(sums, ends, [term, row, column])
-
-
-def _kept(extents: Sequence[int], map: AffineMap) -> list[int]:
-    """The extents with those of loops that a map does not have as 1."""
-    used = map.used_dims()
-    return [extent if loop in used else 1 for loop, extent in enumerate(extents)]
 
 
 def scores_of(rows: int, keys: int, offset: int | None) -> int:

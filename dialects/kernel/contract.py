@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     f32,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -39,10 +39,9 @@ from xdsl.utils.hints import isa
 from penstock.dialects.kernel.body_ops import IndexOp, YieldOp
 from penstock.dialects.kernel.interface import (
     Alias,
-    Effect,
-    How,
     StructuredOp,
     element_of,
+    listed,
     shape_of,
 )
 from penstock.dialects.kernel.loops import access_of
@@ -211,24 +210,10 @@ class ContractOp(StructuredOp):
             and types[number] == types[FACTORS + out]
         ]
 
-    def effects(self) -> Iterator[Effect]:
-        starts = () if self.start is None else (self.start,)
-        for value in (self.a, self.b, *starts, *self.extra):
-            if isinstance(value.type, MemRefType):
-                yield Effect(value, How.READ)
-        extents = self.loops().extents
-        count = prod(extents[loop] for loop in self._loops_of_result())
-        for value in self.outs:
-            yield Effect(value, How.WRITE, count)
-
     def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
         return block.args[1:]
 
     # Loops
-
-    def _loops_of_results(self) -> set[int]:
-        first = FACTORS + len(self.outs)
-        return {x for map in self.maps()[FACTORS:first] for x in map.used_dims()}
 
     def roles(self) -> Mapping[str, Sequence[int]]:
         of_a, of_b, *_ = (map.used_dims() for map in self.maps())
@@ -344,14 +329,14 @@ class ContractOp(StructuredOp):
         wanted = [self.sum_type, *map(element_of, self.extra)]
         if (got := [*block.arg_types]) != wanted:
             raise VerifyException(
-                f"the region takes {_listed(wanted)}, got {_listed(got)}"
+                f"the region takes {listed(wanted)}, got {listed(got)}"
             )
         last = block.last_op
         if not isinstance(last, YieldOp):
             raise VerifyException("the region ends in kernel.yield")
         if (got := [value.type for value in last.values]) != results:
             raise VerifyException(
-                f"the region yields {_listed(results)}, got {_listed(got)}"
+                f"the region yields {listed(results)}, got {listed(got)}"
             )
 
     # Meaning
@@ -361,7 +346,7 @@ class ContractOp(StructuredOp):
 
         from penstock.dialects.kernel.evaluation import (
             dtype_of_scalar,
-            evaluate_block,
+            evaluate_region,
             unsigned,
             view_over_loops,
         )
@@ -388,16 +373,7 @@ class ContractOp(StructuredOp):
             total = (others.pop(0).astype(dtype) + total).astype(dtype)
         values: Sequence[Array] = [total]
         if self.finish is not None:
-            block = self.finish.block
-
-            def index(op: Operation, _: Sequence[Array]) -> Array | None:
-                if not isinstance(op, IndexOp):
-                    return None
-                loop = op.loop.value.data
-                shape = [n if x == loop else 1 for x, n in enumerate(kept)]
-                return np.arange(kept[loop]).reshape(shape)
-
-            values = evaluate_block(block, [total, *others], index)
+            values = evaluate_region(self.finish.block, [total, *others], kept)
         found: list[Array] = []
         pairs = zip(operands[FACTORS:first], maps[FACTORS:first], values, strict=True)
         for before, map, value in pairs:
@@ -533,14 +509,14 @@ class ContractOp(StructuredOp):
                 value = self.operands[number]
                 if not isinstance(value.type, MemRefType):
                     return value
-                return k.load(value, indices(k, maps[number], at))
+                return k.load(value, k.indices(maps[number], at))
 
             def step(
                 k: KernelBuilder, turns: Sequence[SSAValue], total: SSAValue
             ) -> SSAValue:
                 inside = {**at, **dict(zip(terms, turns, strict=True))}
                 factors = [
-                    load_padded(k, value, indices(k, map, inside))
+                    load_padded(k, value, k.indices(map, inside))
                     for value, map in zip((self.a, self.b), maps, strict=False)
                 ]
                 return self._multiply_add(k, [*factors, total])
@@ -558,13 +534,9 @@ class ContractOp(StructuredOp):
                 values = clone_region(k, block, [total, *others], lambda _, x: at[x])
             for number, value in enumerate(values):
                 map = maps[FACTORS + number]
-                k.store(value, self.outs[number], indices(k, map, at))
+                k.store(value, self.outs[number], k.indices(map, at))
 
         k.parallel([extents[loop] for loop in kept], stage)
-
-
-def _listed(types: Sequence[Attribute]) -> str:
-    return ", ".join(map(str, types)) or "nothing"
 
 
 def _holds(total: Attribute, element: Attribute) -> bool:
@@ -592,22 +564,6 @@ def extended(
     assert isa(type, IntegerType), "numbers are floats or integers"
     extension = ExtUIOp if unsigned else ExtSIOp
     return k.insert(extension(value, type))
-
-
-def indices(
-    k: KernelBuilder, map: AffineMap, loops: Mapping[int, SSAValue]
-) -> list[SSAValue]:
-    """The indices that a linear map gives for indices of loops."""
-    units = [[int(a == b) for b in range(map.num_dims)] for a in range(map.num_dims)]
-    first = map.eval([0] * map.num_dims, [])
-    found: list[SSAValue] = []
-    for axis, offset in enumerate(first):
-        total = k.index(offset)
-        for loop, unit in enumerate(units):
-            if factor := map.eval(unit, [])[axis] - offset:
-                total = k.add(total, k.mul(loops[loop], k.index(factor)))
-        found.append(total)
-    return found
 
 
 def load_padded(

@@ -310,9 +310,13 @@ def over_loops(array: Array, map: AffineMap, extents: Sequence[int]) -> Array:
     The elements that a map picks, with an axis for each loop: of one element, where
     the map does not have the loop.
     """
+    return view_over_loops(array, map, kept_extents(map, extents))
+
+
+def kept_extents(map: AffineMap, extents: Sequence[int]) -> list[int]:
+    """The extents of loops, 1 for those that a map does not have."""
     used = map.used_dims()
-    kept = [extent if loop in used else 1 for loop, extent in enumerate(extents)]
-    return view_over_loops(array, map, kept)
+    return [extent if loop in used else 1 for loop, extent in enumerate(extents)]
 
 
 def evaluate_region(

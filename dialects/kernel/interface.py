@@ -11,7 +11,7 @@ other one is reduced, unless the op says otherwise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -223,6 +223,11 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         verify_maps(self)
         self.verify_structure()
         verify_places(self)
+
+
+def listed(types: Iterable[Attribute]) -> str:
+    """Types as a part of a message."""
+    return ", ".join(map(str, types)) or "nothing"
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:

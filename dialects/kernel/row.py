@@ -32,7 +32,7 @@ from penstock.dialects.job import I64List
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp, YieldOp
 from penstock.dialects.kernel.evaluation import (
     element_dtype,
-    evaluate_block,
+    evaluate_region,
     view_over_loops,
 )
 from penstock.dialects.kernel.folds import fold_array
@@ -41,6 +41,7 @@ from penstock.dialects.kernel.interface import (
     Loops,
     StructuredOp,
     element_of,
+    listed,
 )
 from penstock.dialects.kernel.row_loops import build_row_loops
 from penstock.dialects.kernel.row_passes import RowPass, is_shared, passes_of
@@ -181,15 +182,10 @@ class RowOp(StructuredOp):
                     return fold_array(op.kind.data, op.value.type, array, [*along])
                 case KeepOp():
                     return given[0]
-                case IndexOp():
-                    loop = op.loop.value.data
-                    shape = [1] * len(extents)
-                    shape[loop] = extents[loop]
-                    return np.arange(extents[loop]).reshape(shape)
                 case _:
                     return None
 
-        values = evaluate_block(self.body.block, ins, special)
+        values = evaluate_region(self.body.block, ins, extents, special)
         results = [np.array(array, order="C") for array in operands[count:]]
         for number, (value, result) in enumerate(zip(values, results, strict=True)):
             where = over_loops(count + number)
@@ -236,7 +232,7 @@ class RowOp(StructuredOp):
         if [arg.type for arg in block.args] != wanted:
             raise VerifyException(
                 "the arguments of the body are elements of the operands, "
-                f"{_listed(wanted)}, got {_listed([arg.type for arg in block.args])}"
+                f"{listed(wanted)}, got {listed([arg.type for arg in block.args])}"
             )
         last = block.last_op
         wanted = [element_of(value) for value in self.outs]
@@ -245,7 +241,7 @@ class RowOp(StructuredOp):
         if [value.type for value in last.values] != wanted:
             raise VerifyException(
                 "the body yields an element of each result, "
-                f"{_listed(wanted)}, got {_listed([v.type for v in last.values])}"
+                f"{listed(wanted)}, got {listed([v.type for v in last.values])}"
             )
         for op in block.ops:
             values = (*op.operands, *op.results)
@@ -293,7 +289,3 @@ def _read_late(passes: Sequence[RowPass], result: int) -> set[SSAValue]:
 
 def _folds(op: Operation) -> bool:
     return isinstance(op, AllReduceOp)
-
-
-def _listed(types: Sequence[object]) -> str:
-    return ", ".join(map(str, types)) or "nothing"

@@ -34,6 +34,7 @@ from penstock.dialects.kernel.interface import (
     Loops,
     StructuredOp,
     element_of,
+    listed,
     shape_of,
 )
 from penstock.dialects.kernel.views import root_of
@@ -150,8 +151,8 @@ class ScatterOp(StructuredOp):
         wanted = [element_of(self.updates), element]
         if [*block.arg_types] != wanted:
             raise VerifyException(
-                f"the region takes {_listed(wanted)}, an update and an element of the "
-                f"result, got {_listed(block.arg_types)}"
+                f"the region takes {listed(wanted)}, an update and an element of the "
+                f"result, got {listed(block.arg_types)}"
             )
         last = block.last_op
         if not isinstance(last, YieldOp) or [*last.operand_types] != [element]:
@@ -223,7 +224,3 @@ class ScatterOp(StructuredOp):
         given = [lambda: comes[0], lambda: lies[0]]
         (written,) = k.inline(block, given)
         k.store(written, self.out, target)
-
-
-def _listed(types: Sequence[Any]) -> str:
-    return ", ".join(map(str, types)) or "nothing"
