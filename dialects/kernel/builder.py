@@ -212,25 +212,33 @@ class KernelBuilder:
         self.effect(cf.AssertOp(condition, message))
 
     def inline(
-        self, block: Block, arguments: Sequence[Callable[[], SSAValue]]
+        self,
+        block: Block,
+        arguments: Sequence[SSAValue | Callable[[], SSAValue]],
+        special: Callable[[KernelBuilder, Operation], SSAValue | None] | None = None,
     ) -> Sequence[SSAValue]:
         """
         Copies of the ops of a block up to its terminator; the values that this one
-        passes on. An argument is made where it is first used.
+        passes on. An argument that is a function is made where it is first used;
+        `special` gives the result of an op that is not copied.
         """
         known: dict[SSAValue, SSAValue] = {}
-        makers: dict[SSAValue, Callable[[], SSAValue]] = {}
-        makers.update(zip(block.args, arguments, strict=True))
+        given: dict[SSAValue, SSAValue | Callable[[], SSAValue]] = {}
+        given.update(zip(block.args, arguments, strict=True))
 
         def found(value: SSAValue) -> SSAValue:
             if value not in known:
-                known[value] = makers[value]()
+                argument = given[value]
+                known[value] = argument() if callable(argument) else argument
             return known[value]
 
         for op in block.ops:
             operands = [found(value) for value in op.operands]
             if op is block.last_op:
                 return operands
+            if special is not None and (made := special(self, op)) is not None:
+                known[op.results[0]] = made
+                continue
             copy = op.clone(dict(zip(op.operands, operands, strict=True)))
             self.effect(copy)
             known.update(zip(op.results, copy.results, strict=True))

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     f32,
     i1,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -449,12 +449,10 @@ class ContractOp(StructuredOp):
         def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
             *extra, total = scalars
             total = extended(k, total, self.sum_type)
-            return clone_region(
-                k,
-                finish.block,
-                [total, *extra],
-                lambda k, loop: k.insert(linalg.ops.IndexOp(loops.index(loop))),
-            )[0]
+            made = index_by(
+                lambda k, loop: k.insert(linalg.ops.IndexOp(loops.index(loop)))
+            )
+            return k.inline(finish.block, [total, *extra], made)[0]
 
         pairs = zip(self.extra, self.extra_maps, strict=True)
         self._elementwise(k, [*pairs], body)
@@ -531,7 +529,8 @@ class ContractOp(StructuredOp):
             values: Sequence[SSAValue] = [total]
             if self.finish is not None:
                 block = self.finish.block
-                values = clone_region(k, block, [total, *others], lambda _, x: at[x])
+                made = index_by(lambda _, loop: at[loop])
+                values = k.inline(block, [total, *others], made)
             for number, value in enumerate(values):
                 map = maps[FACTORS + number]
                 k.store(value, self.outs[number], k.indices(map, at))
@@ -584,21 +583,12 @@ def load_padded(
     return k.select(inside, element, k.constant(0, element.type))
 
 
-def clone_region(
-    k: KernelBuilder,
-    block: Block,
-    arguments: Sequence[SSAValue],
-    index: Callable[[KernelBuilder, int], SSAValue],
-) -> list[SSAValue]:
-    """
-    Build the ops of a region of a structured op for arguments; the values that end it.
-    """
-    known: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
-    for op in block.ops:
-        if op is block.last_op:
-            return [known[value] for value in op.operands]
-        if isinstance(op, IndexOp):
-            known[op.result] = index(k, op.loop.value.data)
-            continue
-        k.effect(op.clone(known))
-    raise AssertionError("a region ends in a terminator")
+def index_by(
+    made: Callable[[KernelBuilder, int], SSAValue],
+) -> Callable[[KernelBuilder, Operation], SSAValue | None]:
+    """The results of `kernel.index` in a region, given the index of each loop."""
+
+    def special(k: KernelBuilder, op: Operation) -> SSAValue | None:
+        return made(k, op.loop.value.data) if isinstance(op, IndexOp) else None
+
+    return special
