@@ -66,7 +66,7 @@ def compiled(linked: bool = True) -> tuple[ProgramOp, Mapping[str, str]]:
     module = compiler.parse(JOBS.encode(), "jobs.mlir")
     # `d` and `n` stay tasks of their own: what is pushed is free once `d` has acted.
     standard = PIPELINES["main" if linked else "jobs"]
-    passes = [spec for spec in standard if spec.name != "op-fuse-elementwise"]
+    passes = tuple(x for x in standard if x.name != "op-fuse-elementwise")
     run_pipeline(compiler, known, module, passes)
     (program,) = (op for op in module.body.block.ops if isinstance(op, ProgramOp))
     kernels = (x for x in program.body.block.ops if isinstance(x, KernelOp))
