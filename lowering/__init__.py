@@ -68,12 +68,17 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {name: partial(pass_of, name) for name in PASSES}
 
 
+def level_of(name: str) -> str:
+    """The level of a pass: the first word in its name; to raise is to convert."""
+    level = name.partition("-")[0]
+    return "convert" if level == "raise" else level
+
+
 def home_of(name: str) -> str:
     """The module of the pass of a name, which the name says."""
-    folder, _, file = name.partition("-")
-    if folder == "raise":
-        folder, file = "convert", name
-    return f"penstock.lowering.{folder}.{file.replace('-', '_')}"
+    level = level_of(name)
+    file = name if name.startswith("raise-") else name.removeprefix(f"{level}-")
+    return f"penstock.lowering.{level}.{file.replace('-', '_')}"
 
 
 def pass_of(name: str) -> type[ModulePass]:

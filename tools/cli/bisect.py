@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.ir import Operation
 
 from penstock.dialects.job import InputOp
+from penstock.dialects.launch import ProgramOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.runtime.errors import PenstockError
@@ -127,14 +128,8 @@ class Search:
             loops = as_plain_loops(program, task.task)
         except PenstockError:
             return task
-        weights, folder = self.model.weights, self.model.directory
-        with Session.of(
-            ExportedProgram(loops, weights, folder),
-            1,
-            "sequential",
-            allow_source=self.allow_source,
-        ) as session:
-            job = self.job if len(session.jobs) > 1 else None
+        with self._session_of(loops, 1, "sequential") as session:
+            job = self._job_in(session)
             wrong = first_wrong_task(session, self.inputs, values, self.tolerance, job)
         is_right = wrong is None or wrong.task != task.task
         return replace(task, schedules=found) if is_right else task
@@ -142,17 +137,19 @@ class Search:
     def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
         """The difference of outputs on another engine than the reference executor."""
         program = program_of(self.model)
-        weights, folder = self.model.weights, self.model.directory
-        with Session.of(
-            ExportedProgram(program, weights, folder),
-            options.threads,
-            engine,
-            allow_source=self.allow_source,
-        ) as session:
-            job = self.job if len(session.jobs) > 1 else None
-            outputs = session.run(self.inputs, job)
+        with self._session_of(program, options.threads, engine) as session:
+            outputs = session.run(self.inputs, self._job_in(session))
         wrong = first_wrong_output(outputs, self.reference, self.tolerance)
         return None if wrong is None else " ".join(wrong)
+
+    def _session_of(self, program: ProgramOp, threads: int, engine: str) -> Session:
+        """A session of a program that the model was compiled to, with its weights."""
+        exported = ExportedProgram(program, self.model.weights, self.model.directory)
+        return Session.of(exported, threads, engine, allow_source=self.allow_source)
+
+    def _job_in(self, session: Session) -> str | None:
+        """The job that is searched; none where a session has a single one."""
+        return self.job if len(session.jobs) > 1 else None
 
 
 def lines_of(

@@ -107,6 +107,7 @@ class Job:
             "simulated": session.is_simulated,
             "memory": chunks,
             "given_up": list(said.given_up),
+            "plain_loops": list(said.plain_loops),
         }
 
     @property

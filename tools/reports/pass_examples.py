@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.lowering import level_of
+
 LEVELS = {
     "op": "Passes on ops of a job",
     "job": "Passes on jobs",
@@ -61,12 +63,6 @@ class PassExample:
     """Lines of the input."""
     after: tuple[str, ...]
     """Lines of the output, or messages of a verifier."""
-
-
-def level_of(name: str) -> str:
-    """The level of a pass: the first word in its name; to raise is to convert."""
-    level = name.partition("-")[0]
-    return "convert" if level == "raise" else level
 
 
 def example_path(name: str) -> str:

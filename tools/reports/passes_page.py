@@ -15,7 +15,7 @@ from pathlib import Path
 
 from xdsl.passes import ModulePass
 
-from penstock.lowering import get_all_passes
+from penstock.lowering import get_all_passes, level_of
 from penstock.lowering.pipelines import (
     DEFAULTS,
     ON_TRIAL,
@@ -25,7 +25,7 @@ from penstock.lowering.pipelines import (
 )
 from penstock.lowering.pipelines import text_of as pipeline_text
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
-from penstock.tools.reports.pass_examples import LEVELS, level_of, read_example
+from penstock.tools.reports.pass_examples import LEVELS, read_example
 
 _INTRODUCTION = """\
 Each pass is run by `penstock-opt -p NAME`. *Standard* passes are in a pipeline that

@@ -23,7 +23,9 @@ class Report(NamedTuple):
     devices: str
     memory: tuple[str, ...]
     given_up: tuple[str, ...] = ()
-    """The cost of several streams and waves, and of stages without a schedule."""
+    """The cost of several streams and waves."""
+    plain_loops: tuple[str, ...] = ()
+    """Kernels with stages that have no schedule, with the reasons."""
 
     def text(
         self, threads: int, *, ops: int | None = None, simulated: bool = False
@@ -39,7 +41,11 @@ class Report(NamedTuple):
             f"{self.name}: {', '.join(parts)} on {self.devices}"
             f"{' (simulated)' * simulated}, " + counted(threads, "thread")
         )
-        return "\n".join((head, *self.memory, *self.given_up))
+        return "\n".join((head, *self.memory, *self.given_up, *self._plain_lines()))
+
+    def _plain_lines(self) -> Iterator[str]:
+        if found := self.plain_loops:
+            yield f"{counted(len(found), 'kernel')} as plain loops: {', '.join(found)}"
 
 
 def report_of(program: ProgramOp) -> Report:
@@ -63,26 +69,24 @@ def report_of(program: ProgramOp) -> Report:
         sum(isinstance(op, KernelOp) for op in ops),
         devices_of(program),
         lines,
-        (*given_up_lines(program), *plain_lines(program)),
+        tuple(given_up_lines(program)),
+        tuple(plain_kernels(program)),
     )
 
 
-def plain_lines(program: ProgramOp) -> Iterator[str]:
-    """A line on the kernels with stages that no schedule was found for, and why."""
+def plain_kernels(program: ProgramOp) -> Iterator[str]:
+    """The kernels with stages that no schedule was found for, with the reasons."""
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
     from xdsl.utils.hints import isa
 
     from penstock.dialects.launch import KernelOp
     from penstock.dialects.launch.actors import PLAIN_LOOPS
 
-    found: list[str] = []
     for op in program.body.block.ops:
         stages = op.attributes.get(PLAIN_LOOPS)
         if isinstance(op, KernelOp) and isa(stages, ArrayAttr[StringAttr]):
             said = "; ".join(stage.data for stage in stages)
-            found.append(f"{op.sym_name.data} ({said})")
-    if found:
-        yield f"{counted(len(found), 'kernel')} as plain loops: {', '.join(found)}"
+            yield f"{op.sym_name.data} ({said})"
 
 
 def given_up_lines(op: Operation) -> Iterator[str]:

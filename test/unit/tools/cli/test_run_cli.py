@@ -1,5 +1,6 @@
 """`penstock-run`: what it prints, writes and refuses."""
 
+import json
 import os
 import re
 import signal
@@ -196,6 +197,9 @@ def test_stages_without_a_schedule_are_told_with_the_reason(
     line = f"\n1 kernel as plain loops: attention_0 ({reason})\n"
     done = run(*arguments)
     assert (done.code, line in done.out) == (0, True), done
+    facts = json.loads(run(*arguments, "--json").out)
+    assert facts["plain_loops"] == [f"attention_0 ({reason})"], facts
+    assert facts["given_up"] == []
     # All kernels are, if asked: none for want of a schedule.
     asked = run(*arguments, "--plain-loops")
     assert (asked.code, "as plain loops" in asked.out) == (0, False), asked
