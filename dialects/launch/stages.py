@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel.interface import StructuredOp
-from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.attributes import own_attributes, verify_known
 

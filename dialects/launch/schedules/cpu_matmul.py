@@ -22,12 +22,6 @@ from penstock.dialects.launch.schedules.schedule import (
     schedule_definition,
 )
 
-SCHEDULE = "schedule"
-"""The attribute of a stage with its schedule."""
-
-REFUSAL = "no_schedule"
-"""The attribute of a contraction with the reason why it has no schedule."""
-
 MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15

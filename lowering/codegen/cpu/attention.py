@@ -30,9 +30,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.kernel.attention import AttentionOp
-from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.lowering.codegen.body.attention import (
     Attention,
     Operand,

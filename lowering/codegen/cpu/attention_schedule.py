@@ -8,8 +8,8 @@ from math import ceil, lcm
 from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.launch import AttentionAttr, KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.lowering.codegen.body.attention import Attention
 from penstock.lowering.codegen.cpu.attention import (
     KEPT,

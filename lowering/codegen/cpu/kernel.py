@@ -22,10 +22,9 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.loops import loop_order
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names

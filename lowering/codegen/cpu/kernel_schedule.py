@@ -9,15 +9,12 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import (
-    REFUSAL,
-    SCHEDULE,
-    ContractionAttr,
-)
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import (

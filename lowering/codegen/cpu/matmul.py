@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import (
-    SCHEDULE,
     ContractionAttr,
     panel_bytes,
     reused_bytes,

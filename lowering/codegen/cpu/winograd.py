@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from penstock.dialects.kernel.interface import StructuredOp, element_of
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp, element_of
 from penstock.dialects.kernel.loops import Nest
 from penstock.dialects.kernel.tile_transform import (
     OUT,
@@ -33,7 +33,6 @@ from penstock.dialects.kernel.tile_transform import (
     TileTransformOp,
 )
 from penstock.dialects.kernel.views import root_of
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction
 from penstock.lowering.codegen.body.epilogue import (

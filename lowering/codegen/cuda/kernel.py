@@ -21,10 +21,9 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import StringAttr
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.fold_stages import is_fold_of_stages
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,

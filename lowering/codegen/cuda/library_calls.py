@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import BlockArgument, Operation
 
 from penstock.dialects.kernel.contract import FACTORS, ContractOp
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.views import root_of
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,

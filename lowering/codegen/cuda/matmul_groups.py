@@ -21,7 +21,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,

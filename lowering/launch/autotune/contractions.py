@@ -21,14 +21,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import (
-    GROUP,
-    REFUSAL,
-    SCHEDULE,
-    ContractionAttr,
-)
+from penstock.dialects.launch.schedules.cpu_matmul import GROUP, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import epilogue_in, phases_of

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import Unfit, phases_of

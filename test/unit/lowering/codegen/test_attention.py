@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, 
 from xdsl.ir import Attribute, Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import AttentionAttr, KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.utils.diagnostics import LocatedPassFailure

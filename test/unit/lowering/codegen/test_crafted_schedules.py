@@ -36,9 +36,10 @@ from xdsl.ir import Attribute, Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.op import AttentionOp, MaxPool2dOp, WinogradSplitOp
 from penstock.dialects.op.axes import int_list

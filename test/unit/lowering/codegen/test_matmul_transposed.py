@@ -16,9 +16,10 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure

@@ -23,13 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import (
-    SCHEDULE,
-    ContractionAttr,
-    panel_bytes,
-)
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr, panel_bytes
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp

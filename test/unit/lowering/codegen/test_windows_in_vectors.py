@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import REFUSAL, SCHEDULE
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.stages import WINDOWS
 from penstock.dialects.op.axes import int_list

@@ -15,13 +15,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.kernel import PaddedOp
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import (
-    REFUSAL,
-    SCHEDULE,
-    ContractionAttr,
-)
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.winograd import WinogradSplitOp

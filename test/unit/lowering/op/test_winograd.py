@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_matmul import SCHEDULE
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.winograd import (
