@@ -48,7 +48,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.attention import AttentionOp
@@ -57,8 +56,6 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
-from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -66,6 +63,7 @@ from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.causal_mask import hidden_of, splat_of
 from penstock.lowering.op.grouped_query import repeat_of, split, split_order
+from penstock.lowering.op.replacement import replace_by
 
 KINDS = ("cpu", "cuda")
 """The kinds of devices that compute attention in blocks."""
@@ -385,25 +383,10 @@ def fuse(found: Attention) -> None:
         found, before = in_groups(found, found.group)
     attention = attention_op(found)
     made: list[Operation] = [*before, attention]
-    result = attention.result
     if found.group is not None:
         shape = tensor_type(last.results[0]).get_shape()
-        made.append(ReshapeOp(result, shape))
-        result = made[-1].results[0]
-    attention.location = fused_location([found.softmax, *found.ops])
-    for op in found.ops:
-        carry(op, attention)
-    for op in made:
-        if "placement" in last.attributes:
-            op.attributes["placement"] = last.attributes["placement"]
-    if "slots" in last.attributes:
-        made[-1].attributes["slots"] = last.attributes["slots"]
-    Rewriter.insert_op(made, InsertPoint.before(last))
-    last.results[0].replace_all_uses_with(result)
-    result.name_hint = last.results[0].name_hint
-    for op in found.ops:
-        op.detach()
-        op.erase()
+        made.append(ReshapeOp(attention.result, shape))
+    replace_by(made, found.ops, root=attention, lead=found.softmax)
 
 
 def attention_op(found: Attention) -> AttentionOp:

@@ -35,7 +35,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import JobOp, placement_of
@@ -51,14 +50,13 @@ from penstock.dialects.op.normalization import (
     SoftmaxOp,
 )
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.attributes import carry
-from penstock.dialects.utils.diagnostics import fused_location
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.formulas import Match, matches
+from penstock.lowering.op.replacement import replace_by
 
 NO_PATTERN = "no_pattern"
 """Why ops are not raised: an attribute of the last of them."""
@@ -207,7 +205,7 @@ def raise_job(job: JobOp) -> None:
                 continue
             op.attributes.pop(NO_PATTERN, None)
             count("formulas")
-            replace(op, found, made)
+            replace_by(made, found.ops, root=made[-1], lead=op)
             break
 
 
@@ -255,27 +253,6 @@ def check_free(
         users = (use.operation for use in op.results[0].uses)
         if op is not last and any(user not in found.ops for user in users):
             raise Refused(f"others use what {op.name} makes")
-
-
-def replace(last: Operation, found: Match, made: Raised) -> None:
-    """Replace the ops of a formula by others, where the last of them stood."""
-    result = made[-1].results[0]
-    made[-1].location = fused_location([last, *found.ops])
-    for op in found.ops:
-        carry(op, made[-1])
-    for op in made:
-        if "placement" in last.attributes:
-            op.attributes["placement"] = last.attributes["placement"]
-    if "slots" in last.attributes:
-        made[-1].attributes["slots"] = last.attributes["slots"]
-    Rewriter.insert_op(made, InsertPoint.before(last))
-    last.results[0].replace_all_uses_with(result)
-    result.name_hint = last.results[0].name_hint
-    for op in found.ops:
-        op.detach()
-        op.drop_all_references()
-    for op in found.ops:
-        op.erase(drop_references=False)
 
 
 @dataclass(frozen=True)
