@@ -13,7 +13,8 @@ printed as a Python loop, which LLVM may vectorise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects import arith, memref, scf
@@ -140,6 +141,58 @@ def vector_loop_of_for(op: scf.ForOp) -> VectorLoop | None:
         elif not _add(line, inner, variable):
             return None
     return line if _keeps_order(line) else None
+
+
+def vector_loop_of_nest(op: scf.ForOp) -> tuple[VectorLoop, list[scf.ForOp]] | None:
+    """
+    A loop that has nothing but another one in it, as one line of the elements of all
+    its turns, if these follow each other; and the loops, the innermost last.
+    """
+    nest = [op]
+    while (inner := _only_loop_in(nest[-1])) is not None:
+        nest.append(inner)
+    line = vector_loop_of_for(nest[-1]) if len(nest) > 1 else None
+    if line is None or not _go_on(line, nest):
+        return None
+    return replace(line, extent=prod(_turns(loop) for loop in nest)), nest
+
+
+def _only_loop_in(op: scf.ForOp) -> scf.ForOp | None:
+    """The loop that is all that another one does, but for numbers."""
+    ops = [each for each in op.body.block.ops if not isinstance(each, arith.ConstantOp)]
+    if len(ops) != 2 or not isinstance(inner := ops[0], scf.ForOp):
+        return None
+    _, *carried = op.body.block.args
+    passes_on = [*inner.iter_args] == carried
+    is_known = all(number_of(x) is not None for x in (op.lb, op.ub))
+    is_whole = is_known and (number_of(op.lb), number_of(op.step)) == (0, 1)
+    given = [*ops[1].operands] == [*inner.results]
+    return inner if passes_on and is_whole and given else None
+
+
+def _go_on(line: VectorLoop, nest: Sequence[scf.ForOp]) -> bool:
+    """Whether elements of a line go on in the next turn of the loops around it."""
+    if not all(isinstance(op, arith.ConstantOp) for op in line.places):
+        return False
+    steps = dict(zip([load for _, load in line.loads], line.steps, strict=True))
+    steps |= {store: 1 for _, store in line.stores}
+    steps |= dict.fromkeys(line.once, 0)
+    turns = 1
+    for loop, around in zip(reversed(nest), reversed(nest[:-1]), strict=False):
+        turns *= _turns(loop)
+        variable = around.body.block.args[0]
+        for access, step in steps.items():
+            assert access is not None, "a loop has an op for each access"
+            if _stride(access.memref, access.indices, variable) != step * turns:
+                return False
+    return number_of(nest[-1].lb) == 0
+
+
+def _turns(op: scf.ForOp) -> int:
+    """The turns of a loop from 0 by ones."""
+    turns = number_of(op.ub)
+    assert turns is not None, "has been looked at"
+    return turns
 
 
 def element_of(block: Block) -> str | None:

@@ -34,6 +34,7 @@ from penstock.lowering.codegen.body.vector_loop import (
     shape_of,
     stored_as,
     vector_loop_of_for,
+    vector_loop_of_nest,
 )
 
 
@@ -66,7 +67,7 @@ class InnerLoopPrinter:
         """Print a loop if it is a line; whether it is."""
         line = vector_loop_of_for(op)
         if line is None:
-            return False
+            return self._print_nest(op)
         out = self.printer
         out.set_loop(op.body.block.args[0], str(number_of(op.lb)))
         for once in (*line.places, *line.once):
@@ -83,6 +84,23 @@ class InnerLoopPrinter:
             loads.append(self._place(load))
         call = self.call(line, loads, stores, starts)
         self._assign(op.results, call)
+        return True
+
+    def _print_nest(self, op: scf.ForOp) -> bool:
+        """Print loops whose elements are all of one line; whether they are."""
+        found = vector_loop_of_nest(op)
+        if found is None:
+            return False
+        line, nest = found
+        out = self.printer
+        for loop in nest:
+            out.set_loop(loop.body.block.args[0], "0")
+        for once in (*line.places, *line.once):
+            out.print_statement(once)
+        loads = [self._place(load) for _, load in line.loads if load is not None]
+        stores = [self._place(store) for _, store in line.stores if store is not None]
+        starts = [out.name(value) for value in op.iter_args]
+        self._assign(op.results, self.call(line, loads, stores, starts))
         return True
 
     def print_computation(

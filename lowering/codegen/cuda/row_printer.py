@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.fold_stages import is_fold_of_stages
@@ -31,6 +31,7 @@ from penstock.lowering.codegen.cuda.rows import (
     Rows,
     dtype_of,
     is_neutral,
+    place_of,
     rows_of,
     unshared,
     widest,
@@ -189,26 +190,30 @@ class RowPrinter:
             printer.line(f"{names[-1]} = {neutral}")
             printer.set_loop(fold.value, names[-1])
         with printer.block(f"for j in range({rows.turns}):"):
-            index = self._print_index()
-            self._print_loads(number, index)
+            indices = self._print_indices()
+            self._print_loads(number, indices)
             if rows.width > 1:
                 with printer.block(f"for k in range({rows.width}):"):
-                    self._print_element(loop, index, names)
+                    self._print_element(loop, indices, names)
             else:
-                self._print_element(loop, index, names)
-            self._print_stores(number, index, count)
+                self._print_element(loop, indices, names)
+            self._print_stores(number, indices, count)
         for fold, name in zip(loop.folds, names, strict=True):
             self._print_join(fold, name)
 
-    def _print_index(self) -> str:
-        """Print the first index that a thread has in a turn; the name of it."""
+    def _print_indices(self) -> list[str]:
+        """Print the indices of the first point that a thread has in a turn."""
         rows, printer = self._rows, self._printer
         index = printer.new_loop()
         step = rows.threads * rows.width
         at = "at" if rows.width == 1 else f"at * {rows.width}"
         printer.line(f"{index} = {self._call('i32', f'{at} + j * {step}')}")
         printer.print_edge("inside", index, rows.extent, step)
-        return index
+        if len(rows.extents) == 1:
+            return [index]
+        loops = [printer.new_loop() for _ in rows.extents]
+        printer.split(index, loops, rows.extents)
+        return loops
 
     @property
     def _has_edge(self) -> bool:
@@ -223,48 +228,55 @@ class RowPrinter:
         number = "j" if width == 1 else f"j * {width} + {k}"
         return f"{self._kept[place]}[{number}]"
 
-    def _address(self, place: Place, index: str) -> str:
-        """The number of an element, given the name of its index."""
-        buffer, before = place
-        indices = [*map(self._printer.name, before), index]
-        return self._printer.element_named(buffer, indices)
+    def _address(self, place: Place, loops: Sequence[str]) -> str:
+        """The number of an element, given the names of the indices of a row's loops."""
+        buffer, indices = place
+        names = (
+            loops[x] if isinstance(x, int) else self._printer.name(x) for x in indices
+        )
+        return self._printer.element_named(buffer, [*names])
 
-    def _print_loads(self, number: int, index: str) -> None:
+    def _print_loads(self, number: int, indices: Sequence[str]) -> None:
         """Print how what a loop reads first comes from memory."""
         for place in self._rows.loops[number].loads:
             if self._is_kept(place) and self._rows.users(place)[0] != number:
                 continue
-            buffer, address = place[0], self._address(place, index)
-            if self._rows.width == 1:
-                text = self._printer.loaded(buffer, address)
-                self._printer.line(f"{self._slot(place, '0')} = {text}")
-                continue
+            buffer, address = place[0], self._address(place, indices)
             width = self._rows.width
+            if width == 1 or not self._rows.is_along(place):
+                text = self._printer.loaded(buffer, address)
+                slots = (self._slot(place, str(k)) for k in range(width))
+                self._printer.line(f"{' = '.join(slots)} = {text}")
+                continue
             vector = self._printer.new_value()
             load = self._call(f"load_{width}", self._printer.name(buffer), address)
             self._printer.line(f"{vector} = {load}")
             for k in range(width):
                 self._printer.line(f"{self._slot(place, str(k))} = {vector}[{k}]")
 
-    def _print_element(self, loop: RowLoop, index: str, names: Sequence[str]) -> None:
+    def _print_element(
+        self, loop: RowLoop, indices: Sequence[str], names: Sequence[str]
+    ) -> None:
         """Print what becomes of an element, which the thread has."""
-        printer = self._printer
-        variable = loop.op.body.block.args[0]
-        printer.set_loop(variable, index)
-        is_number = any(_is_value(use.operation) for use in variable.uses)
+        printer, variables = self._printer, loop.variables
+        for variable, index in zip(variables, indices, strict=True):
+            printer.set_loop(variable, index)
+        is_number = any(_is_value(use.operation) for use in variables[-1].uses)
         if is_number and self._rows.width > 1:
             own = printer.new_loop()
-            printer.line(f"{own} = {self._call('i32', f'{index} + k')}")
-            printer.set_loop(variable, own)
-        for op in loop.op.body.block.ops:
+            printer.line(f"{own} = {self._call('i32', f'{indices[-1]} + k')}")
+            printer.set_loop(variables[-1], own)
+        for op in loop.block.ops:
             match op:
                 case memref.LoadOp():
-                    slot = self._slot(_place_of(op.memref, op.indices), self._k)
+                    place = place_of(op.memref, op.indices, variables)
+                    slot = self._slot(place, self._k)
                     value = printer.new_value()
                     printer.line(f"{value} = {slot}")
                     printer.set_loop(op.res, value)
                 case memref.StoreOp():
-                    slot = self._slot(_place_of(op.memref, op.indices), self._k)
+                    place = place_of(op.memref, op.indices, variables)
+                    slot = self._slot(place, self._k)
                     printer.line(f"{slot} = {printer.name(op.value)}")
                 case scf.YieldOp():
                     self._print_carried(names, [printer.name(v) for v in op.operands])
@@ -282,14 +294,14 @@ class RowPrinter:
                 value = self._call("select", "inside", value, name)
             self._printer.line(f"{name} = {value}")
 
-    def _print_stores(self, number: int, index: str, count: int) -> None:
+    def _print_stores(self, number: int, indices: Sequence[str], count: int) -> None:
         """Print how what a loop writes last goes to memory."""
         printer, width = self._printer, self._rows.width
         for place in self._rows.loops[number].stores:
             later = (loop.stores for loop in self._rows.loops[number + 1 :])
             if self._rows.are_kept and any(place in stores for stores in later):
                 continue
-            address = self._address(place, index)
+            address = self._address(place, indices)
             more = ["inside"] if self._has_edge else []
             condition = self._condition(*more, count=count)
             slots = [self._slot(place, str(k)) for k in range(width)]
@@ -323,10 +335,6 @@ class RowPrinter:
             initial = printer.name(fold.initial)
             printer.line(f"{result} = {joined(initial, name)}")
         printer.set_loop(fold.result, result)
-
-
-def _place_of(buffer: SSAValue, indices: Sequence[SSAValue]) -> Place:
-    return buffer, tuple(indices[:-1])
 
 
 def _is_value(op: object) -> bool:

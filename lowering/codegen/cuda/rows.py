@@ -5,17 +5,22 @@ Threads share the points of a row if these are contiguous in all operands that h
 element for each of them. Between passes over the row, elements may stay in the
 registers of the thread that has read or written them first, so that each is read and
 written once.
+
+A row of several loops is divided by the number of each point, of which the indices of
+the loops are found. Points that follow each other in the innermost loop are contiguous,
+and a vector lies in one turn of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp, YieldOp
@@ -49,8 +54,11 @@ NEUTRAL: Mapping[type[Operation], float] = {
 }
 """The ops that fold, and what changes nothing."""
 
-Place: TypeAlias = tuple[SSAValue, tuple[SSAValue, ...]]
-"""Elements of a row: the buffer, and the indices before that of the element."""
+Place: TypeAlias = tuple[SSAValue, tuple[SSAValue | int, ...]]
+"""
+Elements of a row: the buffer, and its indices. A number stands for the variable of a
+loop of the row, which each pass over it has anew.
+"""
 
 
 class Fold(NamedTuple):
@@ -69,22 +77,48 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class RowLoop:
-    """A loop over the elements of a row."""
+    """A pass over the elements of a row."""
 
-    op: scf.ForOp
+    ops: Sequence[scf.ForOp]
+    """Its loops, the outermost first."""
     folds: Sequence[Fold]
     loads: Sequence[Place]
     """The elements that are read, each once."""
     stores: Sequence[Place]
+
+    @property
+    def op(self) -> scf.ForOp:
+        """The outermost loop."""
+        return self.ops[0]
+
+    @property
+    def block(self) -> Block:
+        """The ops at each point."""
+        return self.ops[-1].body.block
+
+    @property
+    def variables(self) -> list[BlockArgument]:
+        """The variables of its loops."""
+        return _variables(self.ops)
 
 
 @dataclass(frozen=True)
 class Rows:
     """The rows of a stage, and how threads share them."""
 
-    extent: int
+    extents: Sequence[int]
+    """The trip counts of the loops of a row."""
     schedule: RowsAttr
     loops: Sequence[RowLoop]
+
+    @property
+    def extent(self) -> int:
+        """The number of points of a row."""
+        return prod(self.extents)
+
+    def is_along(self, place: Place) -> bool:
+        """Whether elements follow each other in the innermost loop."""
+        return len(self.extents) - 1 in place[1]
 
     @property
     def places(self) -> list[Place]:
@@ -125,8 +159,7 @@ def rows_schedule(row: RowOp) -> RowsAttr | str:
     """The schedule of rows, or why threads cannot share them."""
     if (reason := unshared(row)) is not None:
         return reason
-    (along,) = row.along_loops
-    extent = row.loops().extents[along]
+    extent = prod(_extents_along(row))
     if extent < WARP:
         return f"rows of fewer than {WARP} elements have a thread each"
     words, width = _kept_words(row), widest(row)
@@ -152,9 +185,7 @@ def unshared(row: RowOp) -> str | None:
     """The reason that threads cannot share the points of a row, if they cannot."""
     if 0 in row.loops().extents:
         return "it has no elements"
-    if len(row.along_loops) > 1:
-        return "rows of several loops have a thread each"
-    (along,) = row.along_loops
+    along = row.along_loops[-1]
     for value, map in zip(row.accessed(), row.maps(), strict=True):
         if isinstance(value.owner, PaddedOp):
             return "padded operands have no vectors"
@@ -190,7 +221,7 @@ def _is_scalar(op: Operation) -> bool:
 
 def widest(row: RowOp) -> int:
     """The elements of a row that a thread can move at once."""
-    (along,) = row.along_loops
+    along = row.along_loops[-1]
     pairs = zip(row.accessed(), row.maps(), strict=True)
     values = [value for value, map in pairs if along in map.used_dims()]
     width = width_of(*map(element_of, values))
@@ -223,26 +254,58 @@ def _operand_of(row: RowOp, derived: RowPasses, value: SSAValue) -> int:
 
 def rows_of(row: RowOp, loops: scf.ParallelOp, schedule: RowsAttr) -> Rows:
     """The rows of an op as it is scheduled, given the loops that it stands for."""
-    (along,) = row.along_loops
+    extents = _extents_along(row)
     passes = (op for op in loops.body.block.ops if isinstance(op, scf.ForOp))
-    return Rows(row.loops().extents[along], schedule, [*map(_row_loop, passes)])
+    found = [_row_loop(_nest(op, len(extents))) for op in passes]
+    return Rows(extents, schedule, found)
 
 
-def _row_loop(op: scf.ForOp) -> RowLoop:
-    """A pass over a row, given the loop that it is."""
-    ops = [*op.body.block.ops]
-    loads = [_place(x.memref, x.indices) for x in ops if isinstance(x, memref.LoadOp)]
-    stores = [_place(x.memref, x.indices) for x in ops if isinstance(x, memref.StoreOp)]
-    return RowLoop(op, _folds(op), list(dict.fromkeys(loads)), stores)
+def _extents_along(row: RowOp) -> list[int]:
+    """The trip counts of the loops of a row."""
+    extents = row.loops().extents
+    return [extents[loop] for loop in row.along_loops]
 
 
-def _place(buffer: SSAValue, indices: Sequence[SSAValue]) -> Place:
-    return buffer, tuple(indices[:-1])
+def _nest(op: scf.ForOp, depth: int) -> list[scf.ForOp]:
+    """A loop with those in it, down to a depth."""
+    if depth == 1:
+        return [op]
+    (inner,) = (each for each in op.body.block.ops if isinstance(each, scf.ForOp))
+    return [op, *_nest(inner, depth - 1)]
 
 
-def _folds(op: scf.ForOp) -> list[Fold]:
-    _, *carried = op.body.block.args
-    last = op.body.block.last_op
+def _row_loop(nest: Sequence[scf.ForOp]) -> RowLoop:
+    """A pass over a row, given the loops that it is."""
+    variables, ops = _variables(nest), [*nest[-1].body.block.ops]
+    loads = [
+        place_of(x.memref, x.indices, variables)
+        for x in ops
+        if isinstance(x, memref.LoadOp)
+    ]
+    stores = [
+        place_of(x.memref, x.indices, variables)
+        for x in ops
+        if isinstance(x, memref.StoreOp)
+    ]
+    return RowLoop(nest, _folds(nest), list(dict.fromkeys(loads)), stores)
+
+
+def _variables(nest: Sequence[scf.ForOp]) -> list[BlockArgument]:
+    return [op.body.block.args[0] for op in nest]
+
+
+def place_of(
+    buffer: SSAValue, indices: Sequence[SSAValue], variables: Sequence[SSAValue]
+) -> Place:
+    """The elements that an access in loops of these variables goes through."""
+    found = (variables.index(x) if x in variables else x for x in indices)
+    return buffer, tuple(found)
+
+
+def _folds(nest: Sequence[scf.ForOp]) -> list[Fold]:
+    op, inner = nest[0], nest[-1].body.block
+    _, *carried = inner.args
+    last = inner.last_op
     assert last is not None, "a loop ends in scf.yield"
     folds: list[Fold] = []
     for number, (value, yielded) in enumerate(zip(carried, last.operands, strict=True)):
