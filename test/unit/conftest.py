@@ -22,6 +22,7 @@ import pytest
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from kept_kernels import keep_new, kept_folder, link_kept
+from kernel_runs import flat, run_source
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects as upstream_dialects
@@ -84,10 +85,6 @@ def no_plugins_of_other_files() -> Iterator[None]:
     unload()
     for module in registering_modules() - before:
         forget(module)
-
-
-GUARD_BYTES = 64
-GUARD = 0xA5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -378,25 +375,6 @@ def flip_a_bit() -> Callable[[Path], None]:
     return flip
 
 
-class Guarded:
-    """A copy of an array at a multiple of 64 bytes, with guard bytes around it."""
-
-    def __init__(self, array: Array):
-        size = array.nbytes
-        self._bytes = np.full(size + 3 * GUARD_BYTES, GUARD, np.uint8)
-        start = GUARD_BYTES + -(self._bytes.ctypes.data) % GUARD_BYTES
-        self._inside = slice(start, start + size)
-        inside = self._bytes[self._inside]
-        inside[:] = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        self.array = inside.view(array.dtype).reshape(array.shape)
-
-    @property
-    def is_overrun(self) -> bool:
-        """Whether something was written outside of the array."""
-        outside = np.delete(self._bytes, self._inside)
-        return bool((outside != GUARD).any())
-
-
 @pytest.fixture(scope="session")
 def parse_kernel() -> ParseKernel:
     """Read one `launch.kernel` from its text."""
@@ -476,21 +454,13 @@ def _run_kernel(kernel: KernelOp, arrays: Sequence[Array]) -> None:
     target = "cpu" if TARGET == "cpu" else "cuda"
     kernel = KernelOp(kernel.sym_name.data, target, kernel.body.clone())
     kernel.verify()
-    copies = [Guarded(array) for array in arrays]
-    run = {"cpu": _run_on_cpu, "cuda": _run_on_cuda, "lanes": _run_on_lanes}[TARGET]
-    status = run(kernel_source(kernel), [copy.array for copy in copies])
-    assert not any(copy.is_overrun for copy in copies), "written outside of a buffer"
-    for copy, array in zip(copies, arrays, strict=True):
-        array[...] = copy.array
+    source = kernel_source(kernel)
+    if TARGET == "cuda":
+        status = _run_on_cuda(source, arrays)
+    else:
+        status = run_source(source, arrays, target=target)
     if status:
         raise RuntimeError(kernel.failures[status - 1])
-
-
-def _run_on_cpu(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.jit.cpu import compile_cpu
-
-    args = np.array([array.ctypes.data for array in arrays], np.int64)
-    return compile_cpu(source, "kernel")(args.ctypes.data)
 
 
 def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
@@ -498,18 +468,6 @@ def _run_on_cuda(source: str, arrays: Sequence[Array]) -> int:
     from penstock.runtime.testing.cuda_guarded_driver import guarded
 
     driver, guards = guarded(open_cuda().driver)
-    code = Cuda(driver).run_kernel(source, [stored(array) for array in arrays])
+    code = Cuda(driver).run_kernel(source, [*map(flat, arrays)])
     guards.check()
     return code
-
-
-def _run_on_lanes(source: str, arrays: Sequence[Array]) -> int:
-    from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
-
-    return run_lanes(source, [stored(array) for array in arrays])
-
-
-def stored(array: Array) -> Array:
-    """A flat view of an array as it is kept in memory: booleans are bytes."""
-    flat = array.reshape(-1)
-    return flat.view(np.uint8) if array.dtype == np.bool_ else flat

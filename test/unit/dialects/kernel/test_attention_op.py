@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
 
@@ -16,8 +17,6 @@ from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
-from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating]
 DTYPES = {"f32": np.dtype("float32"), "f64": np.dtype("float64")}
@@ -95,13 +94,6 @@ def exact(sizes: Sizes, arrays: list[Array]) -> NDArray[np.float64]:
     return np.einsum("srk,skc->src", shares, values)
 
 
-def run(kernel: KernelOp, arrays: list[Array]) -> Array:
-    """The result of a kernel."""
-    row = np.array([array.ctypes.data for array in arrays], np.int64)
-    assert compile_cpu(kernel_source(kernel), "kernel")(row.ctypes.data) == 0
-    return arrays[-1]
-
-
 def attention_in(kernel: KernelOp) -> AttentionOp:
     (op,) = kernel.body.block.ops
     assert isinstance(op, AttentionOp)
@@ -139,12 +131,12 @@ def test_meaning_loops_and_schedule_agree_with_numpy(
 
     schedule_attention(kernel, 32)
     assert SCHEDULE in attention_in(kernel).attributes
-    blocks = run(kernel, [array.copy() for array in arrays])
+    blocks = run_on_copies(kernel, arrays)[-1]
     np.testing.assert_allclose(blocks, wanted, rtol=tolerance, atol=tolerance)
 
     replace_by_loops(attention_in(kernel))
     assert not any(op.name == "kernel.attention" for op in kernel.walk())
-    loops = run(kernel, [array.copy() for array in arrays])
+    loops = run_on_copies(kernel, arrays)[-1]
     np.testing.assert_allclose(loops, wanted, rtol=tolerance, atol=tolerance)
 
 

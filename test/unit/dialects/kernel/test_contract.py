@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.contract import ContractOp, Window
 from penstock.dialects.kernel.interface import Alias
-from penstock.dialects.kernel.reference import loops_of
+from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
@@ -37,21 +36,12 @@ def contract_of(kernel: KernelOp) -> ContractOp:
     return op
 
 
-def run(kernel: KernelOp, arrays: Sequence[Array]) -> list[Array]:
+def run_loops(kernel: KernelOp, arrays: Sequence[Array]) -> list[Array]:
     """The arguments of a kernel after its loops have run."""
     op = contract_of(kernel)
-    region = loops_of(op)
-    for inner in tuple(region.block.ops):
-        inner.detach()
-        kernel.body.block.insert_op_before(inner, op)
-    op.detach()
-    op.erase()
+    replace_by_loops(op)
     kernel.verify()
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    given = [np.array(array) for array in arrays]
-    row = np.array([array.ctypes.data for array in given], np.int64)
-    assert compiled(row.ctypes.data, 0, 1) == 0
-    return given
+    return run_on_copies(kernel, arrays)
 
 
 def numbers(seed: int, *shape: int, dtype: str = "float32") -> Array:
@@ -103,7 +93,9 @@ def test_finish(
     np.testing.assert_array_equal(found, wanted.astype(dtype), f"seed {seed}")
     assert op.roles() == {"batch": [], "row": [0], "column": [1], "term": [2]}
     if 0 not in (m, n):
-        np.testing.assert_array_equal(run(kernel, given)[-1], wanted.astype(dtype))
+        np.testing.assert_array_equal(
+            run_loops(kernel, given)[-1], wanted.astype(dtype)
+        )
 
 
 def test_padded_windows(parse_kernel: ParseKernel) -> None:
@@ -145,7 +137,7 @@ def test_padded_windows(parse_kernel: ParseKernel) -> None:
         Window(1, 2, 2, 5, 2, 1, 7, 1, 3),
         Window(1, 3, 3, 6, 1, 3, 8, 2, 2),
     ]
-    *_, first, second = run(kernel, [x, w, y, z])
+    *_, first, second = run_loops(kernel, [x, w, y, z])
     np.testing.assert_array_equal(first, wanted)
     np.testing.assert_array_equal(second, channel)
 
@@ -174,7 +166,7 @@ def test_bytes_in_floats(
     wanted = (wide[0] @ wide[1]) * c
     (found,) = contract_of(kernel).evaluate(a, b, y, c)
     np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(run(kernel, [a, b, c, y])[-1], wanted)
+    np.testing.assert_array_equal(run_loops(kernel, [a, b, c, y])[-1], wanted)
 
 
 def test_in_place(parse_kernel: ParseKernel) -> None:
@@ -196,7 +188,7 @@ def test_in_place(parse_kernel: ParseKernel) -> None:
     a, b, y = numbers(5, 3, 5), numbers(6, 5, 4), numbers(7, 3, 4)
     wanted = (y + a @ b) * y
     np.testing.assert_array_equal(op.evaluate(a, b, y, y, y)[0], wanted)
-    np.testing.assert_array_equal(run(kernel, [a, b, y])[-1], wanted)
+    np.testing.assert_array_equal(run_loops(kernel, [a, b, y])[-1], wanted)
 
 
 def test_work(parse_kernel: ParseKernel) -> None:

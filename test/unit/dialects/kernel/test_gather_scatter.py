@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_source
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.indices import OUT_OF_RANGE
@@ -16,7 +17,6 @@ from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]
 ParseKernel: TypeAlias = "Callable[[str], KernelOp]"
@@ -107,12 +107,6 @@ def op_in(kernel: KernelOp) -> StructuredOp:
     return op
 
 
-def run(kernel: KernelOp, arrays: list[Array]) -> int:
-    """The code that a kernel ends with, run on these arrays."""
-    row = np.array([array.ctypes.data for array in arrays], np.int64)
-    return compile_cpu(kernel_source(kernel), "kernel")(row.ctypes.data)
-
-
 def check(kernel: KernelOp, arrays: list[Array], wanted: Array) -> None:
     """Compare meaning and loops with a result, and sources of the op and its loops."""
     before = [array.copy() for array in arrays]
@@ -125,7 +119,7 @@ def check(kernel: KernelOp, arrays: list[Array], wanted: Array) -> None:
     replace_by_loops(op_in(kernel))
     assert kernel_source(kernel) == source
     assert not unproven_accesses(kernel)
-    assert run(kernel, arrays) == 0
+    assert run_source(kernel_source(kernel), arrays) == 0
     np.testing.assert_array_equal(arrays[-1], wanted)
 
 
@@ -198,13 +192,11 @@ def test_an_index_out_of_range_is_an_error(parse_kernel: ParseKernel) -> None:
         kernel = parse_kernel(text)
         assert kernel.can_fail
         assert [*kernel.failures] == [OUT_OF_RANGE]
-        call = compile_cpu(kernel_source(kernel), "kernel")
-        row = np.array([array.ctypes.data for array in arrays], np.int64)
         for index in (9, -10, 1 << 40, -(1 << 63)):
             places[1] = index
             with pytest.raises(IndexError, match=OUT_OF_RANGE):
                 op_in(kernel).evaluate(*arrays)
-            assert call(row.ctypes.data) == 1
+            assert run_source(kernel_source(kernel), arrays) == 1
         replace_by_loops(op_in(kernel))
         assert [*kernel.failures] == [OUT_OF_RANGE]
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_source
 
 from penstock.dialects.kernel.interface import Alias
 from penstock.dialects.kernel.reference import replace_by_loops
@@ -14,7 +15,6 @@ from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = Any
 Parse: TypeAlias = Callable[[str], KernelOp]
@@ -102,9 +102,7 @@ def evaluated(kernel: KernelOp, *arrays: Array) -> list[Array]:
 def run_loops(kernel: KernelOp, *arrays: Array) -> None:
     """Run the loops of a kernel's row op on arrays, the last of which are written."""
     replace_by_loops(row_of(kernel))
-    compiled = compile_cpu(kernel_source(kernel), "kernel")
-    args = np.array([array.ctypes.data for array in arrays], np.int64)
-    assert compiled(args.ctypes.data, 0, 1) == 0
+    assert run_source(kernel_source(kernel), arrays) == 0
 
 
 @pytest.mark.parametrize("shape", [(3, 37), (1, 1), (0, 4), (4, 0)])

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
 
@@ -16,8 +17,6 @@ from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
-from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating]
 DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -80,15 +79,6 @@ def exact(sizes: Sizes, arrays: list[Array]) -> NDArray[np.float64]:
     return found
 
 
-def run(kernel: KernelOp, arrays: list[Array]) -> Array:
-    """The result of a kernel, computed in three parts."""
-    row = np.array([array.ctypes.data for array in arrays], np.int64)
-    compiled = compile_cpu(kernel_source(kernel), "kernel")
-    for part in range(3):
-        assert compiled(row.ctypes.data, part, 3) == 0
-    return arrays[-1]
-
-
 def transform_in(kernel: KernelOp) -> TileTransformOp:
     (op,) = kernel.body.block.ops
     assert isinstance(op, TileTransformOp)
@@ -127,12 +117,12 @@ def test_meaning_loops_and_schedule_agree_with_numpy(
 
     schedule_kernel(kernel, 32)
     if SCHEDULE in transform_in(kernel).attributes:
-        lanes = run(kernel, [array.copy() for array in arrays])
+        lanes = run_on_copies(kernel, arrays, parts=3)[-1]
         np.testing.assert_allclose(lanes, wanted, rtol=tolerance, atol=tolerance)
 
     replace_by_loops(transform_in(kernel))
     if sizes.type != "f16":
-        loops = run(kernel, [array.copy() for array in arrays])
+        loops = run_on_copies(kernel, arrays, parts=3)[-1]
         np.testing.assert_allclose(loops, wanted, rtol=tolerance, atol=tolerance)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from kernel_runs import run_source
 from numpy.typing import NDArray
 from scipy import special
 from xdsl.dialects import scf
@@ -59,7 +60,6 @@ from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.windows import Window
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]
@@ -678,9 +678,7 @@ def test_normalisation_in_place(case: Case):
     assert list(op.in_place_pairs()) == [InPlacePair(0, 0)]
     expected = evaluate(case, *arrays)
     kernel = KernelOp("kernel", "cpu", kernel_body(op))
-    compiled = compile_cpu(kernel_source(kernel), "kernel")
-    addresses = [array.ctypes.data for array in (*arrays, arrays[0])]
-    assert compiled(np.array(addresses, np.int64).ctypes.data) == 0
+    assert run_source(kernel_source(kernel), [*arrays, arrays[0]]) == 0
     assert_close(arrays[0], expected, case.terms)
 
 

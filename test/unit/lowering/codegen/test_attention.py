@@ -11,6 +11,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 import pytest
+from kernel_runs import result_of
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
@@ -22,10 +23,8 @@ from penstock.dialects.launch import AttentionAttr, KernelOp
 from penstock.dialects.op import AttentionOp, SoftmaxOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.frontend.onnx.model import import_model
 from penstock.tools.session.session import Model, Session
@@ -34,7 +33,6 @@ Floats: TypeAlias = NDArray[np.floating]
 Exact: TypeAlias = NDArray[np.float64]
 Order: TypeAlias = Sequence[int] | None
 
-GUARD = 7.5
 """The padding around arrays."""
 
 
@@ -97,32 +95,12 @@ def arrays_of(case: Case, spread: float = 1.0) -> list[Floats]:
     ]
 
 
-def guarded(array: Floats) -> tuple[Floats, Floats]:
-    """A copy of an array, and the memory it is in the middle of."""
-    memory = np.full(array.size + 128, GUARD, array.dtype)
-    middle = memory[64 : 64 + array.size].reshape(array.shape)
-    middle[...] = array
-    return middle, memory
-
-
 def run(case: Case, arrays: Sequence[Floats], parts: int = 1) -> Floats:
     """The result of the kernel on operands, in so many parts, last one first."""
-    source = kernel_source(kernel_of(case))
+    kernel = kernel_of(case)
     if case.schedule is not None:
-        assert "_shares(" in source
-    compiled = compile_cpu(source, "kernel")
-    type = tensor_type(op_of(case).result)
-    empty = np.full(type.get_shape(), np.nan, case.dtype)
-    pairs = [guarded(array) for array in (*arrays, empty)]
-    row = np.array([array.ctypes.data for array, _ in pairs], np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    for (_, memory), array in zip(pairs[:-1], arrays, strict=True):
-        np.testing.assert_array_equal(memory[64:-64].reshape(array.shape), array)
-    for _, memory in pairs:
-        assert (memory[:64] == GUARD).all()
-        assert (memory[-64:] == GUARD).all()
-    return pairs[-1][0]
+        assert "_shares(" in kernel_source(kernel)
+    return result_of(kernel, arrays, parts)
 
 
 def hidden(case: Case) -> NDArray[np.bool_]:

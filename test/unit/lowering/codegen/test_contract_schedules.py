@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block
@@ -20,9 +21,7 @@ from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
-from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[Any]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
@@ -38,15 +37,6 @@ def numbers(shapes: Sequence[Sequence[int]]) -> list[Array]:
 def contraction_of(kernel: KernelOp) -> ContractOp:
     (op,) = (op for op in kernel.walk() if isinstance(op, ContractOp))
     return op
-
-
-def run(kernel: KernelOp, arrays: Sequence[Array]) -> Array:
-    """The last argument of a kernel after it has run."""
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    given = [np.array(array) for array in arrays]
-    row = np.array([array.ctypes.data for array in given], np.int64)
-    assert compiled(row.ctypes.data, 0, 1) == 0
-    return given[-1]
 
 
 CASES: Sequence[tuple[type[TensorOp], Sequence[Sequence[int]], dict[str, object]]] = [
@@ -78,7 +68,7 @@ def test_ops(
         assert SCHEDULE in contraction_of(kernel).attributes
     arrays = numbers(shapes)
     (wanted,) = op.evaluate(*arrays)
-    found = run(kernel, [*arrays, np.zeros_like(wanted)])
+    found = run_on_copies(kernel, [*arrays, np.zeros_like(wanted)])[-1]
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -112,4 +102,5 @@ launch.kernel @k target "cpu" (%a: memref<16x8xf32>, %b: memref<8x16xf32>,
     kernel.verify()
     assert NO_FINISH in contraction_of(kernel).attributes
     assert contraction_of(kernel).finish is None
-    np.testing.assert_array_equal(run(kernel, arrays), run(plain, arrays))
+    found = run_on_copies(kernel, arrays)[-1]
+    np.testing.assert_array_equal(found, run_on_copies(plain, arrays)[-1])

@@ -9,21 +9,18 @@ devices run in the emulator of lanes, which checks each index.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import prod
 from random import Random, randrange
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from crafted_schedules import craft, source_if_any
+from kernel_runs import UNSET, run_source
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     FloatAttr,
     IntegerAttr,
     TensorType,
@@ -31,30 +28,19 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, Block, Operation
-from xdsl.utils.exceptions import VerifyException
+from xdsl.ir import Attribute, Block
 
 from penstock.dialects.kernel.builder import kernel_body
-from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
-from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.op import AttentionOp, MaxPool2dOp, WinogradSplitOp
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
-from penstock.lowering.codegen.cpu.packed_operands import argument_of, panels_of
-from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 from penstock.tools.session.program_export import panels_of as panels_image
@@ -63,76 +49,13 @@ Array: TypeAlias = NDArray[Any]
 Make: TypeAlias = Callable[[Random], "Case"]
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 
-GUARD = 0xA5
-UNSET = {"f": np.nan, "i": -99}
 EPSILON = {"float32": 2.0**-24, "float64": 2.0**-53, "float16": 2.0**-10}
-
-
-# Schedules --------------------------------------------------------------------------
-
-
-def changed(random: Random, value: Any, words: Sequence[str]) -> Any:
-    """Another value of a field."""
-    match value:
-        case bool():
-            return not value
-        case str():
-            return random.choice(words)
-        case int():
-            some = (
-                random.randint(0, 9),
-                2 ** random.randint(0, 7),
-                2 * value,
-                value // 2,
-            )
-            return random.choice((value, *some))
-        case _:
-            return tuple(changed(random, number, words) for number in value)
-
-
-def crafted(random: Random, usual: ScheduleAttr) -> ScheduleAttr:
-    """A schedule that the verifier takes, with some fields of another one changed."""
-    for _ in range(1000):
-        numbers: dict[str, Any] = {}
-        for name, field in usual.fields().items():
-            if random.random() < 0.4:
-                words = ("", *vars(field).get("words", ()))
-                numbers[name] = changed(random, getattr(usual, name), words)
-        try:
-            return replace(usual, **numbers)
-        except VerifyException:
-            continue
-    return usual
-
-
-def set_schedule(kernel: KernelOp, op: Operation, schedule: ScheduleAttr) -> None:
-    """Give an op a schedule, and its kernel the panels that the schedule reads."""
-    op.attributes[SCHEDULE] = schedule
-    kernel.attributes.pop(PANELS, None)
-    if not isinstance(schedule, ContractionAttr) or not schedule.panels:
-        return
-    assert isinstance(op, LinalgStructuredOperation)
-    found = contraction_of(op)
-    assert isinstance(found, Contraction)
-    value = op.operands[found.a if schedule.panels == "a" else found.b]
-    argument = argument_of(value)
-    assert argument is not None
-    shape = kernel.arguments[argument.index].get_shape()
-    if (lies := panels_of(found, schedule, prod(shape))) is not None:
-        panels: list[Attribute] = [UnitAttr()] * len(kernel.arguments)
-        panels[argument.index] = lies
-        kernel.attributes[PANELS] = ArrayAttr(panels)
 
 
 def source_of(random: Random, kernel: KernelOp) -> str | None:
     """The source of a kernel with its schedule changed, None if it is refused."""
-    for op in kernel.body.block.ops:
-        if isinstance(usual := op.attributes.get(SCHEDULE), ScheduleAttr):
-            set_schedule(kernel, op, crafted(random, usual))
-    try:
-        return kernel_source(kernel)
-    except LocatedPassFailure:
-        return None
+    craft(random, kernel)
+    return source_if_any(kernel)
 
 
 # Cases ------------------------------------------------------------------------------
@@ -249,46 +172,14 @@ CASES: dict[str, tuple[Make, int]] = {
 # Running ----------------------------------------------------------------------------
 
 
-class Guarded:
-    """An array in shared memory, between two pages that cannot be touched."""
-
-    def __init__(self, array: Array, at_end: bool):
-        page = mmap.PAGESIZE
-        size = -(-array.nbytes // page) * page
-        self._memory = mmap.mmap(-1, size + 2 * page)
-        first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        protect = ctypes.CDLL(None).mprotect
-        for place in (first, first + page + size):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-        self._whole = np.frombuffer(self._memory, np.uint8, size, page)
-        self._whole[:] = GUARD
-        start = size - array.nbytes if at_end else 0
-        inside = self._whole[start : start + array.nbytes]
-        self._rest = self._whole[:start], self._whole[start + array.nbytes :]
-        self.array = inside.view(array.dtype).reshape(array.shape)
-        self.array[...] = array
-        self.address = first + page + start
-
-    def check(self) -> None:
-        """Fail if something around the array was written."""
-        assert all((rest == GUARD).all() for rest in self._rest)
-
-
 def run(source: str, ins: Sequence[Array], out: Array, at_end: bool) -> Array:
     """The result of a kernel in two parts, which a child of this process runs."""
-    compiled = compile_cpu(source, "k")
-    buffers = [Guarded(array, at_end) for array in (*ins, out)]
-    row = np.array([buffer.address for buffer in buffers], np.int64)
-    if (child := os.fork()) == 0:
-        failed = [compiled(row.ctypes.data, part, 2) for part in (1, 0)]
-        os._exit(int(any(failed)))
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"the kernel ends its process with {status}"
-    for array, buffer in zip(ins, buffers, strict=False):
-        buffer.check()
-        np.testing.assert_array_equal(buffer.array, array)
-    buffers[-1].check()
-    return buffers[-1].array
+    arrays = [*(np.array(array, order="C") for array in ins), out]
+    end = "behind" if at_end else "before"
+    assert run_source(source, arrays, parts=2, end=end) == 0
+    for array, old in zip(arrays, ins, strict=False):
+        np.testing.assert_array_equal(array, old)
+    return arrays[-1]
 
 
 def check(found: Array, wanted: Array) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_source
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
@@ -140,10 +141,8 @@ def test_what_is_stored_may_lie_over_what_is_loaded(
     body = "%r = arith.mulf %x0, %x0 : TYPE"
     arguments = "%a: memref<EXTENTxTYPE>, %o: memref<EXTENTxTYPE>"
     text = kernel(arguments, generic(["%a"], "%o", body), 1003, "f32")
-    compiled = compile_cpu(kernel_source(parse_kernel(text)), "kernel")
     wanted = np.multiply(a, a)
-    args = np.array([a.ctypes.data] * 2, np.int64)
-    assert compiled(args.ctypes.data) == 0
+    assert run_source(kernel_source(parse_kernel(text)), [a, a]) == 0
     np.testing.assert_array_equal(a, wanted)
 
 
@@ -246,9 +245,7 @@ def test_parts_do_all_of_the_work(parts: int, parse_kernel: ParseKernel) -> None
               linalg.yield %r : f32
             }}
           }}"""
-        compiled = compile_cpu(kernel_source(parse_kernel(text)), "kernel")
-        assert compiled.parts >= 3
-        args = np.array([x.ctypes.data for x in (a, row, out)], np.int64)
-        for part in range(parts):
-            assert compiled(args.ctypes.data, part, parts) == 0
+        source = kernel_source(parse_kernel(text))
+        assert compile_cpu(source, "kernel").parts >= 3
+        assert run_source(source, [a, row, out], parts=parts) == 0
         np.testing.assert_allclose(out, np.exp(a) + row, rtol=3e-7, atol=3e-7)

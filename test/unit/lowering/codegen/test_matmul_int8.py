@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import result_of
 from numba import njit
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -32,23 +33,18 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import element_type_of
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit import cpu as jit
-from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.kernels.cpu import amx_permission as matrix_unit
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
 from penstock.runtime.kernels.cpu.matmul import int8
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
-from penstock.runtime.loading.weight_layout import as_stored
-from penstock.tools.session.program_export import panels_of
 
 Array: TypeAlias = NDArray[np.integer]
 Signs: TypeAlias = tuple[bool, bool]
 SIGNS = [*product([False, True], repeat=2)]
-GUARD = 7
 
 
 def bytes_(signed: bool, *shape: int) -> Array:
@@ -88,18 +84,7 @@ def run(
     assert isinstance(schedules[-1], ContractionAttr)
     assert schedules[-1].is_int8
     assert schedules[-1].matrices == in_matrices
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    orders = [panels and panels_of(panels) for panels in kernel.panels]
-    given = [as_stored(x, order) for x, order in zip(arrays, orders, strict=False)]
-    shape = tensor_type(op.results[0]).get_shape()
-    whole = np.full(int(np.prod(shape)) + 32, GUARD, np.int32)
-    words = [array.ctypes.data for array in given] + [whole[16:].ctypes.data]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (whole[:16] == GUARD).all()
-    assert (whole[-16:] == GUARD).all()
-    return whole[16:-16].reshape(shape)
+    return result_of(kernel, arrays, parts)
 
 
 @pytest.mark.parametrize("signs", SIGNS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, UnitAttr, i64
@@ -33,13 +34,9 @@ from penstock.lowering.codegen.cpu.matmul_schedule import (
 from penstock.lowering.codegen.cpu.packed_operands import panels_of
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
-from penstock.runtime.loading.weight_layout import as_stored
-from penstock.tools.session.program_export import panels_of as image_of_panels
 
 Array: TypeAlias = NDArray[np.floating]
 EPSILON = {np.float32: 2.0**-24, np.float64: 2.0**-53}
-GUARD = 7.5
 
 
 def kernel_of(
@@ -94,23 +91,6 @@ def set_transposed(
     kernel.attributes[PANELS] = ArrayAttr([UnitAttr(), lies, *rest])
 
 
-def run(kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """The result of a kernel on operands, in parts; it may touch nothing else."""
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    orders = [panels and image_of_panels(panels) for panels in kernel.panels]
-    given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
-    shape = kernel.arguments[-1].get_shape()
-    size = int(np.prod(shape))
-    whole = np.full(size + 32, GUARD, ins[0].dtype)
-    words = [array.ctypes.data for array in given] + [whole[16:].ctypes.data]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (whole[:16] == GUARD).all()
-    assert (whole[-16:] == GUARD).all()
-    return whole[16:-16].reshape(shape)
-
-
 def convolved(x: Array, w: Array, stride: int, groups: int) -> Array:
     """The convolution in 64 bits, or in 128, without pads."""
     wide = np.float64 if x.dtype == np.float32 else np.longdouble
@@ -131,7 +111,7 @@ def check(
     """Compare with NumPy, within what any order of the terms may be wrong by."""
     x, w, bias = ins
     assert "transposed_micro_kernel" in kernel_source(kernel)
-    found = run(kernel, ins, parts)
+    found = result_of(kernel, ins, parts)
     size = convolved(abs(x), abs(w), stride, groups) + abs(bias[:, None, None])
     unit = 2 * (w[0].size + 2) * EPSILON[x.dtype.type]
     exact = convolved(x, w, stride, groups) + bias[:, None, None]
@@ -251,7 +231,7 @@ def test_what_follows_the_sums_is_computed_after_they_are_transposed(
     ins: list[Array] = [random.normal(size=s).astype(np.float32) for s in shapes]
     x, w, column, both = (array.astype(np.float64) for array in ins)
     exact = np.maximum(w @ x * column - both, 0)
-    np.testing.assert_allclose(run(kernel, ins, 2), exact, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result_of(kernel, ins, 2), exact, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
@@ -32,17 +33,13 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.weight_layout import as_stored, as_usual
 from penstock.runtime.program.executable import Panels
-from penstock.tools.session.program_export import panels_of
 
 Array: TypeAlias = NDArray[np.floating]
 TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}
-GUARD = 7.5
 
 
 def brute_force(array: NDArray[np.generic], panels: Panels) -> list[object]:
@@ -84,23 +81,6 @@ def test_elements_are_stored_panel_by_panel(
 def kernel_of(op: TensorOp) -> KernelOp:
     """The kernel of an op, for the processor."""
     return KernelOp("k", "cpu", kernel_body(op))
-
-
-def run(op: TensorOp, kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """The result of a kernel on operands, in parts; none may touch memory around it."""
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    orders = [panels and panels_of(panels) for panels in kernel.panels]
-    given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
-    shape = tensor_type(op.results[0]).get_shape()
-    size = int(np.prod(shape))
-    whole = np.full(size + 32, GUARD, ins[0].dtype)
-    words = [array.ctypes.data for array in given] + [whole[16:].ctypes.data]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (whole[:16] == GUARD).all()
-    assert (whole[-16:] == GUARD).all()
-    return whole[16:-16].reshape(shape)
 
 
 def operands(type: str, *shapes: tuple[int, ...]) -> tuple[Block, list[Array]]:
@@ -150,7 +130,7 @@ def test_products_with_a_constant(
     op = MatmulOp.inferred(block.args, {name: UnitAttr() for name, on in flags if on})
     kernel = kernel_of(op)
     schedule_kernel(kernel, vector_bytes, constants={constant})
-    found = run(op, kernel, [a, b], parts)
+    found = result_of(kernel, [a, b], parts)
     wide = np.float64 if type == "f32" else np.longdouble
     x, y = (a.T if left else a).astype(wide), (b.T if right else b).astype(wide)
     check(found, x @ y, abs(x) @ abs(y), k, type)
@@ -200,7 +180,7 @@ def test_convolutions_with_constant_weights(
     kernel = kernel_of(op)
     schedule_kernel(kernel, 64, constants={1})
     assert kernel.panels[1] is not None
-    found = run(op, kernel, [x, w], parts=2)
+    found = result_of(kernel, [x, w], parts=2)
     exact, size = (
         convolved(a, b, stride, groups) for a, b in ((x, w), (abs(x), abs(w)))
     )
@@ -249,12 +229,8 @@ def test_edges_take_what_follows_the_sums(
     shapes = (20, 8), (8, 98), (20,), (98,), (20, 98)
     _, ins = operands("f32", *shapes)
     a, b, row, column, both = ins
-    out = np.empty((20, 98), np.float32)
-    order = kernel.panels[0]
-    assert order is not None
-    given = [as_stored(a, panels_of(order)), *ins[1:], out]
-    words = np.array([array.ctypes.data for array in given], np.int64)
-    assert compile_cpu(kernel_source(kernel), "k")(words.ctypes.data, 0, 1) == 0
+    assert kernel.panels[0] is not None
+    out = result_of(kernel, ins)
     wide = [x.astype(np.float64) for x in (a, b)]
     exact = (wide[0] @ wide[1] + row[:, None]) * column - both
     np.testing.assert_allclose(out, exact, rtol=1e-4, atol=1e-4)
@@ -290,7 +266,7 @@ def test_edges_of_several_columns_are_computed() -> None:
     )
     lies = PanelsAttr((1, 48, 17), 1, 6, 8)
     kernel.attributes[PANELS] = ArrayAttr([lies, UnitAttr(), UnitAttr()])
-    found = run(op, kernel, [a, b])
+    found = result_of(kernel, [a, b])
     x, y = a.astype(np.longdouble), b.astype(np.longdouble)
     check(found, x @ y, abs(x) @ abs(y), 17, "f64")
 

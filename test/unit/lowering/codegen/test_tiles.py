@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernel_runs import result_of, run_on_copies
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.interface import SCHEDULE
@@ -18,14 +19,12 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating | np.integer]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 
 SHARED = [HealthCheck.function_scoped_fixture]
 """The fixture that parses keeps nothing between examples."""
-GUARD = 77.0
 """The padding around arrays."""
 EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
@@ -83,32 +82,6 @@ def matmul(
     )
 
 
-def guarded(array: Array) -> tuple[Array, Array]:
-    """A copy of an array with guards around it, and all of it."""
-    whole = np.full(array.size + 32, GUARD, array.dtype)
-    inside = whole[16:-16].reshape(array.shape)
-    inside[...] = array
-    return inside, whole
-
-
-def run(kernel: KernelOp, ins: Sequence[Array], out: Array, parts: int = 1) -> Array:
-    """Run a kernel in parts, the last one first; the result, which must be within."""
-    source = kernel_source(kernel)
-    compiled = compile_cpu(source, "k")
-    copies = [guarded(array) for array in ins]
-    unset = np.nan if out.dtype.kind == "f" else -99
-    result, whole = guarded(np.full_like(out, unset))
-    words = [array.ctypes.data for array, _ in copies] + [result.ctypes.data]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (whole[:16] == GUARD).all()
-    assert (whole[-16:] == GUARD).all()
-    for array, (inside, _) in zip(ins, copies, strict=True):
-        np.testing.assert_array_equal(inside, array)
-    return result
-
-
 def check_sums(found: Array, a: Array, b: Array, terms: int, type: str) -> None:
     """
     Compare sums of products with those of NumPy in 64 bits (or 128), within the error
@@ -145,7 +118,7 @@ def check_matmul(
         np.ascontiguousarray(x.T) if swap else x
         for x, swap in zip((a, b), transposed, strict=True)
     ]
-    found = run(kernel, stored, np.empty((m, n), DTYPES[type]), parts)
+    found = result_of(kernel, stored, parts)
     check_sums(found, a, b, k, type)
 
 
@@ -217,7 +190,7 @@ def test_products_of_integers_are_cut_to_their_bits(
         np.ascontiguousarray(x.T) if swap else x
         for x, swap in zip((a, b), transposed, strict=True)
     ]
-    found = run(kernel, stored, np.empty((m, n), dtype), parts=2)
+    found = result_of(kernel, stored, parts=2)
     # NumPy cuts off what does not fit, too.
     np.testing.assert_array_equal(found, a @ b)
 
@@ -313,7 +286,7 @@ def test_stacks_of_matrices(case: str, parse_kernel: ParseKernel) -> None:
     kernel = parse_kernel(text)
     schedule_kernel(kernel, 64)
     a, b = floats(1, "f32", *shape_a), floats(2, "f32", *shape_b)
-    found = run(kernel, [a, b], np.empty((3, 5, 6), np.float32))
+    found = result_of(kernel, [a, b])
     if "n, k" in map_b:
         b = b.swapaxes(-1, -2)
     check_sums(found, a, b, 7, "f32")
@@ -325,7 +298,7 @@ def test_a_convolution_of_one_tap(parse_kernel: ParseKernel) -> None:
     kernel = parse_kernel(contraction(maps, shapes, "i, o, y, x, c, p, q"))
     schedule_kernel(kernel, 64)
     w, x = floats(1, "f32", *shapes[0]), floats(2, "f32", *shapes[1])
-    found = run(kernel, [w, x], np.empty(shapes[2], np.float32))
+    found = result_of(kernel, [w, x])
     flat = found.reshape(2, 8, 42)
     check_sums(flat, w.reshape(8, 5), x.reshape(2, 5, 42), 5, "f32")
 
@@ -379,7 +352,7 @@ def test_convolutions_of_any_size(
     kernel = parse_kernel(text)
     schedule_kernel(kernel, vector_bytes)
     w, x = floats(1, type, *shapes[0]), floats(2, type, *shapes[1])
-    found = run(kernel, [w, x], np.empty(shapes[2], DTYPES[type]), parts=2)
+    found = result_of(kernel, [w, x], parts=2)
     unit = (channels * taps * taps + 2) * EPSILON[type] * 2
     bound = unit * convolve(abs(w), abs(x), stride, dilation)
     assert (abs(found - convolve(w, x, stride, dilation)) <= bound).all()
@@ -392,7 +365,7 @@ def test_blocks_of_windows(parse_kernel: ParseKernel) -> None:
     schedule_kernel(kernel, 64)
     assert "range(0, 630, " in kernel_source(kernel)
     w, x = floats(1, "f32", *shapes[0]), floats(2, "f32", *shapes[1])
-    found = run(kernel, [w, x], np.empty(shapes[2], np.float32), parts=3)
+    found = result_of(kernel, [w, x], parts=3)
     expected = convolve(w[None], x[:, None], 1, 1)[:, 0]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
 
@@ -408,7 +381,7 @@ def test_nan_and_infinity_reach_what_they_should(
     kernel = parse_kernel(matmul(m, n, 40, False, b))
     schedule_kernel(kernel, 64)
     stored = np.ascontiguousarray(right.T) if b else right
-    found = run(kernel, [left, stored], np.empty(shape, np.float32))
+    found = result_of(kernel, [left, stored])
     expected = np.matmul(left.astype(np.float64), right)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
@@ -460,7 +433,7 @@ def test_bias_residual_and_relu_are_folded(
     assert any("folds [1, 1]" in str(schedule) for schedule in schedules)
     left, right = floats(1, "f32", m, k), floats(2, "f32", *((n, k) if b else (k, n)))
     bias, rest = floats(3, "f32", n), floats(4, "f32", m, n)
-    found = run(kernel, [left, right, bias, rest], np.empty((m, n), np.float32), 2)
+    found = result_of(kernel, [left, right, bias, rest], 2)
     sums = np.matmul(left.astype(np.float64), right.T if b else right)
     expected = np.maximum(sums + bias + rest, 0)
     bound = (
@@ -487,7 +460,7 @@ def test_a_bias_of_rows_starts_the_sums(parse_kernel: ParseKernel) -> None:
     assert "x.f32" not in (source := kernel_source(kernel))
     assert "+ s" in source
     a, b, c = floats(1, "f32", 5, 7), floats(2, "f32", 7, 18), floats(3, "f32", 5)
-    found = run(kernel, [a, b, c], np.empty((5, 18), np.float32))
+    found = result_of(kernel, [a, b, c])
     np.testing.assert_allclose(found, a @ b + c[:, None], rtol=1e-5, atol=1e-5)
 
 
@@ -516,7 +489,7 @@ def test_sums_of_integers_start_from_what_is_read_or_from_nothing(
     assert ("+ s" in source) != zero
     random = np.random.default_rng(5)
     a, b, c = (random.integers(-99, 99, s, np.int32) for s in ((5, 7), (7, 18), (5,)))
-    found = run(kernel, [a, b, c], np.empty((5, 18), np.int32))
+    found = result_of(kernel, [a, b, c])
     np.testing.assert_array_equal(found, a @ b + (0 if zero else c[:, None]))
 
 
@@ -528,7 +501,7 @@ def test_sums_of_integers_do_not_start_from_other_numbers(
     schedule_kernel(kernel, 64)
     random = np.random.default_rng(6)
     a, b = (random.integers(-99, 99, shape, np.int32) for shape in ((5, 7), (7, 18)))
-    found = run(kernel, [a, b], np.empty((5, 18), np.int32))
+    found = result_of(kernel, [a, b])
     np.testing.assert_array_equal(found, a @ b + 3)
 
 
@@ -589,7 +562,7 @@ def test_ops_of_vectors(op: str, parse_kernel: ParseKernel) -> None:
     a, b = (random.integers(-3, 4, s).astype(np.float32) for s in [(3, 5), (5, 20)])
     b[0] += 0.25
     sums = a @ b
-    found = run(kernel, [a, b], np.empty((3, 20), np.float32))
+    found = result_of(kernel, [a, b])
     with np.errstate(divide="ignore", invalid="ignore"):
         np.testing.assert_array_equal(found, expected(sums).astype(np.float32))
 
@@ -619,7 +592,7 @@ def test_functions_of_the_library(
     assert f"x.{name}(s)" in kernel_source(kernel)
     a, b = floats(1, type, 7, 2), floats(2, type, 2, 20)
     a[:, 1] = 0
-    found = run(kernel, [a, b], np.empty((7, 20), DTYPES[type]))
+    found = result_of(kernel, [a, b])
     expected = LIBRARY[name](a @ b)
     np.testing.assert_allclose(found, expected, rtol=16 * EPSILON[type])
 
@@ -637,7 +610,7 @@ def test_powers(parse_kernel: ParseKernel) -> None:
     kernel = parse_kernel(text)
     schedule_kernel(kernel, 64)
     a, b = floats(1, "f32", 3, 1), floats(2, "f32", 1, 20)
-    found = run(kernel, [a, b], np.empty((3, 20), np.float32))
+    found = result_of(kernel, [a, b])
     np.testing.assert_allclose(found, abs(a * b) ** (a * b), rtol=1e-6)
 
 
@@ -718,10 +691,7 @@ def test_one_product_after_the_other(parse_kernel: ParseKernel) -> None:
     assert "micro_kernel_1" in source
     left, right = floats(1, "f32", 9, 40), floats(2, "f32", 40, 40)
     made = left @ right
-    found = np.full_like(made, np.nan)
-    arrays = [left, right, np.full_like(made, np.nan), found]
-    row = np.array([array.ctypes.data for array in arrays], np.int64)
+    unset = np.full_like(made, np.nan)
     # A second part would not know when the first product is there.
-    for part in range(2):
-        assert compile_cpu(source, "k")(row.ctypes.data, part, 2) == 0
+    *_, found = run_on_copies(source, [left, right, unset, unset.copy()], parts=2)
     np.testing.assert_allclose(found, made @ right, rtol=1e-4, atol=1e-3)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects import scf
@@ -33,10 +34,8 @@ from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.floating]
-GUARD = 7.5
 
 
 def operands(
@@ -61,25 +60,6 @@ def kernel_of(ins: list[Array], **properties: list[int]) -> KernelOp:
     numbers = {name: int_list(values) for name, values in properties.items()}
     groups = {"groups": IntegerAttr(ins[0].shape[1], i64)}
     return KernelOp("k", "cpu", kernel_body(Conv2dOp.inferred(args, numbers | groups)))
-
-
-def run(kernel: KernelOp, ins: list[Array], parts: int = 1) -> Array:
-    """
-    The result of a kernel on operands that have NaN around them; parts in any order.
-    """
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    shape = kernel.arguments[-1].get_shape()
-    arrays = [*ins, np.empty(shape, ins[0].dtype)]
-    wholes = [np.full(array.size + 128, np.nan, array.dtype) for array in arrays]
-    for array, whole in zip(arrays, wholes, strict=True):
-        whole[64:-64] = array.ravel()
-    wholes[-1][...] = GUARD
-    row = np.array([whole[64:].ctypes.data for whole in wholes], np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (wholes[-1][:64] == GUARD).all()
-    assert (wholes[-1][-64:] == GUARD).all()
-    return wholes[-1][64:-64].reshape(shape)
 
 
 def expected(
@@ -133,7 +113,7 @@ def test_windows_of_all_kinds(case: str) -> None:
     kernel = kernel_of(ins, strides=[*strides], pads=[*pads], dilations=[*dilations])
     schedule_kernel(kernel, 64)
     assert "depthwise_micro_kernel" in kernel_source(kernel)
-    found = run(kernel, ins, parts=3)
+    found = result_of(kernel, ins, parts=3)
     exact = expected(ins, strides, pads, dilations)
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
 
@@ -201,7 +181,7 @@ def test_the_largest_elements_of_windows(case: str) -> None:
         ceil_mode=ceil,
     )
     assert "pooling_micro_kernel" in kernel_source(kernel)
-    found = run(kernel, [x], parts=2)
+    found = result_of(kernel, [x], parts=2)
     for place, elements, _ in windows_on(x, kernel, pool):
         np.testing.assert_array_equal(found[..., *place], elements.max((2, 3)))
 
@@ -212,21 +192,21 @@ def test_the_largest_elements_of_taps_apart() -> None:
     kernel = pool_of(x, MaxPool2dOp, 64, kernel=[2, 4], **pads)
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)), constant_values=-np.inf)
     view = sliding_window_view(padded, (3, 10), (2, 3))[:, :, ::2, :, ::2, ::3]
-    np.testing.assert_array_equal(run(kernel, [x]), view.max((4, 5)))
+    np.testing.assert_array_equal(result_of(kernel, [x]), view.max((4, 5)))
 
 
 def test_where_all_taps_are_padding_the_largest_element_is_the_lowest_number() -> None:
     x = np.ones((1, 2, 1, 5), np.float32)
     far = {"kernel": [2, 1], "dilations": [2, 1], "pads": [1, 0, 1, 0]}
     kernel = pool_of(x, MaxPool2dOp, 64, **far)
-    np.testing.assert_array_equal(run(kernel, [x]), np.full_like(x, -np.inf))
+    np.testing.assert_array_equal(result_of(kernel, [x]), np.full_like(x, -np.inf))
 
 
 def test_a_nan_anywhere_is_the_largest_element() -> None:
     x = np.zeros((63, 1, 7, 9), np.float32)
     x.reshape(63, 63)[range(63), range(63)] = np.nan
     kernel = pool_of(x, MaxPool2dOp, 64, kernel=[3, 2], pads=[1, 0, 1, 1])
-    found = run(kernel, [x])
+    found = result_of(kernel, [x])
     pool = (3, 2), (1, 1), (1, 0, 1, 1), False
     for place, elements, _ in windows_on(x, kernel, pool):
         np.testing.assert_array_equal(found[..., *place], elements.max((2, 3)))
@@ -249,7 +229,7 @@ def test_the_means_of_windows(case: str, include: bool) -> None:
         count_include_pad=include,
     )
     assert "counted=" in kernel_source(kernel)
-    found = run(kernel, [x], parts=2)
+    found = result_of(kernel, [x], parts=2)
     tolerance = 1e-14 if include else 1e-6
     for place, elements, count in windows_on(x, kernel, pool):
         if not include:
@@ -267,7 +247,7 @@ def test_means_are_divided_as_a_division_rounds() -> None:
     x[0, 0, 0, 0], x[0, 1, 3, 4], x[0, 2, 6, 8] = np.inf, -np.inf, np.nan
     kernel = pool_of(x, AveragePool2dOp, 64, kernel=[3, 1], strides=[3, 1])
     sums = x[:, :, 0:6:3] + x[:, :, 1:7:3] + x[:, :, 2:7:3]
-    np.testing.assert_array_equal(run(kernel, [x]), sums / np.float32(3))
+    np.testing.assert_array_equal(result_of(kernel, [x]), sums / np.float32(3))
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
@@ -276,7 +256,7 @@ def test_64_bits_narrow_vectors_and_no_bias(lanes: int) -> None:
     kernel = kernel_of(ins, pads=[1] * 4)
     (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
     phase.attributes[SCHEDULE] = WindowsAttr(lanes, 3)
-    found = run(kernel, ins)
+    found = result_of(kernel, ins)
     exact = expected(ins, pads=(1, 1, 1, 1))
     np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-14)
 
@@ -288,7 +268,7 @@ def test_zeros_outside_of_an_image_are_multiplied_too() -> None:
     schedule_kernel(kernel, 64)
     with np.errstate(invalid="ignore"):
         exact = expected(ins, pads=(1, 1, 1, 1))
-    np.testing.assert_array_equal(np.isnan(run(kernel, ins)), np.isnan(exact))
+    np.testing.assert_array_equal(np.isnan(result_of(kernel, ins)), np.isnan(exact))
 
 
 @pytest.mark.parametrize(

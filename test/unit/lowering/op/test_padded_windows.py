@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType, TensorType, UnitAttr, f32, f64
@@ -26,9 +26,6 @@ from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.winograd import transform_of
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
-from penstock.runtime.loading.weight_layout import as_stored
-from penstock.tools.session.program_export import panels_of as image_of_panels
 
 Array = NDArray[np.floating]
 EPSILON = {np.float32: 2.0**-24, np.float64: 2.0**-53}
@@ -83,25 +80,6 @@ class Windows(NamedTuple):
         return sums + bias[:, None, None]
 
 
-def run(kernel: KernelOp, ins: list[Array], parts: int) -> Array:
-    """The result of a kernel on operands that have NaN around them, in parts."""
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    orders = [panels and image_of_panels(panels) for panels in kernel.panels]
-    given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
-    wholes = [np.full(array.size + 256, np.nan, array.dtype) for array in given]
-    for array, whole in zip(given, wholes, strict=True):
-        whole[128:-128] = array.ravel()
-    shape = kernel.arguments[-1].get_shape()
-    out = np.full(prod(shape) + 256, np.nan, ins[0].dtype)
-    words = [whole[128:].ctypes.data for whole in (*wholes, out)]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert np.isnan(out[:128]).all()
-    assert np.isnan(out[-128:]).all()
-    return out[128:-128].reshape(shape)
-
-
 CASES = {
     "lines longer than a vector": Windows((1, 8, 9, 37), (16, 3, 3), (2, 0, 1, 3)),
     "49 columns": Windows((2, 8, 7, 7), (16, 3, 3)),
@@ -128,7 +106,7 @@ def test_nothing_is_read_out_of_an_image(case: Windows) -> None:
     x, w, bias = ins
     size = case.exact(abs(x), abs(w), abs(bias))
     unit = 2 * (w[0].size + 2) * EPSILON[case.dtype]
-    error = abs(run(kernel, ins, parts=3) - case.exact(*ins))
+    error = abs(result_of(kernel, ins, parts=3) - case.exact(*ins))
     assert (error <= unit * size).all()
 
 

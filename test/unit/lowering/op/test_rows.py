@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_source
 from numpy.typing import NDArray
 from scipy import special
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, f64, i64
@@ -31,7 +32,6 @@ from penstock.dialects.op import (
 )
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
 
 Array: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]
@@ -230,18 +230,14 @@ def test_kernels_and_meanings(name: str, dtype: str, run_op: RunOp) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_results_over_operands(name: str) -> None:
     op = rows_op(name, "float32")
-    compiled = compile_cpu(
-        kernel_source(KernelOp("k", "cpu", kernel_body(op))), "kernel"
-    )
+    source = kernel_source(KernelOp("k", "cpu", kernel_body(op)))
     for pair in op.in_place_pairs():
         arrays = arrays_of(name, "float32")
         results = [np.zeros(FULL, np.float32) for _ in op.outs]
         given: list[Array] = [array.copy() for array in arrays]
         given[pair.operand] = results[pair.result]
         results[pair.result][...] = arrays[pair.operand]
-        words = [array.ctypes.data for array in (*given, *results)]
-        row = np.array(words, np.int64)
-        assert compiled(row.ctypes.data) == 0
+        assert run_source(source, [*given, *results]) == 0
         check(results, name, arrays)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32, f64
@@ -31,11 +32,9 @@ from penstock.dialects.op.winograd import (
     WinogradSplitOp,
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import WINOGRAD, winograd_weights
 from penstock.tools.cli.run import run_tool
@@ -46,7 +45,6 @@ from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[np.floating]
 TYPES = {"f32": (f32, np.float32, 2.0**-24), "f64": (f64, np.float64, 2.0**-53)}
-GUARD = 7.5
 
 
 def random(type: str, *shape: int) -> Array:
@@ -144,17 +142,7 @@ def run(op: TensorOp, ins: Sequence[Array], vector_bytes: int, parts: int = 1) -
     schedule_kernel(kernel, vector_bytes)
     found = [inner.attributes.get(SCHEDULE) for inner in kernel.walk()]
     assert any(isinstance(schedule, TransformAttr) for schedule in found)
-    compiled = compile_cpu(kernel_source(kernel), "k")
-    shape = tensor_type(op.results[0]).get_shape()
-    whole = np.full(int(np.prod(shape)) + 32, GUARD, ins[0].dtype)
-    copies = [np.ascontiguousarray(x) for x in ins]
-    words = [x.ctypes.data for x in copies] + [whole[16:].ctypes.data]
-    row = np.array(words, np.int64)
-    for part in reversed(range(parts)):
-        assert compiled(row.ctypes.data, part, parts) == 0
-    assert (whole[:16] == GUARD).all()
-    assert (whole[-16:] == GUARD).all()
-    return whole[16:-16].reshape(shape)
+    return result_of(kernel, ins, parts)
 
 
 # Rows of 4 tiles fill vectors of 16 lanes together; rows of more than 16 take several.
