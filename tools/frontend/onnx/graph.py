@@ -10,8 +10,9 @@ as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeAlias
 
 import numpy as np
@@ -89,7 +90,10 @@ class JobBuilder:
         self.ops = Ops(self)
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
-        self._unnamed = 0
+        self._known: dict[int, tuple[Array, SSAValue]] = {}
+        """Arrays of no name by identity; they are kept, so that no other has it."""
+        self._unnamed: dict[tuple[Hashable, ...], SSAValue] = {}
+        """Their tensors, by type, shape and digest of the elements."""
 
     def add_input(self, name: str, type: TensorType) -> None:
         """Add a tensor that the caller feeds."""
@@ -153,11 +157,19 @@ class JobBuilder:
         return op
 
     def as_tensor(self, value: Value) -> SSAValue:
-        """A value of no name as a tensor of the job."""
+        """A value of no name as a tensor of the job, one for all that are equal."""
         if isinstance(value, SSAValue):
             return value
-        self._unnamed += 1
-        return self._materialize(f"known_{self._unnamed}", value)
+        if id(value) not in self._known:
+            self._known[id(value)] = value, self._tensor_of(value)
+        return self._known[id(value)][1]
+
+    def _tensor_of(self, array: Array) -> SSAValue:
+        key = array.dtype, array.shape, sha256(array.tobytes()).digest()
+        if key not in self._unnamed:
+            name = f"known_{len(self._unnamed) + 1}"
+            self._unnamed[key] = self._materialize(name, array)
+        return self._unnamed[key]
 
     def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
         self.block.add_op(op)

@@ -123,6 +123,26 @@ def test_constant_nodes_are_known(
     check(make_model(nodes, {"x": x}), {"x": x})
 
 
+def test_arrays_that_are_made_of_one_weight_at_each_step_are_one_variable(
+    make_model: MakeModel, check: Check
+):
+    random = np.random.default_rng(3)
+    x = random.standard_normal((9, 2, 4)).astype(np.float32)
+    shapes = {"w": (1, 12, 4), "r": (1, 12, 3), "b": (1, 24)}
+    weights = {
+        name: random.standard_normal(shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    lstm = node("LSTM", "x", "w", "r", "b", hidden_size=3)
+    model = make_model([lstm], {"x": x}, known=weights)
+    sizes = sorted(
+        weight.size for weight in import_model(model, "model").weights.values()
+    )
+    # Two halves of the bias, the first step's gates of zeros, both kinds of weights.
+    assert sizes == [12, 12, 24, 36, 48]
+    check(model, {"x": x})
+
+
 def test_masks_of_what_comes_later_are_no_data(make_model: MakeModel, check: Check):
     x = np.random.default_rng(5).standard_normal((2, 4, 6)).astype(np.float32)
     known = {
