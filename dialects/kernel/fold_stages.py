@@ -8,17 +8,17 @@ loop of its own over points would jump from point to point.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
 from penstock.dialects.kernel.folds import folded, neutral
-from penstock.dialects.kernel.interface import element_of, shape_of
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
         return False
     (only,) = derived.passes
     has_index = any(isinstance(op, IndexOp) for op in row.body.block.ops)
-    if derived.loads or only.stores or len(only.folds) != 1 or has_index:
+    if only.stores or len(only.folds) != 1 or has_index:
         return False
     is_memory = all(isinstance(value.type, MemRefType) for value in row.ins)
     element = computed_in(element_of(row.outs[0]))
@@ -64,7 +64,7 @@ def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> No
     k.generic(row.ins, out, row.maps(), iterators, body)
     ((result, _),) = derived.stores
     if not _is_rounded(result, fold):
-        _build_finish(k, out, fold, result, ops)
+        _build_finish(row, k, fold, result, ops)
 
 
 def _is_rounded(result: SSAValue, fold: AllReduceOp) -> bool:
@@ -75,19 +75,41 @@ def _is_rounded(result: SSAValue, fold: AllReduceOp) -> bool:
 
 
 def _build_finish(
+    row: RowStage,
     k: KernelBuilder,
-    out: SSAValue,
     fold: AllReduceOp,
     result: SSAValue,
     ops: Sequence[Operation],
 ) -> None:
+    """Build the stage that makes results of folds, and of what rows share."""
+    (out,), args = row.outs, row.body.block.args
+    *maps, out_map = row.maps()
+    made = {value for op in ops for value in op.results} | {fold.result}
+    makers = _makers(ops, result, {fold.result})
+    needed = {value for op in makers for value in op.operands}
+    read = [n for n, arg in enumerate(args) if arg in needed - made]
+
     def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        values: dict[SSAValue, SSAValue] = {fold.result: scalars[0]}
+        *shared, total = scalars
+        values: dict[SSAValue, SSAValue] = {fold.result: total}
+        values.update(zip((args[n] for n in read), shared, strict=True))
         _clone(k, ops, result, values)
         return values[result]
 
-    identity = AffineMap.identity(len(shape_of(out)))
-    k.generic([], out, [identity], [PARALLEL] * identity.num_dims, body)
+    place = _loops_at(out_map)
+    identity = AffineMap.identity(len(out_map.results))
+    maps = [*(maps[n].compose(place) for n in read), identity]
+    kinds = [PARALLEL] * identity.num_dims
+    k.generic([row.ins[n] for n in read], out, maps, kinds, body)
+
+
+def _loops_at(out: AffineMap) -> AffineMap:
+    """The loops of the row that an element of a result is of."""
+    loops = [AffineExpr.constant(0)] * out.num_dims
+    for number, expr in enumerate(out.results):
+        if isinstance(expr, AffineDimExpr):
+            loops[expr.position] = AffineExpr.dimension(number)
+    return AffineMap(len(out.results), 0, tuple(loops))
 
 
 def _clone(
@@ -97,13 +119,19 @@ def _clone(
     values: dict[SSAValue, SSAValue],
 ) -> None:
     """Build those ops that make a value, given the values that they are made of."""
+    for op in _makers(ops, wanted, values):
+        values[op.results[0]] = k.insert(op.clone(values))
+
+
+def _makers(
+    ops: Iterable[Operation], wanted: SSAValue, known: Container[SSAValue]
+) -> list[Operation]:
+    """Those ops that make a value of others that are known."""
     needed, pending = set[Operation](), [wanted]
     while pending:
         value = pending.pop()
         owner = value.owner
-        if value not in values and isinstance(owner, Operation):
+        if value not in known and isinstance(owner, Operation):
             needed.add(owner)
             pending += owner.operands
-    for op in ops:
-        if op in needed:
-            values[op.results[0]] = k.insert(op.clone(values))
+    return [op for op in ops if op in needed]

@@ -25,7 +25,7 @@ def build_row(
     outs: Sequence[SSAValue],
     maps: Sequence[AffineMap],
     point: Point,
-) -> None:
+) -> RowOp:
     """
     Build a stage that computes `outs` row by row: `maps` are those of `ins`, then of
     `outs`, and `along` the loops of a row.
@@ -33,7 +33,9 @@ def build_row(
     block = Block(arg_types=[element_of(value) for value in ins])
     inside = KernelBuilder(InsertPoint.at_end(block))
     inside.effect(YieldOp(*point(inside, block.args)))
-    k.effect(RowOp(along, maps, ins, outs, Region(block)))
+    row = RowOp(along, maps, ins, outs, Region(block))
+    k.effect(row)
+    return row
 
 
 def all_reduce(k: KernelBuilder, kind: Fold, value: SSAValue) -> SSAValue:

@@ -33,7 +33,6 @@ from penstock.dialects.op.contraction_form import ContractionForm
 from penstock.dialects.op.elementwise_form import ElementwiseForm
 from penstock.dialects.op.group_form import GroupForm, evaluate_block
 from penstock.dialects.op.reduction import ReduceOp
-from penstock.dialects.op.reduction_form import ReductionForm
 from penstock.dialects.op.row_form import RowForm
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import Part, SbpSignature
@@ -112,8 +111,9 @@ class FusedOp(FusibleOp):
     }
     ```
 
-    A reduction along the last axes is a root, too: the others make its operand, from
-    tensors of its shape or of one element, and are computed while it is combined.
+    Or roots are ops on rows: reductions, all along the same axes of one shape, softmax
+    and normalizations along the last dimension. The group is computed row by row: the
+    others are about all elements of rows, or one element for each, and so are results.
 
     ```mlir
     %l = op.fused %x, %t : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4xf32> {
@@ -125,18 +125,19 @@ class FusedOp(FusibleOp):
     }
     ```
 
-    Or roots are ops on rows (a softmax, or a normalization along the last dimension),
-    each of which reads results of the one before, which nothing reads after: the group
-    is computed row by row. The first value that is yielded is made last; any other one
-    is read by the last row op.
+    A variance about a mean takes a second pass over each row, and what is scaled by it
+    a third.
 
     ```mlir
-    %y, %s = op.fused %x, %r, %g : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
-      -> tensor<4x8xf32>, tensor<4x8xf32> {
-    ^bb0(%p: tensor<4x8xf32>, %q: tensor<4x8xf32>, %h: tensor<8xf32>):
-      %a = op.add %p, %q : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-      %n = op.layer_norm %a, %h : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>
-      op.yield %n, %a : tensor<4x8xf32>, tensor<4x8xf32>
+    %y, %v = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x1xf32> {
+    ^bb0(%p: tensor<4x8xf32>):
+      %m = op.reduce_mean %p axes [1] keepdims : tensor<4x8xf32> -> tensor<4x1xf32>
+      %d = op.sub %p, %m : tensor<4x8xf32>, tensor<4x1xf32> -> tensor<4x8xf32>
+      %s = op.mul %d, %d : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+      %v = op.reduce_mean %s axes [1] keepdims : tensor<4x8xf32> -> tensor<4x1xf32>
+      %r = op.sqrt %v : tensor<4x1xf32> -> tensor<4x1xf32>
+      %y = op.div %d, %r : tensor<4x8xf32>, tensor<4x1xf32> -> tensor<4x8xf32>
+      op.yield %y, %v : tensor<4x8xf32>, tensor<4x1xf32>
     }
     ```
     """
@@ -167,17 +168,15 @@ class FusedOp(FusibleOp):
     def form(self) -> GroupForm:
         """The way in which the group is computed."""
         block = self.body.block
-        if any(isinstance(op, RowOp) for op in block.ops):
+        if any(isinstance(op, ReduceOp | RowOp) for op in block.ops):
             return RowForm(block)
-        if any(isinstance(op, ReduceOp) for op in block.ops):
-            return ReductionForm(block)
         if any(isinstance(op, ContractionOp) for op in block.ops):
             return ContractionForm(block, starts=self.starts is not None)
         return ElementwiseForm(block)
 
     @property
     def roots(self) -> list[TensorOp]:
-        """The contraction, the reduction, or the ops on rows in their order."""
+        """The contraction, or the reductions and ops on rows in their order."""
         ops = self.body.block.ops
         return [op for op in ops if isinstance(op, ContractionOp | ReduceOp | RowOp)]
 

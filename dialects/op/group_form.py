@@ -2,14 +2,15 @@
 Forms of `op.fused`: the rules, cost and kernel that follow from the root of a group.
 
 A group has ops on elements, and at most one kind of *root*: a contraction
-(`contraction_form.py`), a reduction (`reduction_form.py`), ops on rows (`row_form.py`),
-or none (`elementwise_form.py`).
+(`contraction_form.py`), reductions and ops on rows (`row_form.py`), or none
+(`elementwise_form.py`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from types import UnionType
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
@@ -95,7 +96,9 @@ class GroupForm(ABC):
         """Build the body of the group's kernel, as `TensorOp.build_kernel` does."""
 
 
-def refuse_others(block: Block, roots: type[TensorOp] | None, how: str) -> None:
+def refuse_others(
+    block: Block, roots: type[TensorOp] | UnionType | None, how: str
+) -> None:
     """
     Raise `VerifyException` for an op of a group that is none on elements, no constant
     with equal elements, no root and not the terminator: it cannot be computed `how`.

@@ -143,6 +143,8 @@ class Member(NamedTuple):
     op: Operation
     result: int
     """Its number among the group's results."""
+    own: int = 0
+    """Its number among the op's."""
 
 
 def carried(members: Sequence[Member], ins: Sequence[SSAValue]) -> ArrayAttr | None:
@@ -153,8 +155,10 @@ def carried(members: Sequence[Member], ins: Sequence[SSAValue]) -> ArrayAttr | N
     """
     number = {value: index for index, value in enumerate(ins)}
     words: dict[tuple[int, int | None], str] = {}
-    for op, result in members:
+    for op, result, own in members:
         for hint in hints_of(op):
+            if hint.result.data != own:
+                continue
             value = None if hint.over is None else op.operands[hint.over]
             if value is not None and value not in number:
                 continue

@@ -55,7 +55,10 @@ def outline(
         location=fused_location([lead, *members]),
     )
     carry(last, group)
-    makers = [Member(_owner(value), number) for number, value in enumerate(results)]
+    makers = [
+        Member(_owner(value), number, _owner(value).results.index(value))
+        for number, value in enumerate(results)
+    ]
     if (hints := carried(makers, ins)) is not None:
         group.attributes[IN_PLACE] = hints
     Rewriter.insert_op(group, InsertPoint.before(last))

@@ -12,51 +12,10 @@ job.job @arguments placement <cpu, [0:0]> {
 
 // -----
 
-job.job @apart placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    // expected-error@+1 {{op.softmax should read what the op on rows before it makes}}
-    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
-job.job @gone placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
-    // expected-error@+1 {{op.add reads rows that are gone}}
-    %n = op.add %o, %m : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
-job.job @not_last placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.fused: what is made last should be made of the last rows}}
-  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %m = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    %o = op.softmax %m : tensor<4x8xf32> -> tensor<4x8xf32>
-    %n = op.relu %m : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
 job.job @types placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
   %v = job.input "v" : tensor<1x8xf32>
-  // expected-error@+1 {{op.fused: all rows should be those of tensor<1x8xf32>, got tensor<4x8xf32>}}
+  // expected-error@+1 {{op.fused: all rows should be those of 1x8 along [1], got 4x8 along [1]}}
   %y = op.fused %x, %v : tensor<4x8xf32>, tensor<1x8xf32> -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<1x8xf32>):
     %m = op.softmax %q : tensor<1x8xf32> -> tensor<1x8xf32>
@@ -106,32 +65,6 @@ job.job @vector placement <cpu, [0:0]> {
 
 // -----
 
-job.job @type placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.fused: expected tensor<4x8xf32> to be yielded, got tensor<4x8xi1>}}
-  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xi1> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    %c = op.less %n, %n : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xi1>
-    op.yield %c : tensor<4x8xi1>
-  }
-}
-
-// -----
-
-job.job @yielded placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4x8xf32>
-  // expected-error@+1 {{op.fused: the body should yield what it makes last, then what its last op on rows reads}}
-  %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
-  ^bb0(%p: tensor<4x8xf32>):
-    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    %r = op.relu %n : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield %n : tensor<4x8xf32>
-  }
-}
-
-// -----
-
 job.job @parameter placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
   %y = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32> {
@@ -147,11 +80,78 @@ job.job @parameter placement <cpu, [0:0]> {
 
 job.job @broadcast placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8xf32>
+  %v = job.input "v" : tensor<2x8xf32>
+  %y = op.fused %x, %v : tensor<4x8xf32>, tensor<2x8xf32> -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>, %q: tensor<2x8xf32>):
+    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    // expected-error@+1 {{op.relu has no place in rows of 4x8 for 2x8}}
+    %r = op.relu %q : tensor<2x8xf32> -> tensor<2x8xf32>
+    op.yield %r : tensor<2x8xf32>
+  }
+}
+
+// -----
+
+job.job @rank placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
   %v = job.input "v" : tensor<2x4x8xf32>
-  // expected-error@+1 {{op.fused: an operand of shape 2x4x8 does not broadcast to the result's 4x8}}
-  %y = op.fused %x, %v : tensor<4x8xf32>, tensor<2x4x8xf32> -> tensor<4x8xf32> {
+  %y = op.fused %x, %v : tensor<4x8xf32>, tensor<2x4x8xf32> -> tensor<2x4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<2x4x8xf32>):
     %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
-    op.yield %n : tensor<4x8xf32>
+    // expected-error@+1 {{op.add has no place in rows of 4x8 for 2x4x8}}
+    %r = op.add %n, %q : tensor<4x8xf32>, tensor<2x4x8xf32> -> tensor<2x4x8xf32>
+    op.yield %r : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+job.job @axes placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  // expected-error@+1 {{op.fused: all rows should be those of 4x8 along [1], got 4x8 along [0]}}
+  %y, %z = op.fused %x : tensor<4x8xf32> -> tensor<4xf32>, tensor<8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    %a = op.reduce_sum %p axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+    %b = op.reduce_sum %p axes [0] : tensor<4x8xf32> -> tensor<8xf32>
+    op.yield %a, %b : tensor<4xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
+job.job @gone placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<8x8xf32>
+  %y = op.fused %x : tensor<8x8xf32> -> tensor<8x8xf32> {
+  ^bb0(%p: tensor<8x8xf32>):
+    %a = op.reduce_sum %p axes [1] : tensor<8x8xf32> -> tensor<8xf32>
+    // expected-error@+1 {{op.add reads one element of each row as if that were a row}}
+    %b = op.add %p, %a : tensor<8x8xf32>, tensor<8xf32> -> tensor<8x8xf32>
+    op.yield %b : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+job.job @yielded placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  %g = job.input "g" : tensor<8xf32>
+  // expected-error@+1 {{op.fused: expected rows or an element for each row to be yielded, got tensor<8xf32>}}
+  %y = op.fused %x, %g : tensor<4x8xf32>, tensor<8xf32> -> tensor<8xf32> {
+  ^bb0(%p: tensor<4x8xf32>, %q: tensor<8xf32>):
+    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    %r = op.relu %q : tensor<8xf32> -> tensor<8xf32>
+    op.yield %r : tensor<8xf32>
+  }
+}
+
+// -----
+
+job.job @argument placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4x8xf32>
+  // expected-error@+1 {{op.fused: a group of rows yields what its ops make}}
+  %y, %z = op.fused %x : tensor<4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    %n = op.softmax %p : tensor<4x8xf32> -> tensor<4x8xf32>
+    op.yield %n, %p : tensor<4x8xf32>, tensor<4x8xf32>
   }
 }

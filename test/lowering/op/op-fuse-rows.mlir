@@ -55,16 +55,12 @@ job.job @before placement <cpu, [0:0]> {
   job.output "t", %t : !x
 }
 
-// Nor rows that are used twice, with what follows; nor other types, places and lines, nor
-// what asks for slots.
+// Nor of other places and lines, nor what asks for slots, nor rows of another type.
 // CHECK-LABEL: job.job @declined
 // CHECK-NOT: op.fused
 job.job @declined placement <cpu, [0:0-1]> {
   %x = job.input "x" : !x
   %g = job.input "g" : !g
-  %n = op.softmax %x : !x -> !x
-  %y = op.relu %n : !x -> !x
-  %z = op.exp %n : !x -> !x
   %w = op.add %g, %g : !g, !g -> !g
   %v = op.softmax %w : !g -> !g
   %c = op.relu %x : !x -> !x
@@ -74,12 +70,28 @@ job.job @declined placement <cpu, [0:0-1]> {
   %h = op.relu %x {placement = #job.placement<cpu, [0:1]>} : !x -> !x
   %i = op.log_softmax %h {placement = #job.placement<cpu, [0:0]>} : !x -> !x
   %j = op.cast %i to f64 : !x -> tensor<4x8xf64>
-  job.output "y", %y : !x
-  job.output "z", %z : !x
   job.output "v", %v : !g
   job.output "d", %d : !x
   job.output "f", %f : !x
   job.output "j", %j : tensor<4x8xf64>
+}
+
+// Several ops may use rows that a group makes, which are a result if others do.
+// CHECK-LABEL: job.job @shared
+job.job @shared placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  // CHECK:      %z, %n, %y = op.fused %x
+  // CHECK-NEXT: ^bb0
+  // CHECK-NEXT:   %[[N:.+]] = op.softmax
+  // CHECK-NEXT:   %[[Y:.+]] = op.relu %[[N]]
+  // CHECK-NEXT:   %[[Z:.+]] = op.exp %[[N]]
+  // CHECK-NEXT:   op.yield %[[Z]], %[[N]], %[[Y]]
+  %n = op.softmax %x : !x -> !x
+  %y = op.relu %n : !x -> !x
+  %z = op.exp %n : !x -> !x
+  job.output "n", %n : !x
+  job.output "y", %y : !x
+  job.output "z", %z : !x
 }
 
 // Ops on rows that read what is made of the rows before are computed with these.
@@ -104,15 +116,14 @@ job.job @several placement <cpu, [0:0]> {
   job.output "y", %y : !x
 }
 
-// What the last of them reads may have other users, also one behind it.
+// What they read may have other users, also one behind it.
 // CHECK-LABEL: job.job @several_kept
 job.job @several_kept placement <cpu, [0:0]> {
   %x = job.input "x" : !x
   %r = job.input "r" : !x
   %g = job.input "g" : !g
-  // CHECK:      %m, %s = op.fused %x, %g, %r
+  // CHECK:      %y, %s = op.fused %x, %g, %r
   // CHECK:        op.yield %{{.+}}, %{{.+}} : tensor<4x8xf32>, tensor<4x8xf32>
-  // CHECK:      %y = op.mul %m, %s
   // CHECK:      %q, %p = op.fused %x, %g
   // CHECK:        %[[P:.+]] = op.rms_norm
   // CHECK-NEXT:   %[[O:.+]] = op.softmax %[[P]]
@@ -126,6 +137,7 @@ job.job @several_kept placement <cpu, [0:0]> {
   %o = op.softmax %p : !x -> !x
   %q = op.mul %o, %p : !x, !x -> !x
   job.output "y", %y : !x
+  job.output "s", %s : !x
   job.output "p", %p : !x
   job.output "q", %q : !x
 }
@@ -137,7 +149,7 @@ job.job @apart placement <cpu, [0:0-1]> {
   %x = job.input "x" : !x
   %v = job.input "v" : !g
   %n = op.softmax %x : !x -> !x
-  %e = op.exp %n : !x -> !x
+  %e = op.transpose %n by [1, 0] : !x -> tensor<8x4xf32>
   // CHECK: op.softmax %n {no_rows = "order: others read what op.softmax makes before"}
   %a = op.softmax %n : !x -> !x
   // CHECK: op.fused {{.*}}no_rows = "place: op.softmax runs in another place"}
@@ -147,7 +159,7 @@ job.job @apart placement <cpu, [0:0-1]> {
   // CHECK: op.softmax %{{.*}} {no_rows = "slots: op.softmax asks for them"}
   %q = op.softmax %x {slots = 2 : i64} : !x -> !x
   %d = op.softmax %q : !x -> !x
-  job.output "e", %e : !x
+  job.output "e", %e : tensor<8x4xf32>
   job.output "a", %a : !x
   job.output "c", %c : !x
   job.output "d", %d : !x
@@ -169,30 +181,174 @@ job.job @combined placement <cpu, [0:0]> {
   job.output "m", %m : tensor<4x4xf32>
 }
 
-// Not along other axes, of few rows, of operands that are repeated or that others use, nor
-// what asks for slots or runs in another place.
+// Not of few rows, nor what asks for slots or runs in another place.
 // CHECK-LABEL: job.job @not_combined
 // CHECK-NOT:     op.fused
 job.job @not_combined placement <cpu, [0:0-1]> {
   %x = job.input "x" : tensor<16x8xf32>
-  %g = job.input "g" : tensor<8xf32>
   %a = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
   %b = op.reduce_sum %a axes [0] : tensor<16x8xf32> -> tensor<8xf32>
   job.output "b", %b : tensor<8xf32>
   %c = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
   %d = op.reduce_sum %c : tensor<16x8xf32> -> tensor<f32>
   job.output "d", %d : tensor<f32>
-  %e = op.add %x, %g : tensor<16x8xf32>, tensor<8xf32> -> tensor<16x8xf32>
-  %f = op.reduce_sum %e axes [1] : tensor<16x8xf32> -> tensor<16xf32>
-  job.output "f", %f : tensor<16xf32>
-  %h = op.exp %x : tensor<16x8xf32> -> tensor<16x8xf32>
-  %i = op.reduce_sum %h axes [1] : tensor<16x8xf32> -> tensor<16xf32>
-  job.output "h", %h : tensor<16x8xf32>
-  job.output "i", %i : tensor<16xf32>
   %j = op.exp %x {slots = 2 : i64} : tensor<16x8xf32> -> tensor<16x8xf32>
   %k = op.reduce_sum %j axes [1] : tensor<16x8xf32> -> tensor<16xf32>
   job.output "k", %k : tensor<16xf32>
   %l = op.exp %x {placement = #job.placement<cpu, [0:1]>} : tensor<16x8xf32> -> tensor<16x8xf32>
   %m = op.reduce_sum %l axes [1] {placement = #job.placement<cpu, [0:0]>} : tensor<16x8xf32> -> tensor<16xf32>
   job.output "m", %m : tensor<16xf32>
+}
+
+// Ops follow reductions: a softmax of primitives is one group, in whatever form.
+!s = tensor<16x32xf32>
+!k = tensor<16x1xf32>
+// CHECK-LABEL: job.job @quotients
+job.job @quotients placement <cpu, [0:0]> {
+  %x = job.input "x" : !s
+  // CHECK:      %y = op.fused %x : tensor<16x32xf32> -> tensor<16x32xf32> {
+  // CHECK:        op.reduce_sum
+  // CHECK-NEXT:   %[[Y:.+]] = op.div
+  // CHECK-NEXT:   op.yield %[[Y]]
+  %m = op.reduce_max %x axes [1] keepdims : !s -> !k
+  %d = op.sub %x, %m : !s, !k -> !s
+  %e = op.exp %d : !s -> !s
+  %t = op.reduce_sum %e axes [1] keepdims : !s -> !k
+  %y = op.div %e, %t : !s, !k -> !s
+  job.output "y", %y : !s
+}
+
+// So is a variance, whose mean and root others use as well.
+// CHECK-LABEL: job.job @variance
+job.job @variance placement <cpu, [0:0]> {
+  %x = job.input "x" : !s
+  // CHECK:      %r, %m = op.fused %x : tensor<16x32xf32> -> tensor<16x1xf32>, tensor<16x1xf32> {
+  %m = op.reduce_mean %x axes [1] keepdims : !s -> !k
+  %d = op.sub %x, %m : !s, !k -> !s
+  %q = op.mul %d, %d : !s, !s -> !s
+  %v = op.reduce_mean %q axes [1] keepdims : !s -> !k
+  %r = op.sqrt %v : !k -> !k
+  // CHECK-NEXT: ^bb0
+  // CHECK:      job.output "m", %m
+  job.output "m", %m : !k
+  job.output "r", %r : !k
+}
+
+// Results without the axes that are gone lie as operands of their shape do, also where
+// these could be rows.
+!v = tensor<16xf32>
+!p = tensor<16x16xf32>
+// CHECK-LABEL: job.job @gone
+job.job @gone placement <cpu, [0:0]> {
+  %x = job.input "x" : !p
+  %g = job.input "g" : !v
+  // CHECK:      %n = op.fused %x, %g : tensor<16x16xf32>, tensor<16xf32> -> tensor<16xf32> {
+  // CHECK:        op.sqrt
+  // CHECK-NEXT:   op.mul
+  // CHECK-NEXT:   op.yield
+  // CHECK:      %y = op.add %x, %n
+  %q = op.mul %x, %x : !p, !p -> !p
+  %s = op.reduce_sum %q axes [1] : !p -> !v
+  %r = op.sqrt %s : !v -> !v
+  %n = op.mul %r, %g : !v, !v -> !v
+  %y = op.add %x, %n : !p, !v -> !p
+  job.output "y", %y : !p
+}
+
+// Folds of one op's rows that do not need each other are one group, with what makes rows.
+// CHECK-LABEL: job.job @independent
+job.job @independent placement <cuda, [0:0]> {
+  %x = job.input "x" : !s
+  %t = job.input "t" : !s
+  // CHECK:      %b, %a = op.fused %t, %x : {{.*}} -> tensor<16xf32>, tensor<16xf32> {
+  // CHECK:        op.reduce_sum
+  // CHECK-NEXT:   %[[P:.+]] = op.mul
+  // CHECK-NEXT:   op.reduce_sum %[[P]]
+  %a = op.reduce_sum %t axes [1] : !s -> !v
+  %p = op.mul %t, %x : !s, !s -> !s
+  %b = op.reduce_sum %p axes [1] : !s -> !v
+  job.output "a", %a : !v
+  job.output "b", %b : !v
+}
+
+// A reduction along other axes takes what is before and what follows.
+!i = tensor<2x16x4x4xf32>
+!c = tensor<1x16x1x1xf32>
+// CHECK-LABEL: job.job @statistics
+job.job @statistics placement <cpu, [0:0]> {
+  %x = job.input "x" : !i
+  %y = job.input "y" : tensor<8x32xf32>
+  // CHECK:      %z = op.fused %x
+  // CHECK:        op.reduce_mean
+  // CHECK:        op.reduce_mean
+  // CHECK-NEXT:   op.sqrt
+  // CHECK-NEXT:   op.mul
+  // CHECK-NEXT:   op.yield
+  // CHECK:      op.fused %y
+  // CHECK:        op.exp
+  // CHECK-NEXT:   op.reduce_sum
+  // CHECK-NEXT:   op.neg
+  %m = op.reduce_mean %x axes [0, 2, 3] keepdims : !i -> !c
+  %d = op.sub %x, %m : !i, !c -> !i
+  %q = op.mul %d, %d : !i, !i -> !i
+  %v = op.reduce_mean %q axes [0, 2, 3] keepdims : !i -> !c
+  %r = op.sqrt %v : !c -> !c
+  %z = op.mul %d, %r : !i, !c -> !i
+  %e = op.exp %y : tensor<8x32xf32> -> tensor<8x32xf32>
+  %b = op.reduce_sum %e axes [0] : tensor<8x32xf32> -> tensor<32xf32>
+  %n = op.neg %b : tensor<32xf32> -> tensor<32xf32>
+  job.output "z", %z : !i
+  job.output "n", %n : tensor<32xf32>
+}
+
+// On a GPU that is one reduction.
+// CHECK-LABEL: job.job @of_gpus
+job.job @of_gpus placement <cuda, [0:0]> {
+  %x = job.input "x" : !i
+  // CHECK:      %m = op.reduce_mean
+  // CHECK-NEXT: %r = op.fused %x, %m
+  // CHECK:        op.sub
+  // CHECK-NEXT:   op.mul
+  // CHECK-NEXT:   op.reduce_mean
+  // CHECK-NEXT:   op.sqrt
+  // CHECK-NEXT:   op.yield
+  // CHECK:      op.sub
+  // CHECK-NEXT: op.mul
+  %m = op.reduce_mean %x axes [0, 2, 3] keepdims : !i -> !c
+  %d = op.sub %x, %m : !i, !c -> !i
+  %q = op.mul %d, %d : !i, !i -> !i
+  %v = op.reduce_mean %q axes [0, 2, 3] keepdims : !i -> !c
+  %r = op.sqrt %v : !c -> !c
+  %d2 = op.sub %x, %m : !i, !c -> !i
+  %z = op.mul %d2, %r : !i, !c -> !i
+  job.output "z", %z : !i
+}
+
+// What cannot join says why: reductions along other axes, of parameters that the group
+// makes, of rows of another type, or if a part of the axes repeats.
+// CHECK-LABEL: job.job @reasons
+job.job @reasons placement <cpu, [0:0]> {
+  %x = job.input "x" : !p
+  %i = job.input "i" : !i
+  %l = job.input "l" : tensor<4x1xf32>
+  %j = job.input "j" : tensor<16x16xi32>
+  %n = op.softmax %x : !p -> !p
+  // CHECK: op.reduce_sum %{{.*}} axes [0] {no_rows = "rows: those of op.softmax are others"}
+  %a = op.reduce_sum %n axes [0] : !p -> !v
+  %m = op.reduce_max %i axes [2, 3] keepdims : !i -> tensor<2x16x1x1xf32>
+  %d = op.sub %i, %m : !i, tensor<2x16x1x1xf32> -> !i
+  // CHECK: %[[K:.+]] = op.mul %{{.*}}, %l
+  // CHECK: op.reduce_sum %[[K]] axes [2, 3]
+  %k = op.mul %d, %l : !i, tensor<4x1xf32> -> !i
+  %s = op.reduce_sum %k axes [2, 3] : !i -> tensor<2x16xf32>
+  %e = op.exp %x : !p -> !p
+  %f = op.reduce_max %e axes [1] keepdims : !p -> !k
+  %u = op.cast %j to f32 : tensor<16x16xi32> -> !p
+  // CHECK: op.cast
+  // CHECK: op.fused
+  %w = op.add %u, %f : !p, !k -> !p
+  %q = op.reduce_sum %w axes [1] : !p -> !v
+  job.output "a", %a : !v
+  job.output "s", %s : tensor<2x16xf32>
+  job.output "q", %q : !v
 }

@@ -248,7 +248,7 @@ PAIRS = {
     "a product on both sides": set[tuple[int, int]](),
     "sigmoid of an RMS norm": {(0, 0), (1, 0)},
     "layer norm of a sum, and the sum": {(0, 0), (0, 1), (1, 0), (1, 1)},
-    "layer norm before a sum": {(0, 0)},
+    "layer norm before a sum": {(0, 0), (1, 0)},
     "log-softmax between": {(0, 0), (0, 1)},
     "softmax of a layer norm": {(0, 0)},
     "norm of a softmax, and what it reads": {(0, 0), (1, 0), (0, 1), (1, 1), (2, 1)},
