@@ -24,6 +24,7 @@ from penstock.dialects.kernel.body_ops import (
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.gather import GatherOp
 from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.pool import Pool, PoolAttr, PoolOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.scatter import ScatterOp
 from penstock.dialects.kernel.tile_transform import TileTransformOp
@@ -40,6 +41,9 @@ __all__ = [
     "KeepOp",
     "Kernel",
     "PaddedOp",
+    "Pool",
+    "PoolAttr",
+    "PoolOp",
     "RowOp",
     "ScatterOp",
     "StructuredOp",
@@ -57,12 +61,13 @@ Kernel = Dialect(
         IndexOp,
         KeepOp,
         PaddedOp,
+        PoolOp,
         RowOp,
         ScatterOp,
         TileTransformOp,
         YieldOp,
     ],
-    [FoldAttr],
+    [FoldAttr, PoolAttr],
 )
 
 

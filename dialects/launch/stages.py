@@ -20,15 +20,14 @@ from penstock.dialects.utils.attributes import own_attributes, verify_known
 
 WINDOWS = "windows"
 """
-The attribute of a stage that is a depthwise convolution or a pool: how windows move, by
-which it is known where it is scheduled.
+The attribute of a stage that is a depthwise convolution: how windows move, by which it
+is known where it is scheduled.
 """
 
 NO_RAISE = "no_raise"
 """The attribute of an op that says why it is no structured op, a text."""
 
-NUMBERS_OF_WINDOWS = (6, 8, 12)
-"""The numbers that this takes for a convolution, a maximum, and a mean."""
+NUMBERS_OF_WINDOWS = 6
 
 
 def verify_stage(op: Operation) -> None:
@@ -51,10 +50,8 @@ def verify_stage(op: Operation) -> None:
     if (why := own.get(NO_RAISE)) and not isinstance(why, StringAttr):
         raise VerifyException(f"why it is not raised is a text, got {why}")
     if (windows := own.get(WINDOWS)) and not _are_windows(windows):
-        *counts, last = map(str, NUMBERS_OF_WINDOWS)
         raise VerifyException(
-            f"windows are array<i64> of {', '.join(counts)} or {last} numbers, got "
-            f"{windows}"
+            f"windows are array<i64> of {NUMBERS_OF_WINDOWS} numbers, got {windows}"
         )
 
 
@@ -71,5 +68,5 @@ def _are_windows(windows: Attribute) -> bool:
     return (
         isa(windows, DenseArrayBase)
         and windows.elt_type == i64
-        and len(windows) in NUMBERS_OF_WINDOWS
+        and len(windows) == NUMBERS_OF_WINDOWS
     )

@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
 from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.kernel.windows import Window, are_lines, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import Depthwise
 from penstock.dialects.op.linear import element_of_sums, multiply_add
@@ -37,12 +38,7 @@ from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
 )
-from penstock.dialects.op.windows import (
-    Window,
-    are_lines,
-    window_view,
-    windows_of,
-)
+from penstock.dialects.op.windows import windows_of
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:

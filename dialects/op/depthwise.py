@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.windows import Window, outside
 from penstock.dialects.launch.stages import WINDOWS
-from penstock.dialects.op.windows import (
-    Window,
-    outside,
-    windows_attribute,
-)
+from penstock.dialects.op.windows import windows_attribute
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder

@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.windows import MAX_EDGES, MIN_LINE, Window
 from penstock.dialects.op.axes import (
     I64List,
     copy_part,
@@ -43,7 +44,6 @@ from penstock.dialects.op.number import Number
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest
-from penstock.dialects.op.windows import MAX_EDGES, MIN_LINE, Window
 from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.tensors import tensor_type
 

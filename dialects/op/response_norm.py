@@ -22,11 +22,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.kernel.windows import Window
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
-from penstock.dialects.op.windows import Window
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:

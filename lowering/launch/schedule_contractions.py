@@ -51,10 +51,10 @@ input:
   the op, and `no_finish` says why. Of an op of `linalg` that is not raised, as
   many stages around it as can be are folded.
 
-An op on windows of an image has the attribute `windows`, and gets a `#launch.windows`,
-or a `no_schedule`: for a depthwise convolution vectors no longer than lines, and tiles
-of up to 8 lines; for max and average pooling vectors that run on from line to line, and
-tiles in which at most 200 are combined.
+A `kernel.pool`, and a depthwise convolution, which has the attribute `windows`, get a
+`#launch.windows`, or a `no_schedule`: for a depthwise convolution vectors no longer
+than lines, and tiles of up to 8 lines; for a pool vectors that run on from line to
+line, and tiles in which at most 200 are combined.
 
 Vectors have `vector_bytes`; by default those of the CPU that compiles, so that a plan
 made elsewhere should be given this number. The number stands in the schedule: a CPU

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.pool import PoolOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
@@ -33,7 +34,11 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     uses_of,
 )
 from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
-from penstock.lowering.codegen.cpu.window import windowed_of, windows_schedule
+from penstock.lowering.codegen.cpu.window import (
+    pool_schedule,
+    windowed_of,
+    windows_schedule,
+)
 from penstock.lowering.codegen.cpu.winograd import (
     schedule_or_refusal as transform_schedule,
 )
@@ -84,6 +89,9 @@ def schedule_kernel(
                 op.attributes[REFUSAL] = StringAttr(own)
             else:
                 op.attributes[SCHEDULE] = own
+            continue
+        if isinstance(op, PoolOp):
+            set_schedule(op, pool_schedule(op, vector_bytes))
             continue
         if isinstance(op, TileTransformOp):
             set_schedule(op, transform_schedule(op, phases, vector_bytes))

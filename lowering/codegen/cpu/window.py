@@ -1,15 +1,18 @@
 """
-The source of depthwise convolutions and pools: one micro-kernel call a channel.
+The source of pools and depthwise convolutions: micro-kernel calls.
 
-Such a stage is an `scf.parallel` that names its `windows`
-(`penstock.dialects.op.windows`). With a schedule, a channel of an image is a unit. For
-a convolution the source is
+A pool (`kernel.pool`) is one call for all units of a part, a plane of an image each:
+
+    micro_kernel_0(..., <units> * part // parts, <units> * (part + 1) // parts)
+
+A depthwise convolution, an `scf.parallel` that names its `windows`, is a call for each
+channel of an image:
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         micro_kernel_0(...)
 
-and a pool is one call for all units of a part. `micro_kernel_0` is made by
-`penstock.runtime.kernels.cpu.depthwise` or `penstock.runtime.kernels.cpu.pooling`.
+`micro_kernel_0` is made by `penstock.runtime.kernels.cpu.pooling` or
+`penstock.runtime.kernels.cpu.depthwise`.
 """
 
 from __future__ import annotations
@@ -19,14 +22,21 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType
-from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from penstock.dialects.kernel.interface import (
+    SCHEDULE,
+    StructuredOp,
+    element_of,
+    shape_of,
+)
+from penstock.dialects.kernel.pool import Pool, PoolOp
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.dialects.launch.stages import WINDOWS
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.epilogue import Epilogue
+from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART
 
 if TYPE_CHECKING:
@@ -45,15 +55,29 @@ MAX_STRIDE = 2
 
 @dataclass(frozen=True)
 class Windowed:
-    """A convolution of channels on their own, or a pool, by its memrefs and numbers."""
+    """
+    A convolution of channels on their own, or a pool, by its memrefs, and numbers down
+    and across an image.
+    """
 
     element: str
     input: SSAValue
-    weights: SSAValue | None
-    """None if it is a pool."""
-    bias: SSAValue | None
     out: SSAValue
-    windows: tuple[int, ...]
+    taps: tuple[int, int]
+    strides: tuple[int, int]
+    before: tuple[int, int]
+    """The elements of the first window that lie before the image."""
+    dilations: tuple[int, int]
+    weights: SSAValue | None = None
+    """None if it is a pool."""
+    bias: SSAValue | None = None
+    counted: tuple[int, ...] = ()
+    """The zeros that count, of a mean: before the image and behind it."""
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether windows are not multiplied by weights."""
+        return self.weights is None
 
     @property
     def image(self) -> tuple[int, ...]:
@@ -70,29 +94,37 @@ class Windowed:
         """The channels of all images of the result."""
         return prod(shape_of(self.out)[:-2])
 
-    @property
-    def taps(self) -> tuple[int, ...]:
-        """The taps of a window, down and across."""
-        if self.weights is None:
-            return self.windows[6:8]
-        return shape_of(self.weights)[-2:]
 
-    @property
-    def counted(self) -> tuple[int, ...]:
-        """The zeros that count, of a mean: before the image and behind it."""
-        return self.windows[8:]
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The extents of a memref."""
-    assert isa(value.type, MemRefType), "kernels work on memrefs"
-    return value.type.get_shape()
+def pool_of(op: PoolOp) -> Windowed | str:
+    """The windows of a pool, or why vectors cannot compute it."""
+    type, rank = element_of(op.out), len(shape_of(op.out))
+    if (element := ELEMENTS.get(type)) is None:
+        return f"windows of {type} are not computed in vectors"
+    if [*op.dims.get_values()] != [rank - 2, rank - 1]:
+        return "windows do not move along the last two dimensions"
+    if 0 in shape_of(op.out):
+        return "there are no windows"
+    down, across = op.windows
+    counted: tuple[int, ...] = ()
+    if op.kind.data is Pool.MEAN:
+        ends = (down.before, across.before, down.after, across.after)
+        counted = (0,) * 4 if op.counted is None else ends
+    return Windowed(
+        element,
+        op.input,
+        op.out,
+        (down.taps, across.taps),
+        (down.stride, across.stride),
+        (down.before, across.before),
+        (down.dilation, across.dilation),
+        counted=counted,
+    )
 
 
 def windowed_of(op: Operation) -> Windowed | str | None:
     """
-    The depthwise convolution or pool of a stage that names its windows, or why vectors
-    cannot compute it.
+    The depthwise convolution of a stage that names its windows, or why vectors cannot
+    compute it.
     """
     windows = op.attributes.get(WINDOWS)
     if not isinstance(op, scf.ParallelOp) or not isinstance(windows, DenseArrayBase):
@@ -101,24 +133,18 @@ def windowed_of(op: Operation) -> Windowed | str | None:
     inside = [*op.body.walk()]
     loads = dict.fromkeys(i.memref for i in inside if isinstance(i, memref.LoadOp))
     stores = {i.memref for i in inside if isinstance(i, memref.StoreOp)}
-    if len(stores) != 1 or len(numbers) not in (6, 8, 12):
+    if len(stores) != 1 or len(numbers) != 6:
         return None
     (out,) = stores
-    assert isa(out.type, MemRefType), "kernels work on memrefs"
-    type = out.type.element_type
+    type = element_of(out)
     element = ELEMENTS.get(type)
-    if out in loads or 0 in out.type.get_shape():
+    if out in loads or 0 in shape_of(out):
         return None
     if element is None:
         return f"windows of {type} are not computed in vectors"
-    if len(numbers) == 6:
-        if numbers[1] > MAX_STRIDE:
-            return f"windows {numbers[1]} apart are not multiplied in vectors"
-        return _with_memrefs(element, [*loads], out, numbers)
-    if len(loads) != 1:
-        return None
-    (image,) = loads
-    return Windowed(element, image, None, None, out, numbers)
+    if numbers[1] > MAX_STRIDE:
+        return f"windows {numbers[1]} apart are not multiplied in vectors"
+    return _with_memrefs(element, [*loads], out, numbers)
 
 
 def _with_memrefs(
@@ -132,8 +158,17 @@ def _with_memrefs(
     images = [v for v in others if v not in weights]
     if (len(images), len(weights), len(bias)) not in ((1, 1, 0), (1, 1, 1)):
         return None
-    first = bias[0] if bias else None
-    return Windowed(element, images[0], weights[0], first, out, windows)
+    return Windowed(
+        element,
+        images[0],
+        out,
+        (shape_of(weights[0])[2], shape_of(weights[0])[3]),
+        (windows[0], windows[1]),
+        (windows[2], windows[3]),
+        (windows[4], windows[5]),
+        weights[0],
+        bias[0] if bias else None,
+    )
 
 
 def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
@@ -142,22 +177,111 @@ def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
     are no longer than lines of products, and no longer than images of pools.
     """
     rows, columns = found.result
-    is_pool = found.weights is None
-    apart, spread = found.windows[1], found.windows[5]
+    apart, spread = found.strides[1], found.dilations[1]
     lanes = vector_bytes // BYTES[found.element]
-    while lanes >= 2 * columns * (rows if is_pool else 1) and lanes > 4:
+    while lanes >= 2 * columns * (rows if found.is_pool else 1) and lanes > 4:
         lanes //= 2
     down, across = found.taps
     work = down * across
-    if is_pool:
+    if found.is_pool:
         tile = min(columns, MAX_VECTORS * lanes)
         reach = min(found.image[1], (tile - 1) * apart + (across - 1) * spread + 1)
         work = ceil(reach / lanes) * down + ceil(tile / lanes) * apart * across
-    most = min(MAX_LINES if is_pool else PRODUCT_LINES, MAX_PRODUCTS // work)
+    most = min(MAX_LINES if found.is_pool else PRODUCT_LINES, MAX_PRODUCTS // work)
     if not most:
         facts = f"{down} x {across} taps, {apart} apart,"
         return f"a line of windows of {facts} is too much for a tile"
     return WindowsAttr(lanes, ceil(rows / ceil(rows / most)))
+
+
+def pool_schedule(op: PoolOp, vector_bytes: int) -> WindowsAttr | str:
+    """The schedule of a pool, or why it has none."""
+    found = pool_of(op)
+    return found if isinstance(found, str) else windows_schedule(found, vector_bytes)
+
+
+def facts_of(found: Windowed, lanes: int, tile: str) -> str:
+    """The arguments that a micro-kernel is made with."""
+    facts = [
+        f'"{found.element}"',
+        str(lanes),
+        tile,
+        f"image={found.image}",
+        f"result={found.result}",
+        f"taps={found.taps}",
+        f"strides={found.strides}",
+        f"before={found.before}",
+        f"dilations={found.dilations}",
+    ]
+    if found.bias is not None:
+        facts.append("bias=True")
+    if found.counted:
+        facts.append(f"counted={found.counted}")
+    return ", ".join(facts)
+
+
+def parts_of(found: Windowed) -> int:
+    """The number of parts that the work of all planes is worth."""
+    elements = found.planes * prod(found.result)
+    terms = sum(found.taps) if found.is_pool else prod(found.taps)
+    return max(1, min(found.planes, 2 * elements * terms // WORK_OF_A_PART))
+
+
+def share_of(units: int, is_split: bool) -> tuple[str, str]:
+    """The first unit of a part, or of all, and the end of its units."""
+    if not is_split:
+        return "0", f"{units}"
+    return f"{units} * part // parts", f"{units} * (part + 1) // parts"
+
+
+class PoolPrinter(CpuStagePrinter):
+    """Prints a pool: the function that computes planes, and its call."""
+
+    OP = PoolOp
+    SCHEDULES = (WindowsAttr,)
+
+    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
+        schedule = op.attributes[SCHEDULE]
+        assert isinstance(op, PoolOp), "found by its op"
+        assert isinstance(schedule, WindowsAttr), "found by its schedule"
+        found = pool_of(op)
+        assert isinstance(found, Windowed), "no misfit"
+        self.printer, self.number = printer, number
+        self.pool, self.schedule = found, schedule
+        self.names = {"address_of", "pooling_micro_kernel"}
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, PoolOp), "found by its op"
+        found = pool_of(op)
+        return found if isinstance(found, str) else None
+
+    @property
+    def parts(self) -> int:
+        return parts_of(self.pool)
+
+    def definitions(self) -> list[str]:
+        lanes, columns = self.schedule.lanes, self.pool.result[1]
+        tile = self.schedule.lines, min(columns, MAX_VECTORS * lanes)
+        facts = facts_of(self.pool, lanes, str(tile))
+        return ["", f"micro_kernel_{self.number} = pooling_micro_kernel({facts})"]
+
+    def print(self, is_split: bool) -> None:
+        first, end = share_of(self.pool.planes, is_split)
+        image, target = (
+            address_of(self.printer, value)
+            for value in (self.pool.input, self.pool.out)
+        )
+        self.printer.line(
+            f"micro_kernel_{self.number}({image}, {target}, {first}, {end})"
+        )
+
+
+def address_of(printer: BodyPrinter, value: SSAValue) -> str:
+    """Print the address of a memref, and give it a name."""
+    name = printer.new_value()
+    printer.line(f"{name} = address_of({printer.name(value)})")
+    return name
 
 
 @dataclass(frozen=True)
@@ -170,17 +294,9 @@ class WindowsGroup:
     finish: Epilogue
 
     @property
-    def units(self) -> int:
-        """The pieces of work that are independent."""
-        return self.windowed.planes
-
-    @property
     def parts(self) -> int:
         """The number of parts that the work is worth."""
-        found = self.windowed
-        elements = self.units * prod(found.result)
-        terms = sum(found.taps) if found.weights is None else prod(found.taps)
-        return max(1, min(self.units, 2 * elements * terms // WORK_OF_A_PART))
+        return parts_of(self.windowed)
 
 
 def windows_group(op: Operation, schedule: WindowsAttr) -> WindowsGroup | str:
@@ -202,71 +318,31 @@ class WindowsPrinter:
     @property
     def names(self) -> frozenset[str]:
         """The functions of `penstock.runtime` that are used."""
-        is_pool = self.group.windowed.weights is None
-        kind = "pooling" if is_pool else "depthwise"
-        return frozenset((f"{kind}_micro_kernel", "address_of"))
+        return frozenset(("depthwise_micro_kernel", "address_of"))
 
     def definitions(self) -> list[str]:
         """The lines that make the function which is called."""
-        found, schedule = self.group.windowed, self.group.schedule
-        strides, before, dilations = (
-            found.windows[first : first + 2] for first in (0, 2, 4)
-        )
-        facts = [
-            f'"{found.element}"',
-            str(schedule.lanes),
-            str(schedule.lines if found.weights is not None else self._tile),
-            f"image={found.image}",
-            f"result={found.result}",
-            f"taps={found.taps}",
-            f"strides={strides}",
-            f"before={before}",
-            f"dilations={dilations}",
-        ]
-        if found.bias is not None:
-            facts.append("bias=True")
-        if found.counted:
-            facts.append(f"counted={found.counted}")
-        name = (
-            "depthwise_micro_kernel"
-            if found.weights is not None
-            else "pooling_micro_kernel"
-        )
-        return ["", f"micro_kernel_{self.number} = {name}({', '.join(facts)})"]
-
-    @property
-    def _tile(self) -> tuple[int, int]:
-        """The lines and columns of a tile of a pool."""
-        schedule, columns = self.group.schedule, self.group.windowed.result[1]
-        return schedule.lines, min(columns, MAX_VECTORS * schedule.lanes)
+        schedule = self.group.schedule
+        facts = facts_of(self.group.windowed, schedule.lanes, str(schedule.lines))
+        return ["", f"micro_kernel_{self.number} = depthwise_micro_kernel({facts})"]
 
     def print_loops(self, is_split: bool) -> None:
-        """Print what computes all channels; those of one part of the kernel, or all."""
-        units, found = self.group.units, self.group.windowed
-        first, end = "0", f"{units}"
-        if is_split:
-            first, end = f"{units} * part // parts", f"{units} * (part + 1) // parts"
-        if found.weights is not None:
-            self._print_convolution(found.weights, first, end)
-            return
-        image, target = map(self._address, (found.input, found.out))
-        self.printer.line(
-            f"micro_kernel_{self.number}({image}, {target}, {first}, {end})"
-        )
-
-    def _print_convolution(self, weights: SSAValue, first: str, end: str) -> None:
-        """Print the loop over channels."""
-        out, units = self.printer, self.group.units
-        found = self.group.windowed
+        """Print the loop over channels; those of one part of the kernel, or all."""
+        out, found = self.printer, self.group.windowed
+        units = found.planes
+        first, end = share_of(units, is_split)
+        assert found.weights is not None, "it is no pool"
         size = BYTES[found.element]
-        image, factors, target = map(self._address, (found.input, weights, found.out))
-        bias = None if found.bias is None else self._address(found.bias)
+        image, factors, target = (
+            address_of(out, value) for value in (found.input, found.weights, found.out)
+        )
+        bias = None if found.bias is None else address_of(out, found.bias)
         unit = out.new_loop()
         ends = end if first == "0" else f"{first}, {end}"
         with out.block(f"for {unit} in range({ends}):"):
             times = units // prod(shape_of(found.input)[:-2])
             plane = unit if times == 1 else f"{unit} // {times}"
-            channels = shape_of(weights)[0]
+            channels = shape_of(found.weights)[0]
             channel = unit if units == channels else f"{unit} % {channels}"
             arguments = [
                 f"{image} + {plane} * {prod(found.image) * size}",
@@ -275,9 +351,3 @@ class WindowsPrinter:
                 f"{target} + {unit} * {prod(found.result) * size}",
             ]
             out.line(f"micro_kernel_{self.number}({', '.join(arguments)})")
-
-    def _address(self, value: SSAValue) -> str:
-        """Print the address of a memref, and give it a name."""
-        name = self.printer.new_value()
-        self.printer.line(f"{name} = address_of({self.printer.name(value)})")
-        return name

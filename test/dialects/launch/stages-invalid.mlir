@@ -72,7 +72,7 @@ launch.program @p rank 0 {
   launch.kernel @k target "cpu" (%a: memref<4xf32>) {
     %z = arith.constant 0 : index
     %o = arith.constant 1 : index
-    // expected-error@+1 {{scf.parallel: windows are array<i64> of 6, 8 or 12 numbers, got array<i64: 1, 1>}}
+    // expected-error@+1 {{scf.parallel: windows are array<i64> of 6 numbers, got array<i64: 1, 1>}}
     "scf.parallel"(%z, %o, %o) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
     ^bb0(%i: index):
       scf.reduce

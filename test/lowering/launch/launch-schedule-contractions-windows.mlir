@@ -1,6 +1,6 @@
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64}' --split-input-file | filecheck %s
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=32},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=32}' --split-input-file | filecheck %s
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64}' --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=32},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=32},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
 
 // A convolution of channels on their own keeps its pads, and its loops say how windows
 // move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
@@ -21,10 +21,9 @@ job.job @depthwise placement <cpu, [0:0]> {
 
 // -----
 
-// The largest elements of windows are looked for so, too. Their loops say the taps as well, which
-// for a convolution its weights do. Vectors run on from line to line.
+// The largest elements of windows are looked for so, too. Vectors run on from line to line.
 // CHECK-LABEL: launch.program @pool
-// CHECK:         {windows = array<i64: 2, 2, 0, 1, 1, 1, 3, 2>, schedule = #launch.windows<lanes {{16|8|4}}, lines 14>}
+// CHECK:         kernel.pool max window [3, 2] strides [2, 2] pads [0, 1, 0, 0] dims [2, 3] {{.*}} attributes {schedule = #launch.windows<lanes {{16|8|4}}, lines 14>}
 
 // SOURCE:      from penstock.runtime.kernels.cpu.pooling import pooling_micro_kernel
 // SOURCE:      micro_kernel_0 = pooling_micro_kernel("f32", {{16|8|4}}, (14, 7), image=(28, 13), result=(14, 7), taps=(3, 2), strides=(2, 2), before=(0, 1), dilations=(1, 1))
@@ -37,10 +36,10 @@ job.job @pool placement <cpu, [0:0]> {
 
 // -----
 
-// Loops of means say which zeros count, before the image and behind it. Here they do, but for
-// a line behind it, by which the last windows stick out.
+// Zeros around an image may count for a mean. Here they do, but for a line behind them, by which
+// the last windows stick out.
 // CHECK-LABEL: launch.program @mean
-// CHECK:         {windows = array<i64: 2, 2, 1, 0, 1, 1, 4, 2, 1, 0, 0, 1>, schedule = #launch.windows<lanes {{8|4|2}}, lines 3>}
+// CHECK:         kernel.pool mean window [4, 2] strides [2, 2] pads [1, 0, 0, 1] counted dims [2, 3] {{.*}} attributes {schedule = #launch.windows<lanes {{8|4|2}}, lines 3>}
 
 // SOURCE:      micro_kernel_0 = pooling_micro_kernel("f64", {{8|4|2}}, (3, 5), image=(6, 9), result=(3, 5), taps=(4, 2), strides=(2, 2), before=(1, 0), dilations=(1, 1), counted=(1, 0, 0, 1))
 // SOURCE:          micro_kernel_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 6)
@@ -54,8 +53,8 @@ job.job @mean placement <cpu, [0:0]> {
 
 // Integers stay loops, and so do windows that are so far apart that a tile would be large.
 // CHECK-LABEL: launch.program @loops
-// CHECK-DAG:     no_schedule = "windows of i32 are not computed in vectors"
-// CHECK-DAG:     no_schedule = "a line of windows of 2 x 2 taps, 7 apart, is too much for a tile"
+// CHECK-DAG:     plain_loops = ["kernel.pool: windows of i32 are not computed in vectors"]
+// CHECK-DAG:     plain_loops = ["kernel.pool: a line of windows of 2 x 2 taps, 7 apart, is too much for a tile"]
 job.job @loops placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<1x2x16x16xi32>
   %f = job.input "f" : tensor<1x2x4x999xf32>
@@ -69,7 +68,7 @@ job.job @loops placement <cpu, [0:0]> {
 
 // Nothing is computed for no images, so that there is no tile of it.
 // CHECK-LABEL: launch.program @pool_of_nothing
-// CHECK:         launch.kernel
+// CHECK:         launch.kernel {{.*}} plain_loops = ["kernel.pool: there are no windows"]
 // CHECK-NOT:     #launch.windows
 job.job @pool_of_nothing placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<0x3x7x5xf32>

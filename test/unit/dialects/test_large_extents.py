@@ -7,7 +7,7 @@ import random
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.windows import Window, outside
+from penstock.dialects.kernel.windows import Window, outside
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 

@@ -37,6 +37,7 @@ from xdsl.ir import Attribute, Block
 from penstock.dialects.kernel import RowOp
 from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.kernel.reference import loops_of
+from penstock.dialects.kernel.windows import Window
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import (
     AveragePool2dOp,
@@ -57,7 +58,6 @@ from penstock.dialects.op import (
 )
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
-from penstock.dialects.op.windows import Window
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.target import kernel_source
 

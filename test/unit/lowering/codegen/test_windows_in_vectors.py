@@ -21,10 +21,11 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.pool import PoolOp as PoolStage
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.stages import WINDOWS
@@ -78,6 +79,13 @@ def expected(
     view = np.repeat(view, w.shape[0] // x.shape[1], 1)
     found = np.einsum("nchwij,cij->nchw", view, w[:, 0])
     return found + bias[0][:, None, None] if bias else found
+
+
+def phase_of(kernel: KernelOp) -> Operation:
+    """The only stage of a kernel."""
+    kinds = (scf.ParallelOp, PoolStage)
+    (phase,) = (op for op in kernel.body.block.ops if isinstance(op, kinds))
+    return phase
 
 
 PoolCase: TypeAlias = tuple[
@@ -254,7 +262,7 @@ def test_means_are_divided_as_a_division_rounds() -> None:
 def test_64_bits_narrow_vectors_and_no_bias(lanes: int) -> None:
     ins = operands(2, 3, 1, (10, 21), (3, 3), np.float64)[:2]
     kernel = kernel_of(ins, pads=[1] * 4)
-    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase = phase_of(kernel)
     phase.attributes[SCHEDULE] = WindowsAttr(lanes, 3)
     found = result_of(kernel, ins)
     exact = expected(ins, pads=(1, 1, 1, 1))
@@ -280,13 +288,13 @@ def test_vectors_are_no_longer_than_lines(
 ) -> None:
     kernel = kernel_of(operands(1, 2, 1, (13, columns), (3, 3)), pads=[1] * 4)
     schedule_kernel(kernel, vector_bytes)
-    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase = phase_of(kernel)
     assert phase.attributes[SCHEDULE] == WindowsAttr(lanes, 7)
 
 
 def refusal_of(kernel: KernelOp) -> str:
     """Why the only phase of a kernel has no schedule."""
-    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase = phase_of(kernel)
     assert SCHEDULE not in phase.attributes
     assert "strip" not in kernel_source(kernel)
     why = phase.attributes[REFUSAL]
@@ -316,7 +324,7 @@ def test_what_vectors_do_not_compute_stays_loops() -> None:
 def test_a_schedule_needs_elements_that_vectors_compute() -> None:
     integers = np.zeros((1, 1, 4, 9), np.int32)
     kernel = pool_of(integers, MaxPool2dOp, 64, kernel=[2, 2])
-    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase = phase_of(kernel)
     phase.attributes[SCHEDULE] = WindowsAttr(16, 1)
     with pytest.raises(LocatedPassFailure, match="windows of i32 are not computed in"):
         kernel_source(kernel)
@@ -325,7 +333,7 @@ def test_a_schedule_needs_elements_that_vectors_compute() -> None:
 def test_a_schedule_needs_windows() -> None:
     kernel = kernel_of(operands(1, 2, 1, (4, 9), (3, 3)), pads=[1] * 4)
     schedule_kernel(kernel, 64)
-    (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+    phase = phase_of(kernel)
     phase.attributes[WINDOWS] = UnitAttr()
     with pytest.raises(LocatedPassFailure, match="does not say windows, which #launch"):
         kernel_source(kernel)
