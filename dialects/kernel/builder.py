@@ -324,15 +324,6 @@ class KernelBuilder:
         """A stage that copies a memref to another one of the same type."""
         self.effect(memref.CopyOp(source, target))
 
-    def start_from(self, source: SSAValue, out: SSAValue) -> None:
-        """
-        A stage that writes to `out` what a memref of its type holds, with which sums
-        start. In a kernel that is given one memref for both there is no such stage.
-        """
-        maps = [AffineMap.identity(memref_type(out).get_num_dims())] * 2
-        iterators = [PARALLEL] * len(maps[0].results)
-        self.generic([source], out, maps, iterators, lambda k, scalars: scalars[0])
-
     def generic(
         self,
         ins: Sequence[SSAValue],
@@ -348,14 +339,25 @@ class KernelBuilder:
         loops; `body` is given one scalar for each of them (that of `out` is its value
         so far, for reductions) and returns the element to write.
         """
-        types = [memref_type(value).element_type for value in (*ins, out)]
+        self.generic_of(ins, [out], maps, iterators, lambda k, x: [body(k, x)])
+
+    def generic_of(
+        self,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        maps: Sequence[AffineMap],
+        iterators: Sequence[str],
+        body: ScalarsBody,
+    ) -> None:
+        """As `generic`, for several results: `body` returns an element of each."""
+        types = [memref_type(value).element_type for value in (*ins, *outs)]
         block = Block(arg_types=types)
         inside = KernelBuilder(InsertPoint.at_end(block))
-        inside.effect(YieldOp(body(inside, block.args)))
+        inside.effect(YieldOp(*body(inside, block.args)))
         self.effect(
             GenericOp(
                 ins,
-                [out],
+                outs,
                 Region(block),
                 [AffineMapAttr(map) for map in maps],
                 [IteratorTypeAttr(IteratorType(iterator)) for iterator in iterators],
@@ -386,22 +388,11 @@ class KernelBuilder:
         A stage that computes each element of all `outs`, which have one shape, from
         those of `ins` at the same place, where `ins` are broadcast as NumPy does.
         """
-        types = [memref_type(value).element_type for value in (*ins, *outs)]
-        block = Block(arg_types=types)
-        inside = KernelBuilder(InsertPoint.at_end(block))
-        inside.effect(YieldOp(*body(inside, block.args[: len(ins)])))
-        rank = memref_type(outs[0]).get_num_dims()
+        rank, count = memref_type(outs[0]).get_num_dims(), len(ins)
         maps = [broadcast_map(memref_type(value).get_shape(), rank) for value in ins]
         maps += [AffineMap.identity(rank)] * len(outs)
-        parallel = IteratorTypeAttr(IteratorType(PARALLEL))
-        self.effect(
-            GenericOp(
-                ins,
-                outs,
-                Region(block),
-                [AffineMapAttr(map) for map in maps],
-                [parallel] * rank,
-            )
+        self.generic_of(
+            ins, outs, maps, [PARALLEL] * rank, lambda k, x: body(k, x[:count])
         )
 
     def parallel(

@@ -162,14 +162,15 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         """The loops of the maps."""
         maps = self.maps()
         shapes = [shape_of(value) for value in self.accessed()]
-        kept = self._loops_of_results()
+        kept = self.loops_of_results()
         count = maps[0].num_dims
         return Loops(
             tuple(extents_of(maps, shapes)),
             tuple(loop not in kept for loop in range(count)),
         )
 
-    def _loops_of_results(self) -> set[int]:
+    def loops_of_results(self) -> set[int]:
+        """The loops that its results have."""
         maps = self.maps()
         return {loop for number in self.outs_at() for loop in maps[number].used_dims()}
 

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
     MemRefType,
-    f32,
 )
-from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir import Region, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
-    opt_operand_def,
     prop_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.interface import StructuredOp, element_of
-from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.kernel.interface import Alias, element_of, listed
+from penstock.dialects.kernel.sums import SumOp
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.utils.tensors import Array
 
-PARALLEL, REDUCTION = "parallel", "reduction"
-P, Q, D, OUT, START = range(5)
+P, Q, D, OUT = range(4)
 """The operands by their numbers."""
 ROLES = {
     (P, OUT): ("row", "a loop of rows, of p and the result only"),
@@ -43,7 +40,7 @@ ROLES = {
 
 
 @irdl_op_definition
-class TileTransformOp(StructuredOp):
+class TileTransformOp(SumOp):
     """
     `P d Q'` of each tile `d`, for matrices `P` and `Q`:
     `out[i, j, t] = start + sum p[i, k] * q[j, l] * d[k, l, t]`.
@@ -53,7 +50,8 @@ class TileTransformOp(StructuredOp):
     the tiles *terms of columns*; the others are of the tiles and the result, and count
     tiles. Sums begin with the elements of `start`, or with 0, and are of the type of
     the elements, or `f32` for halves. Terms may be added in any order, and rows and
-    columns be summed one after the other.
+    columns be summed one after the other. The region ends the sums, as that of
+    `kernel.contract` does.
 
     The loops that it stands for round halves in the result, unless all terms follow
     each other.
@@ -69,35 +67,41 @@ class TileTransformOp(StructuredOp):
     """
 
     name = "kernel.tile_transform"
+    FACTORS: ClassVar[int] = OUT
 
     indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
     p = operand_def(MemRefType)
     q = operand_def(MemRefType)
     tiles = operand_def(MemRefType)
-    out = operand_def(MemRefType)
-    start = opt_operand_def(MemRefType)
 
     assembly_format = (
         "`indexing_maps` `=` $indexing_maps "
         "`ins` `(` $p `,` $q `,` $tiles `:` type($p) `,` type($q) `,` type($tiles) `)` "
-        "`outs` `(` $out `:` type($out) `)` "
-        "(`start` `(` $start^ `:` type($start) `)`)? attr-dict"
+        "`outs` `(` $outs `:` type($outs) `)` "
+        "(`start` `(` $start^ `:` type($start) `)`)? "
+        "(`finish` `(` $extra^ `:` type($extra) `)`)? "
+        "attr-dict-with-keyword ($finish^)?"
     )
 
     def __init__(
         self,
         operands: tuple[SSAValue, SSAValue, SSAValue],
-        out: SSAValue,
+        outs: Sequence[SSAValue],
         maps: Sequence[AffineMap],
+        *,
         start: SSAValue | None = None,
+        extra: Sequence[SSAValue] = (),
+        finish: Region | None = None,
     ) -> None:
         super().__init__(
-            operands=[*operands, out, start],
+            operands=[*operands, outs, start, extra],
             properties={"indexing_maps": ArrayAttr(map(AffineMapAttr, maps))},
+            regions=[finish],
         )
 
-    def outs_at(self) -> range:
-        return range(OUT, OUT + 1)
+    def aliases(self) -> Sequence[Alias]:
+        # Rows are summed before columns, of a whole tile.
+        return ()
 
     def roles(self) -> Mapping[str, Sequence[int]]:
         used = [map.used_dims() for map in self.maps()[: OUT + 1]]
@@ -112,14 +116,19 @@ class TileTransformOp(StructuredOp):
         }
         return {**found, "tile": [x for x in loops if owners[x] == (D, OUT)]}
 
+    def terms(self) -> Sequence[int]:
+        roles = self.roles()
+        return sorted([*roles["row_term"], *roles["column_term"]])
+
     def work(self) -> int:
         extents = self.loops().extents
         i, k, j, l, tiles = (  # noqa: E741
             prod(extents[loop] for loop in loops) for loops in self.roles().values()
         )
-        return 2 * tiles * (k * j * l + i * k * j)
+        return 2 * tiles * (k * j * l + i * k * j) + self.work_of_finish()
 
     def verify_structure(self) -> None:
+        self.verify_results()
         roles = self.roles()
         for role, words in ROLES.values():
             if (count := len(roles[role])) != 1:
@@ -130,16 +139,16 @@ class TileTransformOp(StructuredOp):
                 raise VerifyException(
                     f"loop {loop} is none of rows, columns, their terms or tiles"
                 )
-        if self.start is not None:
-            map = self.maps()[START]
-            if map.used_dims() - self.maps()[OUT].used_dims():
-                raise VerifyException(
-                    f"the start should not change from term to term, got {map}"
-                )
-        elements = [element_of(value) for value in self.operands]
+        self.verify_kept()
+        elements = [
+            element_of(value) for value in (*self.operands[: D + 1], *self.outs)
+        ]
+        elements += [] if self.start is None else [element_of(self.start)]
         if not isinstance(elements[0], AnyFloat) or len({*elements}) > 1:
-            types = ", ".join(str(element) for element in elements)
-            raise VerifyException(f"tiles are of floats of one type, got {types}")
+            raise VerifyException(
+                f"tiles are of floats of one type, got {listed(elements)}"
+            )
+        self.verify_finish()
 
     # Meaning
 
@@ -151,12 +160,8 @@ class TileTransformOp(StructuredOp):
             view_over_loops,
         )
 
-        extents, reductions = self.loops()
-        maps, element = self.maps(), element_of(self.out)
-        dtype = dtype_of_scalar(f32 if is_half(element) else element)
-        kept = [
-            1 if is_term else n for n, is_term in zip(extents, reductions, strict=True)
-        ]
+        extents, maps = self.loops().extents, self.maps()
+        dtype = dtype_of_scalar(self.sum_type)
 
         def over(number: int) -> Array:
             used = maps[number].used_dims()
@@ -170,44 +175,10 @@ class TileTransformOp(StructuredOp):
                 axis = tuple(roles[role])
                 products = np.multiply(over(number), total)
                 total = np.sum(products, axis=axis, keepdims=True)
-            if self.start is not None:
-                total = np.add(over(START), total)
-        result = operands[OUT].copy()
-        if 0 not in kept:
-            view_over_loops(result, maps[OUT], kept, writeable=True)[...] = total
-        return (result,)
+        return self.finished(total, operands)
 
     # Loops of upstream ops
 
-    def build_loops(self, k: KernelBuilder) -> None:
-        if self.start is None:
-            k.fill(self.out, 0)
-        else:
-            self._build_start(k, self.start)
-
-        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-            p, q, tile, total = scalars
-            return k.add(total, k.mul(k.mul(p, q), tile))
-
-        reductions = self.loops().reductions
-        iterators = [REDUCTION if is_term else PARALLEL for is_term in reductions]
-        ins = self.p, self.q, self.tiles
-        k.generic(ins, self.out, self.maps()[: OUT + 1], iterators, body)
-
-    def _build_start(self, k: KernelBuilder, start: SSAValue) -> None:
-        """A stage that writes to the result what sums start from."""
-        maps = self.maps()
-        loops = [
-            expr.position
-            for expr in maps[OUT].results
-            if isinstance(expr, AffineDimExpr)
-        ]
-        loops += sorted(maps[OUT].used_dims() - {*loops})
-        exprs: list[AffineExpr] = [AffineExpr.constant(0)] * maps[0].num_dims
-        for at, loop in enumerate(loops):
-            exprs[loop] = AffineExpr.dimension(at)
-        own = [
-            maps[number].replace_dims_and_symbols(exprs, [], len(loops), 0)
-            for number in (START, OUT)
-        ]
-        k.generic([start], self.out, own, [PARALLEL] * len(loops), lambda _, x: x[0])
+    def multiply_add(self, k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+        p, q, tile, total = scalars
+        return k.add(total, k.mul(k.mul(p, q), tile))

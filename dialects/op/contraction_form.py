@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.builder import PARALLEL, broadcast_map, memref_type
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.group_form import (
     GroupForm,
@@ -19,8 +17,8 @@ from penstock.dialects.op.group_form import (
     verify_broadcast,
 )
 from penstock.dialects.op.tensor_op import (
-    AccumulatingOp,
     ContractionOp,
+    Ending,
     InPlacePair,
     TensorOp,
 )
@@ -103,7 +101,7 @@ class ContractionForm(GroupForm):
         them.
         """
         root, made = self.root, self.root.results[0]
-        if not isinstance(root, AccumulatingOp) or not root.can_start:
+        if not root.can_start:
             raise VerifyException(f"the sums of {root.name} cannot start from others")
         added = self.added
         others = [] if added is None else [x for x in added.operands if x is not made]
@@ -132,47 +130,22 @@ class ContractionForm(GroupForm):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         buffers: dict[SSAValue, SSAValue] = dict(zip(self.block.args, ins, strict=True))
-        root, made = self.root, self.root.results[0]
-        given = [buffers[value] for value in root.operands]
-        after = self.after
-        if (start := self.start) is None:
-            root.build_kernel(k, given, outs)
-        else:
-            assert isinstance(root, AccumulatingOp), "checked by the verifier"
-            root.build_sums(k, given, outs[0], buffers[start])
-            added = self.added
-            assert added is not None, "checked by the verifier"
-            made = added.result
+        start, after, made = self.start, self.after, self.root.results[0]
+        if (added := self.added) is not None:
             after.remove(added)
-        if self.yielded[0] is not made:
-            self._build_after(k, after, made, buffers, outs[0])
-
-    def _build_after(
-        self,
-        k: KernelBuilder,
-        after: Sequence[TensorOp],
-        made: SSAValue,
-        buffers: dict[SSAValue, SSAValue],
-        out: SSAValue,
-    ) -> None:
-        """The stage of ops on the sums, which are in the result."""
+            made = added.result
         read = dict.fromkeys(value for op in after for value in op.operands)
         addends = [value for value in read if value in buffers]
-        rank = memref_type(out).get_num_dims()
 
-        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-            given: dict[SSAValue, SSAValue] = dict(
-                zip((*addends, made), scalars, strict=True)
-            )
-            return build_scalars(k, after, given)[self.yielded[0]]
+        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            given = dict(zip((*addends, made), scalars, strict=True))
+            values = build_scalars(k, after, given)
+            return [values[value] for value in self.yielded]
 
-        maps = [
-            broadcast_map(tensor_type(value).get_shape(), rank) for value in addends
-        ]
-        k.generic(
+        ending = Ending(
+            None if start is None else buffers[start],
             [buffers[value] for value in addends],
-            out,
-            [*maps, AffineMap.identity(rank)],
-            [PARALLEL] * rank,
-            body,
+            body if [*self.yielded] != [made] else None,
         )
+        given = [buffers[value] for value in self.root.operands]
+        self.root.build_sums(k, given, outs, ending)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -26,14 +26,15 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.builder import PARALLEL, REDUCTION, memref_type
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.finish_builder import Finish, build_contract
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_lines, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import Depthwise
-from penstock.dialects.op.linear import element_of_sums, multiply_add
+from penstock.dialects.op.linear import element_of_sums, unsigned_of
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
-from penstock.dialects.op.tensor_op import AccumulatingOp
+from penstock.dialects.op.tensor_op import ContractionOp, Ending
 from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
@@ -49,7 +50,7 @@ T = TypeVar("T")
 
 
 @irdl_op_definition
-class Conv2dOp(AccumulatingOp):
+class Conv2dOp(ContractionOp):
     """
     The cross-correlation of images [n, channels, h, w] with weights [out channels,
     channels / groups, taps down, taps across], plus a bias [out channels] if there is
@@ -225,18 +226,18 @@ class Conv2dOp(AccumulatingOp):
         self,
         k: KernelBuilder,
         ins: Sequence[SSAValue],
-        out: SSAValue,
-        start: SSAValue | None,
+        outs: Sequence[SSAValue],
+        ending: Ending,
     ) -> None:
-        if self.is_depthwise:
+        if self.is_depthwise and ending.body is None:
             input, weights, *bias = ins
             bias = bias[0] if bias else None
-            Depthwise(self.windows, input, weights, bias, out).build(k)
+            Depthwise(self.windows, input, weights, bias, outs[0]).build(k)
             return
-        self._build_dense(k, self._group_views(k, ins, out), start)
+        self._build_dense(k, self._group_views(k, ins, outs), ending)
 
     def _group_views(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], out: SSAValue
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> _Views:
         """The memrefs with a dimension for the groups, if there are several."""
         input, weights, *rest = ins
@@ -244,7 +245,7 @@ class Conv2dOp(AccumulatingOp):
         groups = self.groups.value.data
         is_last = self.input_last is not None, self.result_last is not None
         if groups == 1:
-            return _Views(input, weights, bias, out, *is_last)
+            return _Views(input, weights, bias, outs, *is_last)
 
         def split(value: SSAValue, axis: int) -> SSAValue:
             shape = list(memref_type(value).get_shape())
@@ -253,44 +254,55 @@ class Conv2dOp(AccumulatingOp):
 
         bias = split(bias, 0) if bias is not None else None
         of_input, of_out = (3 if last else 1 for last in is_last)
-        images = split(input, of_input), split(weights, 0), bias, split(out, of_out)
-        return _Views(*images, *is_last)
+        images, filters = split(input, of_input), split(weights, 0)
+        results = [split(out, of_out) for out in outs]
+        return _Views(images, filters, bias, results, *is_last)
 
-    def _build_dense(
-        self, k: KernelBuilder, views: _Views, start: SSAValue | None
-    ) -> None:
+    def _build_dense(self, k: KernelBuilder, views: _Views, ending: Ending) -> None:
         """
-        All sums in one stage, after one that starts them. Their start values may lie
-        where the result does: then a bias is added last, as a stage before the sums
-        would go through all of memory once more.
+        All sums in one stage. They start from the bias, unless they have to start from
+        a tensor: then it is added to them.
         """
-        rank = memref_type(views.out).get_num_dims()
-        dims = [AffineExpr.dimension(index) for index in range(rank + 3)]
-        image, *group, output, row, column = dims[:rank]
-        channel, *taps = dims[rank:]
+        type = memref_type(views.outs[0])
+        rank = type.get_num_dims()
+        image, *group, output, row, column = dimensions(range(rank))
+        channel, *taps = dimensions(range(rank, rank + 3))
+        place = row, column
         positions = [
             start * window.stride + tap * window.dilation
-            for start, tap, window in zip(
-                (row, column), taps, self.windows, strict=True
-            )
+            for start, tap, window in zip(place, taps, self.windows, strict=True)
         ]
-        _start_sums(k, views, start)
-        k.generic(
-            [self._padded(k, views), views.weights],
-            views.out,
-            [
-                AffineMap(rank + 3, 0, tuple(exprs))
-                for exprs in (
-                    placed([image, *group, channel], positions, views.input_last),
-                    [*group, output, channel, *taps],
-                    placed([image, *group, output], [row, column], views.result_last),
-                )
-            ],
-            [PARALLEL] * rank + [REDUCTION] * 3,
-            multiply_add,
+        of_input, of_weights, of_bias, of_out, result = (
+            AffineMap(rank + 3, 0, tuple(exprs))
+            for exprs in (
+                placed([image, *group, channel], positions, views.input_last),
+                [*group, output, channel, *taps],
+                [*group, output],
+                placed([image, *group, output], place, views.result_last),
+                placed([image, self._channel(group, output)], place, views.result_last),
+            )
         )
-        if start is not None and views.bias is not None:
-            _with_bias(k, views, lambda k, scalars: k.add(*scalars))
+        bias = None if views.bias is None else (views.bias, of_bias)
+        start = None if ending.start is None else (ending.start, result)
+        finish = Finish(type.element_type)
+        if start is not None and bias is not None:
+            finish.then([bias], lambda k, scalars: [k.add(*scalars)])
+        ending.build(finish, result)
+        build_contract(
+            k,
+            ((self._padded(k, views), of_input), (views.weights, of_weights)),
+            [(out, of_out) for out in views.outs],
+            start or bias,
+            finish,
+            unsigned_of((views.input, views.weights), self.wide is not None),
+        )
+
+    def _channel(self, group: Sequence[AffineExpr], output: AffineExpr) -> AffineExpr:
+        """The out channel by its group, if there are several, and in this."""
+        if not group:
+            return output
+        outputs = tensor_type(self.weights).get_shape()[0]
+        return group[0] * (outputs // self.groups.value.data) + output
 
     def _padded(self, k: KernelBuilder, views: _Views) -> SSAValue:
         """The images, with the pads around them."""
@@ -311,7 +323,7 @@ class _Views(NamedTuple):
     input: SSAValue
     weights: SSAValue
     bias: SSAValue | None
-    out: SSAValue
+    outs: Sequence[SSAValue]
     input_last: bool
     result_last: bool
 
@@ -332,25 +344,6 @@ def first(dimensions: Sequence[T], is_last: bool) -> list[T]:
     return [image, *rest[2:], *rest[:2]] if is_last else [*dimensions]
 
 
-def _start_sums(k: KernelBuilder, views: _Views, start: SSAValue | None) -> None:
-    """Write what sums start from, or else the bias, or zero to the result."""
-    if start is not None:
-        k.start_from(start, views.out)
-    elif views.bias is not None:
-        _with_bias(k, views, lambda k, scalars: scalars[0])
-    else:
-        k.fill(views.out, 0)
-
-
-def _with_bias(
-    k: KernelBuilder,
-    views: _Views,
-    body: Callable[[KernelBuilder, Sequence[SSAValue]], SSAValue],
-) -> None:
-    """A stage on each element of the result, of the bias of its channel and itself."""
-    assert views.bias is not None, "asked for a bias"
-    rank = memref_type(views.out).get_num_dims()
-    dims = [AffineExpr.dimension(index) for index in range(rank)]
-    out_channel = first(dims, views.result_last)[1:-2]
-    maps = [AffineMap(rank, 0, tuple(out_channel)), AffineMap.identity(rank)]
-    k.generic([views.bias], views.out, maps, [PARALLEL] * rank, body)
+def dimensions(loops: range) -> list[AffineExpr]:
+    """Loops as affine expressions."""
+    return [AffineExpr.dimension(loop) for loop in loops]

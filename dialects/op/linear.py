@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     FloatAttr,
-    IntegerType,
     TensorType,
     UnitAttr,
     f64,
@@ -30,15 +29,14 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel.builder import (
-    PARALLEL,
-    REDUCTION,
-    broadcast_map,
-    memref_type,
+from penstock.dialects.kernel.builder import broadcast_map, memref_type
+from penstock.dialects.kernel.finish_builder import (
+    Finish,
+    broadcast_operand,
+    build_contract,
 )
-from penstock.dialects.op.cast import to_integer
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.op.elementwise import NUMBERS, PRODUCTS
 from penstock.dialects.op.sbp import (
     PARTIAL,
@@ -47,13 +45,13 @@ from penstock.dialects.op.sbp import (
     broadcast_signatures,
     signature,
 )
-from penstock.dialects.op.tensor_op import AccumulatingOp, ContractionOp
+from penstock.dialects.op.tensor_op import ContractionOp, Ending
 from penstock.dialects.op.verify import (
     check_rank,
     may_equal,
     same_element_type,
 )
-from penstock.dialects.utils.signless import ui8
+from penstock.dialects.utils.signless import is_unsigned, ui8
 from penstock.dialects.utils.tensors import (
     broadcast_shapes,
     element_count,
@@ -63,6 +61,7 @@ from penstock.dialects.utils.tensors import (
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.kernel.sums import Operand
     from penstock.dialects.utils.tensors import Array
 
 BYTES = (i8, ui8)
@@ -70,7 +69,7 @@ BYTES = (i8, ui8)
 
 
 @irdl_op_definition
-class MatmulOp(AccumulatingOp):
+class MatmulOp(ContractionOp):
     """
     The products of two stacks of matrices, as `numpy.matmul` has them: the last two
     dimensions are multiplied, those before are broadcast, and a tensor of one dimension
@@ -166,27 +165,40 @@ class MatmulOp(AccumulatingOp):
             a, b = a.astype(np.int32), b.astype(np.int32)
         return (np.asarray(np.matmul(a, b)),)
 
+    @property
+    def can_start(self) -> bool:
+        return True
+
     def build_sums(
         self,
         k: KernelBuilder,
         ins: Sequence[SSAValue],
-        out: SSAValue,
-        start: SSAValue | None,
+        outs: Sequence[SSAValue],
+        ending: Ending,
     ) -> None:
-        if start is None:
-            k.fill(out, 0)
-        else:
-            k.start_from(start, out)
-        maps, iterators = self._loops(
+        a, b = ins
+        of_a, of_b, result = self._maps(
             [memref_type(value).get_shape() for value in ins],
-            memref_type(out).get_num_dims(),
+            memref_type(outs[0]).get_num_dims(),
         )
-        k.generic(ins, out, maps, iterators, multiply_add)
+        finish = Finish(element_of(outs[0]))
+        ending.build(finish, result)
+        build_contract(
+            k,
+            ((a, of_a), (b, of_b)),
+            [(out, result) for out in outs],
+            None if ending.start is None else (ending.start, result),
+            finish,
+            unsigned_of(ins, self.wide is not None),
+        )
 
-    def _loops(
+    def _maps(
         self, shapes: Sequence[Sequence[int]], rank: int
-    ) -> tuple[list[AffineMap], list[str]]:
-        """The loops over the result's dimensions, then over the terms of a sum."""
+    ) -> tuple[AffineMap, AffineMap, AffineMap]:
+        """
+        The indices of both factors and of the result, by loops over the result's
+        dimensions, then over the terms of a sum.
+        """
         has_rows, has_columns = (len(shape) > 1 for shape in shapes)
         stack_rank = rank - has_rows - has_columns
         row, column, inner = (
@@ -198,14 +210,14 @@ class MatmulOp(AccumulatingOp):
             [*inner, *row] if self.transpose_a is not None else [*row, *inner],
             [*column, *inner] if self.transpose_b is not None else [*inner, *column],
         )
-        maps = [
+        of_a, of_b = (
             AffineMap(
                 rank + 1, 0, (*broadcast_map(shape[:-2], stack_rank).results, *matrix)
             )
             for shape, matrix in zip(shapes, matrices, strict=True)
-        ]
+        )
         out = tuple(AffineExpr.dimension(axis) for axis in range(rank))
-        return [*maps, AffineMap(rank + 1, 0, out)], [*[PARALLEL] * rank, REDUCTION]
+        return of_a, of_b, AffineMap(rank + 1, 0, out)
 
 
 @irdl_op_definition
@@ -319,35 +331,43 @@ class GemmOp(ContractionOp):
             result = np.add(result, np.multiply(beta, addend))
         return (result,)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        ending: Ending,
     ) -> None:
-        alpha, _ = self.factors
-        addends = ins[2:]
-        if alpha == 1 and addends:
-            k.elementwise(addends, outs[0], lambda k, c: self._scale(k, c[0], 1))
-        else:
-            k.fill(outs[0], 0)
+        a, b, *_ = ins
         row, column, inner = (AffineExpr.dimension(index) for index in range(3))
-        a = (row, inner) if self.transpose_a is None else (inner, row)
-        b = (inner, column) if self.transpose_b is None else (column, inner)
-        maps = [AffineMap(3, 0, exprs) for exprs in (a, b, (row, column))]
-        k.generic(ins[:2], outs[0], maps, [PARALLEL, PARALLEL, REDUCTION], multiply_add)
-        if alpha != 1:
-            self._build_epilogue(k, addends, outs[0])
+        exprs = (
+            (row, inner) if self.transpose_a is None else (inner, row),
+            (inner, column) if self.transpose_b is None else (column, inner),
+            (row, column),
+        )
+        of_a, of_b, result = (AffineMap(3, 0, places) for places in exprs)
+        c = [broadcast_operand(value, result) for value in ins[2:]]
+        finish = Finish(element_of(outs[0]))
+        start = c[0] if c and self.factors == (1, 1) else None
+        if start is None:
+            self._build_scaling(finish, c)
+        ending.build(finish, result)
+        places = [(out, result) for out in outs]
+        build_contract(k, ((a, of_a), (b, of_b)), places, start, finish)
 
-    def _build_epilogue(
-        self, k: KernelBuilder, addends: Sequence[SSAValue], out: SSAValue
-    ) -> None:
-        """Scale the products in place, and add C."""
+    def _build_scaling(self, finish: Finish, c: Sequence[Operand]) -> None:
+        """Scale the products, and add C."""
 
-        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-            *c, product = scalars
+        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            *addends, product = scalars
             scaled = self._scale(k, product, 0)
-            return k.add(scaled, self._scale(k, c[0], 1)) if c else scaled
+            if not addends:
+                return [scaled]
+            terms = scaled, self._scale(k, addends[0], 1)
+            # Where products are not scaled, sums seem to start from C.
+            return [k.add(*(terms if self.factors[0] != 1 else terms[::-1]))]
 
-        maps = [broadcast_map(memref_type(value).get_shape(), 2) for value in addends]
-        k.generic(addends, out, [*maps, AffineMap.identity(2)], [PARALLEL] * 2, body)
+        finish.then(c, body)
 
     def _scale(self, k: KernelBuilder, value: SSAValue, index: int) -> SSAValue:
         """Multiply by one of the factors, unless that is one."""
@@ -373,17 +393,10 @@ def element_of_sums(factors: Sequence[SSAValue], wide: bool) -> Attribute:
     return i32
 
 
-def multiply_add(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-    """The sum so far and the product of two scalars; bytes are extended first."""
-    *factors, total = scalars
-    if isa(total.type, IntegerType):
-        factors = [extended(k, factor, total.type) for factor in factors]
-    return k.add(total, k.mul(*factors))
-
-
-def extended(k: KernelBuilder, value: SSAValue, type: IntegerType) -> SSAValue:
-    """An integer as one of a type that may have more bits."""
-    return value if value.type == type else k.insert(to_integer(value, type))
+def unsigned_of(factors: Sequence[SSAValue], wide: bool) -> tuple[bool, bool]:
+    """Whether the bytes of each factor of `wide` sums have no sign."""
+    a, b, *_ = (wide and is_unsigned(element_of(value)) for value in factors)
+    return a, b
 
 
 def _check_inner(a: int, b: int) -> None:

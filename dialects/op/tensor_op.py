@@ -33,7 +33,10 @@ from penstock.dialects.utils.tensors import (
 )
 
 if TYPE_CHECKING:
-    from penstock.dialects.kernel.builder import KernelBuilder
+    from xdsl.ir.affine import AffineMap
+
+    from penstock.dialects.kernel.builder import KernelBuilder, ScalarsBody
+    from penstock.dialects.kernel.finish_builder import Finish
     from penstock.dialects.utils.tensors import Array
 
 Given: TypeAlias = "SSAValue | Operation | Sequence[SSAValue | Operation] | None"
@@ -345,38 +348,63 @@ class ElementwiseOp(FusibleOp, ABC):
         return broadcast_signatures(shapes, result)
 
 
+class Ending(NamedTuple):
+    """The start and the end that a group gives the sums of its contraction."""
+
+    start: SSAValue | None = None
+    """
+    A memref of the type of the result, from whose elements sums start; it may be the
+    first result.
+    """
+    addends: Sequence[SSAValue] = ()
+    """Memrefs that are broadcast to the result."""
+    body: ScalarsBody | None = None
+    """
+    Builds an element of each result of the kernel, of one of each addend and of the
+    result of the op; without it this is the one result.
+    """
+
+    def build(self, finish: Finish, result: AffineMap) -> None:
+        """Add it to what ends sums; `result` is the index of the op's result."""
+        from penstock.dialects.kernel.finish_builder import broadcast_operand
+
+        if self.body is not None:
+            operands = [broadcast_operand(value, result) for value in self.addends]
+            finish.then(operands, self.body)
+
+
+ALONE = Ending()
+"""That an op is the only one of its kernel."""
+
+
 class ContractionOp(TensorOp, ABC):
     """
-    A contraction: each element of its one result is a sum of products. An elementwise
-    op that follows can be computed in the same kernel (`op.fused`).
+    A contraction: each element of its one result is a sum of products. Elementwise ops
+    that follow can be computed in the same kernel (`op.fused`).
     """
-
-
-class AccumulatingOp(ContractionOp, ABC):
-    """A contraction whose sums may start from the elements of a tensor."""
-
-    @property
-    def can_start(self) -> bool:
-        """Whether this op, with its properties, can start them so."""
-        return True
 
     @abstractmethod
     def build_sums(
         self,
         k: KernelBuilder,
         ins: Sequence[SSAValue],
-        out: SSAValue,
-        start: SSAValue | None,
+        outs: Sequence[SSAValue],
+        ending: Ending,
     ) -> None:
         """
-        Build a kernel like `build_kernel`, which adds to the elements of a memref of
-        the type of `out`, if there is one. It may be `out` itself.
+        Build a kernel like `build_kernel`, with what starts and ends its sums. Without
+        `can_start` nothing starts them.
         """
+
+    @property
+    def can_start(self) -> bool:
+        """Whether sums of this op, with its properties, may start from a tensor."""
+        return False
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        self.build_sums(k, ins, outs[0], None)
+        self.build_sums(k, ins, outs, ALONE)
 
 
 def rounded(array: Array, element: Attribute) -> Array:

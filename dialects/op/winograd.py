@@ -38,15 +38,18 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.finish_builder import Finish
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
+from penstock.dialects.op.tensor_op import ContractionOp, Ending, TensorOp
 from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.kernel.sums import Operand
     from penstock.dialects.utils.tensors import Array
 
 SPLIT: tuple[tuple[float, ...], ...] = (
@@ -127,7 +130,7 @@ class WinogradSplitOp(TensorOp):
         dims = [AffineExpr.dimension(index) for index in range(8)]
         i, j, channel, image, down, across, row, column = dims
         place = image, channel, down * step + row, across * step + column
-        _build_transform(k, ins, outs[0], ((i, row), (j, column), place, dims[:6]))
+        _build_transform(k, ins, outs, ((i, row), (j, column), place, dims[:6]))
 
 
 @irdl_op_definition
@@ -184,8 +187,12 @@ class WinogradJoinOp(ContractionOp):
             result = np.add(result, addend[:, None, None])
         return (result,)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    def build_sums(
+        self,
+        k: KernelBuilder,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        ending: Ending,
     ) -> None:
         matrix, tiles, *bias = ins
         results = memref_type(matrix).get_shape()[0]
@@ -193,10 +200,17 @@ class WinogradJoinOp(ContractionOp):
         shape = [images, channels, down, results, across, results]
         dims = [AffineExpr.dimension(index) for index in range(8)]
         image, channel, y, i, x, j, row, column = dims
-        place = row, column, channel, image, y, x
-        maps = (i, row), (j, column), place, dims[:6]
-        out = k.view(outs[0], shape)
-        _build_transform(k, (matrix, tiles), out, maps, bias)
+        result = image, channel, y * results + i, x * results + j
+        finish = Finish(element_of(outs[0]))
+        ending.build(finish, AffineMap(8, 0, result))
+        _build_transform(
+            k,
+            (matrix, tiles),
+            [k.view(out, shape) for out in outs],
+            ((i, row), (j, column), (row, column, channel, image, y, x), dims[:6]),
+            [(value, AffineMap(8, 0, (channel,))) for value in bias],
+            finish,
+        )
 
 
 def _static_shape(what: str, value: SSAValue) -> tuple[int, ...]:
@@ -243,17 +257,25 @@ def _join_type(matrix: SSAValue, tiles: SSAValue) -> TensorType:
 def _build_transform(
     k: KernelBuilder,
     ins: Sequence[SSAValue],
-    out: SSAValue,
+    outs: Sequence[SSAValue],
     exprs: Sequence[Sequence[AffineExpr]],
-    bias: Sequence[SSAValue] = (),
+    start: Sequence[Operand] = (),
+    finish: Finish | None = None,
 ) -> None:
     """
-    `out = bias + P Q d`, with loops of 6 dimensions of the result, and 2 of terms:
+    `out = start + P Q d`, with loops of 6 dimensions of the result, and 2 of terms:
     `exprs` are the places in the matrix as P and as Q, in d, and in the result.
     """
     matrix, source = ins
-    maps = [AffineMap(8, 0, tuple(places)) for places in exprs]
-    if bias:
-        maps.append(AffineMap(8, 0, (AffineExpr.dimension(1),)))
-    start = bias[0] if bias else None
-    k.effect(TileTransformOp((matrix, matrix, source), out, maps, start))
+    p, q, d, out = (AffineMap(8, 0, tuple(places)) for places in exprs)
+    extra = [] if finish is None else finish.operands
+    others = [*start, *extra]
+    op = TileTransformOp(
+        (matrix, matrix, source),
+        outs,
+        [p, q, d, *[out] * len(outs), *(map for _, map in others)],
+        start=start[0][0] if start else None,
+        extra=[value for value, _ in extra],
+        finish=None if finish is None else finish.region(),
+    )
+    k.effect(op)

@@ -18,8 +18,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Region
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
@@ -115,29 +114,10 @@ def copied_in_place(task: TaskOp) -> set[int]:
 
 
 def in_place(body: Region, over: Overwritten, operands: int) -> Region:
-    """
-    The body of a kernel that reads operands where it writes results, without phases
-    that would write what is there already.
-    """
+    """The body of a kernel that reads operands where it writes results."""
     args = tuple(body.block.args)
     for operand, result in over.items():
         args[operand].replace_all_uses_with(args[operands + result])
     for operand in over:
         body.block.erase_arg(args[operand])
-    for phase in tuple(body.block.ops):
-        if is_kept_as_it_is(phase):
-            phase.detach()
-            phase.erase()
     return body
-
-
-def is_kept_as_it_is(phase: Operation) -> bool:
-    """Whether a phase writes each element of a memref to where it reads it."""
-    if not isinstance(phase, GenericOp) or len(phase.outputs) != 1:
-        return False
-    if [*phase.inputs] != [*phase.outputs]:
-        return False
-    read, written = phase.indexing_maps
-    yielded = phase.body.block.last_op
-    assert yielded is not None, "a linalg body ends in linalg.yield"
-    return read == written and yielded.operands[0] is phase.body.block.args[0]

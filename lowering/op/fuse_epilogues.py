@@ -39,7 +39,6 @@ from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.tensor_op import (
-    AccumulatingOp,
     ContractionOp,
     FusibleOp,
     is_elementwise,
@@ -121,7 +120,6 @@ def can_start(root: ContractionOp, group: FusedOp, job: JobOp) -> bool:
     return (
         device is not None
         and device.kind.data == "cpu"
-        and isinstance(root, AccumulatingOp)
         and root.can_start
         and tensor_type(root.results[0]).element_type in (f32, f64)
     )

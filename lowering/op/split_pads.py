@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, f64
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, VariableOp, placement_of
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
@@ -88,15 +88,10 @@ def packs_columns(op: Conv2dOp, vector_bytes: int, constant: bool) -> bool:
     Whether columns would be packed for a convolution, whose weights can lie in panels
     if they are constant.
     """
-    *_, phase = (
-        phase
-        for phase in kernel_body(op).block.ops
-        if isinstance(phase, LinalgStructuredOperation)
-    )
-    found = contraction_of(phase)
+    (stage,) = (x for x in kernel_body(op).block.ops if isinstance(x, ContractOp))
+    found = contraction_of(stage)
     if not isinstance(found, Contraction):
         return False
-    # The phase before starts the sums, as for all convolutions.
     facts = vector_bytes, 1, (1, 0), "a" if constant else ""
     schedule = schedule_or_refusal(found, *facts)
     return isinstance(schedule, ContractionAttr) and schedule.packed

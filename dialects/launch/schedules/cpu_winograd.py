@@ -17,11 +17,10 @@ MAX_LANES = 64
 class TransformAttr(ScheduleAttr):
     """
     The schedule of a Winograd transform `o[i, j, t] += p[i, k] * q[j, l] * d[k, l, t]`:
-    rows first, then columns, of as many tiles t at once as vectors have lanes. With
-    `after` A the A stages that follow are computed with it.
+    rows first, then columns, of as many tiles t at once as vectors have lanes.
 
     ```mlir
-    #launch.transform<lanes 16, after 2>
+    #launch.transform<lanes 16>
     ```
     """
 
@@ -29,4 +28,3 @@ class TransformAttr(ScheduleAttr):
     ops = (TileTransformOp,)
 
     lanes: int = number(least=MIN_LANES, most=MAX_LANES, power=True)
-    after: int = number(least=0, default=0)

@@ -33,9 +33,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import YieldOp
-from penstock.dialects.kernel.contract import FACTORS, ContractOp
 from penstock.dialects.kernel.interface import StructuredOp, element_of
 from penstock.dialects.kernel.loops import Nest, row_major
+from penstock.dialects.kernel.sums import SumOp
 from penstock.dialects.kernel.views import VIEWS, root_of
 from penstock.lowering.codegen.body.contraction import (
     DEVICE_ELEMENTS,
@@ -135,18 +135,15 @@ def epilogue_of(
     phases: Sequence[Operation],
     position: int,
     folds: tuple[int, int],
-    start: Input | None = None,
 ) -> Epilogue | None:
     """
-    The prologue and epilogue that stages around a contraction make, or an input that
-    sums start from; None if one cannot be fused.
+    The prologue and epilogue that stages around a contraction make; None if one cannot
+    be fused.
     """
     before, after = folds
     if before > min(1, position) or position + after >= len(phases):
         return None
     finish = Epilogue()
-    if start is not None:
-        finish.start = number_of(finish, start)
     result = _result_of(phases[position])
     for phase in phases[position - before : position]:
         finish.start = _folded(contraction, finish, phase, result, starts=True)
@@ -176,10 +173,10 @@ def most_fused(
     return before, after
 
 
-def epilogue_in(op: ContractOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
+def epilogue_in(op: SumOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
     """
-    The prologue and epilogue of a contraction that its own op has, and which of both
-    cannot be computed in registers, with the reasons.
+    The prologue and epilogue of sums that their op has, by their loops as those of a
+    contraction, and which of both cannot be computed in registers, with the reasons.
     """
     found, element = Epilogue(), contraction.element
     start = finish = None
@@ -208,7 +205,7 @@ class Unfit(NamedTuple):
     finish: str | None = None
 
 
-def _set_start(op: ContractOp, contraction: Contraction, found: Epilogue) -> str | None:
+def _set_start(op: SumOp, contraction: Contraction, found: Epilogue) -> str | None:
     """Set what sums start from; why they cannot, if so."""
     value = op.start
     assert value is not None, "asked for a start"
@@ -223,7 +220,7 @@ def _set_start(op: ContractOp, contraction: Contraction, found: Epilogue) -> str
             return "it is an integer"
         found.start = value.owner
         return None
-    input = _operand_input(contraction, op, FACTORS + len(op.outs))
+    input = _operand_input(contraction, op, op.outs_at().stop)
     if input is None:
         return "it is not read in the order of the result"
     found.start = number_of(found, input)
@@ -237,14 +234,12 @@ def number_of(finish: Epilogue, input: Input) -> int:
     return finish.inputs.index(input)
 
 
-def _operand_input(
-    contraction: Contraction, op: ContractOp, number: int
-) -> Input | None:
+def _operand_input(contraction: Contraction, op: SumOp, number: int) -> Input | None:
     """The input that an operand of a contraction is, if it is one."""
     value = op.operands[number]
     if not isinstance(value.type, MemRefType):
         return None
-    return input_of(contraction, op.nest([number, FACTORS]), 0, root_of(value))
+    return input_of(contraction, op.nest([number, op.held_at]), 0, root_of(value))
 
 
 def _result_of(phase: Operation) -> SSAValue:

@@ -17,7 +17,6 @@ from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import (
     Unfit,
     epilogue_in,
@@ -25,6 +24,7 @@ from penstock.lowering.codegen.body.epilogue import (
     phases_of,
 )
 from penstock.lowering.codegen.body.scheduling import set_schedule
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
 from penstock.lowering.codegen.cpu.packed_operands import (
     argument_of,
@@ -57,6 +57,16 @@ def stored_operand(
         if uses_of(argument) == [op] and matrices_of(contraction, name, elements):
             return name
     return ""
+
+
+def schedule_transform(op: TileTransformOp, vector_bytes: int) -> None:
+    """Schedule a transform of tiles, or say why it has no schedule."""
+    found = transform_schedule(op, vector_bytes)
+    if isinstance(found, str) or (found[1].finish and op.held is None):
+        set_schedule(op, found if isinstance(found, str) else found[1].finish or "")
+        return
+    schedule, unfit = found
+    set_schedule(split_sums(op, unfit), schedule)
 
 
 def schedule_kernel(
@@ -94,7 +104,7 @@ def schedule_kernel(
             set_schedule(op, pool_schedule(op, vector_bytes))
             continue
         if isinstance(op, TileTransformOp):
-            set_schedule(op, transform_schedule(op, phases, vector_bytes))
+            schedule_transform(op, vector_bytes)
             continue
         found = contraction_of(op)
         if found is None:
@@ -111,10 +121,10 @@ def schedule_kernel(
             facts = vector_bytes, parts, folds, constant, matrices
             schedule = schedule_or_refusal(found, *facts)
             if isinstance(op, ContractOp) and isinstance(schedule, ContractionAttr):
-                if any(unfit) and not op.is_held:
+                if any(unfit) and op.held is None:
                     schedule = unfit.finish or unfit.start or ""
                 else:
-                    op = split_contraction(op, unfit)
+                    op = split_sums(op, unfit)
         if isinstance(schedule, str):
             op.attributes[REFUSAL] = StringAttr(schedule)
         elif isinstance(found, Contraction) and isinstance(schedule, ContractionAttr):

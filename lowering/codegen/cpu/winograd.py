@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp, element_of
 from penstock.dialects.kernel.loops import Nest
 from penstock.dialects.kernel.tile_transform import (
     OUT,
-    START,
     D,
     P,
     Q,
@@ -38,12 +37,11 @@ from penstock.lowering.codegen.body.contraction import ELEMENTS, Contraction
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
     Input,
+    Unfit,
     VectorScalars,
+    epilogue_in,
     epilogue_lines,
-    epilogue_of,
-    input_of,
     is_trivial,
-    phases_of,
 )
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 
@@ -131,8 +129,10 @@ class Transform:
 
 def transform_of(op: TileTransformOp) -> Transform | str:
     """The loops of a transform of tiles, or why vectors cannot compute it."""
-    if (element := ELEMENTS.get(element_of(op.out))) is None:
-        return f"elements are {element_of(op.out)}"
+    if len(op.outs) != 1:
+        return "it has several results"
+    if (element := ELEMENTS.get(element_of(op.outs[0]))) is None:
+        return f"elements are {element_of(op.outs[0])}"
     nest = op.nest([P, Q, D, OUT])
     if 0 in nest.extents:
         return "there are no elements"
@@ -155,47 +155,32 @@ def transform_of(op: TileTransformOp) -> Transform | str:
     return found
 
 
-def epilogue_after(
-    op: TileTransformOp, transform: Transform, phases: Sequence[Operation], after: int
-) -> Epilogue | None:
+def epilogue_with(op: TileTransformOp, transform: Transform) -> tuple[Epilogue, Unfit]:
     """
-    The epilogue that so many stages after a transform make, with the input that its
-    sums start from; None if they cannot be computed with it.
+    What starts and ends the sums of a transform in registers, and which of both cannot
+    be computed so, with the reasons.
     """
-    contraction, start = transform.as_contraction(), None
-    if op.start is not None:
-        start = input_of(contraction, op.nest([START, OUT]), 0, root_of(op.start))
-        if start is None:
-            return None
-    found = epilogue_of(contraction, phases, phases.index(op), (0, after), start)
-    if found is None or transform.interleaves or is_trivial(found):
-        return found
-    return None
-
-
-def most_after(
-    op: TileTransformOp, transform: Transform, phases: Sequence[Operation]
-) -> int | None:
-    """The stages after a transform that can be computed with it; None if it cannot."""
-    if epilogue_after(op, transform, phases, 0) is None:
-        return None
-    after = 0
-    while epilogue_after(op, transform, phases, after + 1) is not None:
-        after += 1
-    return after
+    found, unfit = epilogue_in(op, transform.as_contraction())
+    if transform.interleaves or is_trivial(found):
+        return found, unfit
+    why = "the results of a tile do not follow each other"
+    start = why if op.start is not None else None
+    return Epilogue(), Unfit(start, why if op.finish is not None else None)
 
 
 def schedule_or_refusal(
-    op: TileTransformOp, phases: Sequence[Operation], vector_bytes: int
-) -> TransformAttr | str:
-    """The schedule of a transform, or why it has none."""
+    op: TileTransformOp, vector_bytes: int
+) -> tuple[TransformAttr, Unfit] | str:
+    """
+    The schedule of a transform, and what is not computed with it, or why it has none.
+    """
     found = transform_of(op)
     if isinstance(found, str):
         return found
-    after = most_after(op, found, phases)
-    if after is None:
-        return "the start is not read in the order of the result"
-    return TransformAttr(max(4, vector_bytes // BYTES[found.element]), after)
+    _, unfit = epilogue_with(op, found)
+    if unfit.start is not None:
+        return f"the start: {unfit.start}"
+    return TransformAttr(max(4, vector_bytes // BYTES[found.element])), unfit
 
 
 def _planned(
@@ -207,12 +192,9 @@ def _planned(
     found = transform_of(op)
     if isinstance(found, str):
         return found
-    block = op.parent
-    phases = [op] if block is None else phases_of(block)
-    finish = epilogue_after(op, found, phases, schedule.after)
-    if finish is None:
-        return f"{schedule.after} stages after cannot be computed with it"
-    return op, schedule, found, finish
+    finish, unfit = epilogue_with(op, found)
+    why = unfit.start or unfit.finish
+    return why or (op, schedule, found, finish)
 
 
 class TransformPrinter(CpuStagePrinter):
@@ -244,10 +226,8 @@ class TransformPrinter(CpuStagePrinter):
 
     @property
     def parts(self) -> int:
-        return max(1, min(self.units, self.op.work() // WORK_OF_A_PART))
-
-    def folded(self) -> Sequence[Operation]:
-        return self.finish.phases()
+        work = self.op.work() - self.op.work_of_finish()
+        return max(1, min(self.units, work // WORK_OF_A_PART))
 
     def definitions(self) -> list[str]:
         lines: list[str] = []
@@ -334,7 +314,8 @@ class TransformPrinter(CpuStagePrinter):
         """The addresses of p, q, d, the result, and the inputs of what follows."""
         op, out = self.op, self.printer
         buffers = [
-            *op.operands[:START],
+            *op.operands[:OUT],
+            op.operands[op.held_at],
             *(input.buffer for input in self.finish.inputs),
         ]
         known: dict[SSAValue, str] = {}

@@ -20,10 +20,10 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import epilogue_in, most_fused, phases_of
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.attention_groups import (
     best_queries,
     device_attention_of,
@@ -144,10 +144,10 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         folds = (0, 0)
         if isinstance(op, ContractOp):
             _, unfit = epilogue_in(op, found)
-            if any(unfit) and not op.is_held:
+            if any(unfit) and op.held is None:
                 op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
                 continue
-            op = split_contraction(op, unfit)
+            op = split_sums(op, unfit)
         else:
             folds = most_fused(found, phases, position)
         if is_narrow:

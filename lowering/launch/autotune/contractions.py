@@ -26,8 +26,8 @@ from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import GROUP, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import epilogue_in, phases_of
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.matmul_schedule import (
@@ -321,7 +321,7 @@ class Site:
         def apply(kernel: KernelOp) -> None:
             op = phases_of(kernel.body.block)[self.position]
             if isinstance(op, ContractOp):
-                op = split_contraction(op, epilogue_in(op, self.contraction)[1])
+                op = split_sums(op, epilogue_in(op, self.contraction)[1])
             op.attributes[SCHEDULE] = schedule
             if schedule.panels and (found := self.stored(schedule)) is not None:
                 panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)

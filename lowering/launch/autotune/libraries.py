@@ -15,8 +15,8 @@ from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import Unfit, phases_of
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,
     PRODUCT,
@@ -62,7 +62,7 @@ class Library(Alternative):
             assert not isinstance(found, str), "refused otherwise"
             folds, op = int(found.start is not None), found.op
             if isinstance(op, ContractOp):
-                op = split_contraction(op, unfit_of(op))
+                op = split_sums(op, unfit_of(op))
             op.attributes[SCHEDULE] = LibraryAttr(self.name, folds)
 
         yield Variant(apply)
@@ -89,7 +89,7 @@ def site_of(kernel: KernelOp) -> LibraryContraction | str:
     if SCHEDULE in found[0].op.attributes:
         return "it has a schedule already"
     op = found[0].op
-    if isinstance(op, ContractOp) and not op.is_held:
+    if isinstance(op, ContractOp) and op.held is None:
         return "its result does not hold the sums"
     if (count := found[0].count) < LEAST_PRODUCTS:
         return f"{count} products are too few for a library"

@@ -1,7 +1,7 @@
 // RUN: penstock-opt %s --verify-diagnostics --split-input-file
 
 launch.kernel @k target "cpu" (%x: memref<4x8xf32>, %w: memref<8x6xf32>, %h: memref<8x6xf16>, %s: memref<4x6xf64>, %c: memref<8xf32>, %y: memref<4x6xf32>, %z: memref<6x4xf32>, %i: memref<4x6xi32>) {
-  // expected-error@+1 {{kernel.contract: a contraction has a result}}
+  // expected-error@+1 {{kernel.contract: sums have a result}}
   "kernel.contract"(%x, %w) <{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}> : (memref<4x8xf32>, memref<8x6xf32>) -> ()
 }
 

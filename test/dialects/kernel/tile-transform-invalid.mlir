@@ -43,7 +43,7 @@ launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %e: memref<4x6xf64>, %m: mem
 // -----
 
 launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %e: memref<4x6xf64>, %m: memref<6x6x9xf32>, %c: memref<9xf32>, %z: memref<6x9xf32>, %n: memref<6x6x2x9xf32>, %y: memref<9x4x4xf32>) {
-  // expected-error@+1 {{kernel.tile_transform: the start should not change from term to term, got (d0, d1, d2, d3, d4) -> (d3, d2)}}
+  // expected-error@+1 {{kernel.tile_transform: operand 4 should not change from term to term, got (d0, d1, d2, d3, d4) -> (d3, d2)}}
   kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (k, t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%z : memref<6x9xf32>)
 }
 
@@ -65,12 +65,22 @@ launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %e: memref<4x6xf64>, %m: mem
 
 launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %e: memref<4x6xf64>, %m: memref<6x6x9xf32>, %c: memref<9xf32>, %z: memref<6x9xf32>, %n: memref<6x6x2x9xf32>, %y: memref<9x4x4xf32>) {
   // expected-error@+1 {{kernel.tile_transform: #launch.windows<lanes 16, lines 8> is no schedule of kernel.tile_transform}}
-  kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) {schedule = #launch.windows<lanes 16, lines 8>}
+  kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) attributes {schedule = #launch.windows<lanes 16, lines 8>}
 }
 
 // -----
 
 launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %e: memref<4x6xf64>, %m: memref<6x6x9xf32>, %c: memref<9xf32>, %z: memref<6x9xf32>, %n: memref<6x6x2x9xf32>, %y: memref<9x4x4xf32>) {
   // expected-error@+1 {{kernel.tile_transform: unknown attribute 'shape' (what is not ours has a dialect's prefix, such as 'acme.shape')}}
-  kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) {shape = 1}
+  kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) attributes {shape = 1}
+}
+
+// -----
+
+launch.kernel @k target "cpu" (%a: memref<4x6xf32>, %m: memref<6x6x9xf32>, %c: memref<9xf32>, %y: memref<9x4x4xf32>) {
+  // expected-error@+1 {{kernel.tile_transform: the region takes f32, f32, got f32}}
+  kernel.tile_transform indexing_maps = [affine_map<(i, j, t, k, l) -> (i, k)>, affine_map<(i, j, t, k, l) -> (j, l)>, affine_map<(i, j, t, k, l) -> (k, l, t)>, affine_map<(i, j, t, k, l) -> (t, i, j)>, affine_map<(i, j, t, k, l) -> (t)>] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) finish(%c : memref<9xf32>) {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
 }

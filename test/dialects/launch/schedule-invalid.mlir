@@ -85,8 +85,8 @@
 
 // -----
 
-// expected-error@+1 {{after should be an integer from 0, got -1}}
-"test.op"() {s = #launch.transform<lanes 8, after -1>} : () -> ()
+// expected-error@+1 {{nothing follows lanes in #launch.transform}}
+"test.op"() {s = #launch.transform<lanes 8, after 1>} : () -> ()
 
 // -----
 

@@ -46,8 +46,8 @@ launch.program @winograd rank 0 {
   launch.variable @w in @c at 0 init <ones> winograd [2, 1, 3, 3] : memref<36x2x1xf32>
 }
 
-// CHECK: "test.op"() {s = #launch.transform<lanes 16, after 2>}
-"test.op"() {s = #launch.transform<lanes 16, after 2>} : () -> ()
+// CHECK: "test.op"() {s = #launch.transform<lanes 16>}
+"test.op"() {s = #launch.transform<lanes 16>} : () -> ()
 
 // CHECK: "test.op"() {s = #launch.windows<lanes 16, lines 8>}
 "test.op"() {s = #launch.windows<lanes 16, lines 8>} : () -> ()

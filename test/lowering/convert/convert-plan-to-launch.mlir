@@ -280,8 +280,7 @@ plan.plan @aliases {
 
 // -----
 
-// Sums that lie over what they start from need no phase that writes it, only one for the
-// bias after them; elsewhere it is written first.
+// Sums may lie over what they start from, or elsewhere; a bias is added after them.
 
 !x = !regst.data<tensor<1x3x2x2xf32>>
 !w = !regst.data<tensor<2x3x1x1xf32>>
@@ -290,14 +289,11 @@ plan.plan @aliases {
 
 // CHECK-LABEL: launch.program @sums rank 0 {
 // CHECK:         launch.kernel @fused_conv2d_0 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[R:.+]]: memref<1x2x2x2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
-// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[R]] : memref<1x2x2x2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
-// CHECK:           linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
-// CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
-// CHECK-NOT:       linalg.generic
+// CHECK-NEXT:      kernel.contract {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) start(%[[R]] : memref<1x2x2x2xf32>) finish(%[[B]] : memref<2xf32>) {
+// CHECK-NOT:       linalg
 // CHECK:         launch.kernel @fused_conv2d_1 target "cpu" (%[[X:.+]]: memref<1x3x2x2xf32>, %[[W:.+]]: memref<2x3x1x1xf32>, %[[B:.+]]: memref<2xf32>, %[[Y:.+]]: memref<1x2x2x2xf32>)
-// CHECK-NEXT:      linalg.generic {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) {
-// CHECK:           linalg.generic {{.*}} ins(%[[B]] : memref<2xf32>) outs(%[[Y]] : memref<1x2x2x2xf32>) {
-// CHECK-NOT:       linalg.generic
+// CHECK-NEXT:      kernel.contract {{.*}} ins(%[[X]], %[[W]] : {{.*}}) outs(%[[Y]] : memref<1x2x2x2xf32>) start(%[[Y]] : memref<1x2x2x2xf32>) finish(%[[B]] : memref<2xf32>) {
+// CHECK-NOT:       linalg
 plan.plan @sums {
   %c = regst.chunk on <0, host> size 512
   %m = regst.block in %c at 0 size 512

@@ -12,14 +12,24 @@ from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
 
-from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.interface import NO_FINISH, REFUSAL, SCHEDULE
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 
 Array: TypeAlias = NDArray[np.floating]
 DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+FINISH = """finish(%f : {extra}) {{
+            ^bb0(%sum: {type}, %factor: {type}):
+              %zero = arith.constant 0.0 : {type}
+              %0 = arith.mulf %sum, %factor : {type}
+              %1 = arith.maximumf %0, %zero : {type}
+              kernel.yield %1 : {type}
+            }}"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class Sizes:
     type: str = "f32"
     start: str = ""
     """The index of what sums start from."""
+    is_finished: bool = False
+    """Whether sums are multiplied with a number of their row of tiles, and cut at 0."""
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -41,7 +53,8 @@ class Sizes:
         start = (
             [tuple(extents[x] for x in self.start.split(", "))] if self.start else []
         )
-        return [(i, k), (j, l), (k, l, s, t), *start, (s, i, t, j)]
+        extra = [(s,)] if self.is_finished else []
+        return [(i, k), (j, l), (k, l, s, t), *start, *extra, (s, i, t, j)]
 
     @property
     def text(self) -> str:
@@ -49,16 +62,19 @@ class Sizes:
         types = [
             f"memref<{'x'.join(map(str, shape))}x{self.type}>" for shape in self.shapes
         ]
-        p, q, d, *start, out = types
+        p, q, d, *given, out = types
+        names = [*["%c"] * bool(self.start), *["%f"] * self.is_finished]
         places = ["i, k", "j, l", "k, l, s, t", "s, i, t, j"]
-        places += [self.start] if start else []
+        places += [self.start] * bool(self.start) + ["s"] * self.is_finished
         maps = ", ".join(f"affine_map<(i, j, s, t, k, l) -> ({x})>" for x in places)
-        begin = f"start(%c : {start[0]})" if start else ""
-        given = "".join(f"%c: {type}, " for type in start)
+        begin = f"start(%c : {given[0]})" if self.start else ""
+        end = FINISH.format(extra=given[-1], type=self.type) if self.is_finished else ""
+        arguments = "".join(map("{}: {}, ".format, names, given))
         return f"""
-          launch.kernel @k target "cpu" (%p: {p}, %q: {q}, %d: {d}, {given}%o: {out}) {{
+          launch.kernel @k target "cpu" (%p: {p}, %q: {q}, %d: {d},
+              {arguments}%o: {out}) {{
             kernel.tile_transform indexing_maps = [{maps}]
-              ins(%p, %q, %d : {p}, {q}, {d}) outs(%o : {out}) {begin}
+              ins(%p, %q, %d : {p}, {q}, {d}) outs(%o : {out}) {begin} {end}
           }}"""
 
     def arrays(self, rng: np.random.Generator) -> list[Array]:
@@ -71,17 +87,19 @@ class Sizes:
 
 def exact(sizes: Sizes, arrays: list[Array]) -> NDArray[np.float64]:
     """Tiles between matrices, in 64 bits."""
-    p, q, d, *start = (array.astype(np.float64) for array in arrays[:-1])
+    p, q, d, *others = (array.astype(np.float64) for array in arrays[:-1])
     found = np.einsum("ik,jl,klst->sitj", p, q, d)
-    for addend in start:
+    factor = others.pop() if sizes.is_finished else None
+    for addend in others:
         letters = sizes.start.replace(", ", "")
         found = found + np.einsum(f"{letters},sitj->sitj", addend, np.ones_like(found))
+    if factor is not None:
+        found = np.maximum(found * factor[:, None, None, None], 0)
     return found
 
 
 def transform_in(kernel: KernelOp) -> TileTransformOp:
-    (op,) = kernel.body.block.ops
-    assert isinstance(op, TileTransformOp)
+    (op,) = (x for x in kernel.body.block.ops if isinstance(x, TileTransformOp))
     return op
 
 
@@ -92,6 +110,8 @@ CASES = (
     Sizes((1, 1), (1, 1), (1, 1)),
     Sizes((4, 4), (2, 2), (0, 3)),
     Sizes((6, 6), (4, 4), (2, 3), "f16"),
+    Sizes((6, 6), (4, 4), (3, 5), start="s", is_finished=True),
+    Sizes((3, 5), (2, 1), (3, 7), "f64", is_finished=True),
 )
 
 
@@ -131,7 +151,7 @@ REFUSED = {
     "there are no elements": Sizes((6, 6), (4, 4), (0, 3)),
     "tiles of 9 elements on an axis are larger than 8": Sizes((6, 9), (4, 4), (2, 3)),
     "neither tiles nor results follow each other": Sizes((6, 6), (4, 3), (2, 3)),
-    "the start is not read in the order of the result": Sizes(
+    "the start: it is not read in the order of the result": Sizes(
         (6, 6), (4, 4), (3, 3), start="t, s"
     ),
 }
@@ -144,6 +164,17 @@ def test_what_has_no_schedule_says_why(
     kernel = parse_kernel(REFUSED[why].text)
     schedule_kernel(kernel, 32)
     assert transform_in(kernel).attributes[REFUSAL] == StringAttr(why)
+
+
+def test_a_finish_between_other_tiles_is_a_stage_of_its_own(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    sizes = Sizes((3, 5), (2, 1), (3, 7), "f64", is_finished=True)
+    kernel = parse_kernel(sizes.text)
+    schedule_kernel(kernel, 32)
+    why = "finish: the results of a tile do not follow each other"
+    assert transform_in(kernel).attributes[NO_FINISH] == StringAttr(why)
+    assert [op.name for op in phases_of(kernel.body.block)][1:] == ["linalg.generic"]
 
 
 STEP = """
@@ -192,4 +223,4 @@ def test_effects_are_reads_of_all_and_a_write_of_the_result(
     found = [(x.value, x.how.value, x.elements) for x in op.effects()]
     given = [op.p, op.q, op.tiles, op.start]
     reads = [(value, "read", None) for value in given]
-    assert found == [*reads, (op.out, "write", 2 * 3 * 4 * 4)]
+    assert found == [*reads, (op.outs[0], "write", 2 * 3 * 4 * 4)]

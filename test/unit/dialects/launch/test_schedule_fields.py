@@ -136,7 +136,7 @@ SOME = (
     LibraryAttr("cublas", 1),
     QueriesAttr("tiles", 64, 32),
     TilesAttr((128, 128, 32), warp=(64, 32), stages=4, folds=(1, 0)),
-    TransformAttr(16, 2),
+    TransformAttr(16),
     WindowsAttr(16, 8),
 )
 

@@ -59,6 +59,7 @@ from penstock.dialects.op import (
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.target import kernel_source
 
 Array: TypeAlias = NDArray[Any]
@@ -400,20 +401,19 @@ def test_conv2d_with_channels_last(case: Case, last: tuple[bool, bool], run_op: 
 
 
 @pytest.mark.parametrize(
-    ("case", "phases"),
+    ("case", "stage"),
     [
-        (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), ["fill", "generic"]),
-        (conv((1, 2, 4, 4), (3, 2, 3, 3)), ["generic", "generic"]),
-        (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), ["generic", "generic"]),
-        (conv((1, 2, 4, 9), (2, 1, 3, 3), groups=2), ["parallel"]),
-        (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), ["generic"] * 2),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), "kernel.contract"),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3)), "kernel.contract"),
+        (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), "kernel.contract"),
+        (conv((1, 2, 4, 9), (2, 1, 3, 3), groups=2), "scf.parallel"),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), "kernel.contract"),
     ],
 )
-def test_conv2d_phases(case: Case, phases: Sequence[str]):
-    """All sums are one perfect nest, or no loop has a condition."""
+def test_conv2d_stage(case: Case, stage: str):
+    """All sums are one contraction, or no loop has a condition."""
     body = kernel_body(case.op(*zeros(*case.shapes)))
-    names = [op.name for op in body.block.ops if op.name.startswith(("linalg", "scf"))]
-    assert [name.split(".")[1] for name in names] == phases
+    assert [op.name for op in phases_of(body.block)] == [stage]
     assert not any(isinstance(op, scf.IfOp) for op in body.walk())
 
 

@@ -13,10 +13,10 @@ from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, UnitAttr, i64
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
@@ -65,10 +65,10 @@ def kernel_of(
     return KernelOp("k", "cpu", kernel_body(op)), arrays
 
 
-def sums_of(kernel: KernelOp) -> tuple[LinalgStructuredOperation, Contraction]:
+def sums_of(kernel: KernelOp) -> tuple[ContractOp, Contraction]:
     """The sum of products of a kernel."""
     for op in phases_of(kernel.body.block):
-        if isinstance(op, LinalgStructuredOperation):
+        if isinstance(op, ContractOp):
             found = contraction_of(op)
             if isinstance(found, Contraction):
                 return op, found
@@ -82,7 +82,7 @@ def set_transposed(
     op, found = sums_of(kernel)
     length = length or transposed_length(found, tile[0], parts)
     block = length, found.extents[2]
-    schedule = ContractionAttr("upright", tile, block, folds=(1, 0), panels="a")
+    schedule = ContractionAttr("upright", tile, block, panels="a")
     op.attributes[SCHEDULE] = schedule
     elements = int(np.prod(kernel.arguments[1].get_shape()))
     lies = panels_of(found, schedule, elements)
@@ -191,41 +191,27 @@ def test_tiles_cover_each_column_once_where_it_lies_in_the_image(
 
 EPILOGUE = """
 launch.kernel @k target "cpu" (%x: memref<4x34xf32>, %w: memref<32x4xf32>,
-    %column: memref<34xf32>, %both: memref<32x34xf32>, %o: memref<32x34xf32>) {{
-  %z = arith.constant 0.0 : f32
-  linalg.fill ins(%z : f32) outs(%o : memref<32x34xf32>)
-  linalg.matmul ins(%w, %x : memref<32x4xf32>, memref<4x34xf32>)
-    outs(%o : memref<32x34xf32>)
-  linalg.generic {{indexing_maps = [{column}, {both}, {both}],
-                   iterator_types = ["parallel", "parallel"]}}
-    ins(%column, %both : memref<34xf32>, memref<32x34xf32>)
-    outs(%o : memref<32x34xf32>) {{
-  ^bb0(%p: f32, %q: f32, %s: f32):
+    %column: memref<34xf32>, %both: memref<32x34xf32>, %o: memref<32x34xf32>) {
+  kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+      affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>,
+      affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%w, %x : memref<32x4xf32>, memref<4x34xf32>) outs(%o : memref<32x34xf32>)
+    finish(%column, %both : memref<34xf32>, memref<32x34xf32>) {
+  ^bb0(%s: f32, %p: f32, %q: f32):
+    %z = arith.constant 0.0 : f32
     %t = arith.mulf %s, %p : f32
     %u = arith.subf %t, %q : f32
     %v = arith.maximumf %u, %z : f32
-    linalg.yield %v : f32
-  }}
-}}"""
+    kernel.yield %v : f32
+  }
+}"""
 
 
 def test_what_follows_the_sums_is_computed_after_they_are_transposed(
     parse_kernel: Callable[[str], KernelOp],
 ) -> None:
-    maps = {
-        name: f"affine_map<(i, j) -> ({dims})>"
-        for name, dims in (("column", "j"), ("both", "i, j"))
-    }
-    kernel = parse_kernel(EPILOGUE.format(**maps))
+    kernel = parse_kernel(EPILOGUE)
     set_transposed(kernel, (9, 1, 16))
-    op, _ = sums_of(kernel)
-    schedule = op.attributes[SCHEDULE]
-    text = str(schedule).replace("folds [1, 0]", "folds [1, 1]")
-    assert isinstance(schedule, ContractionAttr)
-    op.attributes[SCHEDULE] = ContractionAttr(
-        "upright", schedule.tile, schedule.block, folds=(1, 1), panels="a"
-    )
-    assert str(op.attributes[SCHEDULE]) == text
     random = np.random.default_rng(4)
     shapes = [type.get_shape() for type in kernel.arguments[:-1]]
     ins: list[Array] = [random.normal(size=s).astype(np.float32) for s in shapes]
@@ -235,29 +221,38 @@ def test_what_follows_the_sums_is_computed_after_they_are_transposed(
 
 
 @pytest.mark.parametrize(
-    ("outputs", "tile", "block", "folds", "message"),
+    ("outputs", "tile", "block", "message"),
     [
-        (24, (4, 1, 16), (16, 27), (1, 0), "24 rows are no whole vectors of 16"),
-        (16, (4, 1, 16), (16, 9), (1, 0), "upright tiles add all 27 terms at once"),
-        (16, (4, 1, 16), (16, 27), (0, 0), "upright tiles start their sums"),
-        (16, (4, 1, 16), (6, 27), (1, 0), "a block has no whole turns of 4 columns"),
+        (24, (4, 1, 16), (16, 27), "24 rows are no whole vectors of 16"),
+        (16, (4, 1, 16), (16, 9), "upright tiles add all 27 terms at once"),
+        (16, (4, 1, 16), (6, 27), "a block has no whole turns of 4 columns"),
     ],
 )
 def test_schedules_that_do_not_fit_are_refused(
     outputs: int,
     tile: tuple[int, int, int],
     block: tuple[int, int],
-    folds: tuple[int, int],
     message: str,
 ) -> None:
     kernel, _ = kernel_of(outputs, 3, (6, 6), 3)
     op, _ = sums_of(kernel)
-    op.attributes[SCHEDULE] = ContractionAttr(
-        "upright", tile, block, folds=folds, panels="a"
-    )
+    op.attributes[SCHEDULE] = ContractionAttr("upright", tile, block, panels="a")
     with pytest.raises(LocatedPassFailure, match="does not fit") as info:
         kernel_source(kernel)
     assert message in str(info.value)
+
+
+def test_upright_tiles_do_not_add_to_what_is_there(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    text = EPILOGUE[: EPILOGUE.index("finish(")] + "start(%o : memref<32x34xf32>) }"
+    both = "affine_map<(m, n, k) -> (m, n)>"
+    kernel = parse_kernel(text.replace("affine_map<(m, n, k) -> (n)>, " + both, both))
+    op, _ = sums_of(kernel)
+    schedule = ContractionAttr("upright", (9, 1, 16), (36, 4), panels="a")
+    op.attributes[SCHEDULE] = schedule
+    with pytest.raises(LocatedPassFailure, match="upright tiles start their sums"):
+        kernel_source(kernel)
 
 
 APART = """

@@ -31,9 +31,7 @@ from penstock.dialects.op.winograd import (
     WinogradJoinOp,
     WinogradSplitOp,
 )
-from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
-from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import WINOGRAD, winograd_weights
@@ -314,15 +312,3 @@ def test_the_oracle_transforms_weights() -> None:
     exact = exact_result(x, i, {"w": w, "b": b})
     found = evaluate_model(model, {"x": x, "i": i})["y"]
     assert largest_error(found, exact) <= 1e-5 * np.abs(exact).max()
-
-
-def test_phases_that_cannot_be_folded_are_refused() -> None:
-    matrix, x = (6, 6), (1, 3, 10, 10)
-    op = split_op(arguments("f32", matrix, x), 4)
-    kernel = KernelOp("k", "cpu", kernel_body(op))
-    schedule_kernel(kernel, 64)
-    for inner in kernel.walk():
-        if SCHEDULE in inner.attributes:
-            inner.attributes[SCHEDULE] = TransformAttr(16, 1)
-    with pytest.raises(LocatedPassFailure, match="1 stages after cannot be computed"):
-        kernel_source(kernel)

@@ -18,8 +18,8 @@ import pytest
 
 from penstock.dialects.kernel import ContractOp
 from penstock.dialects.launch import KernelOp, LibraryAttr
-from penstock.lowering.codegen.body.contraction_split import split_contraction
 from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     LibraryContraction,
     library_contraction_of,
@@ -402,7 +402,7 @@ def selected(text: str, streams: int = 1) -> Model:
     for each in sums_of(model):
         op = each.op
         if isinstance(op, ContractOp):
-            op = split_contraction(op, unfit_of(op))
+            op = split_sums(op, unfit_of(op))
         op.attributes["schedule"] = LibraryAttr("fake", int(bool(each.start)))
     return model
 

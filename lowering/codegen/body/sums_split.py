@@ -1,55 +1,47 @@
 """
-The split of a contraction whose start or finish a target cannot compute with its sums:
-into stages of `linalg` before and after it.
+The split of sums whose start or finish a target cannot compute with them: into stages
+of `linalg` before and after them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.kernel.builder import KernelBuilder
-from penstock.dialects.kernel.contract import FACTORS, ContractOp
 from penstock.dialects.kernel.interface import NO_FINISH
+from penstock.dialects.kernel.sums import Operand, SumOp
 from penstock.dialects.utils.half_precision import compute_in_f32
 from penstock.lowering.codegen.body.epilogue import Unfit
 
+OpT = TypeVar("OpT", bound=SumOp)
 
-def split_contraction(op: ContractOp, unfit: Unfit) -> ContractOp:
+
+def split_sums(op: OpT, unfit: Unfit) -> OpT:
     """
-    A contraction in place of one whose result holds its sums, that leaves what does not
-    fit to stages before and after it; the op itself if all fits. Its attribute
-    `no_finish` says why.
+    Sums in place of those whose result holds them, that leave what does not fit to
+    stages before and after them; the op itself if all fits. Its attribute `no_finish`
+    says why.
     """
     if unfit.start is None and unfit.finish is None:
         return op
-    assert op.is_held, "only such are split"
-    (out,), maps = op.outs, op.maps()
-    start, start_map = op.start, op.start_map
+    held = op.held
+    assert held is not None, "only such are split"
+    start: Operand | None = None
+    if op.start is not None and op.start_map is not None:
+        start = op.start, op.start_map
     if unfit.start is not None:
         _insert(op.build_start, InsertPoint.before(op))
-        start, start_map = out, maps[FACTORS]
-    extra, extra_maps, finish = [*op.extra], op.extra_maps, op.finish
+        start = held, op.maps()[op.held_at]
     if unfit.finish is not None:
         _insert(op.build_finish, InsertPoint.after(op))
-        extra, extra_maps, finish = [], (), None
-    made = ContractOp(
-        (op.a, op.b),
-        [out],
-        [
-            *maps[: FACTORS + 1],
-            *([] if start_map is None else [start_map]),
-            *extra_maps,
-        ],
-        start=start,
-        extra=extra,
-        finish=None if finish is None else finish.clone(),
-        accumulate=op.accumulate,
-        unsigned=op.unsigned,
-    )
+        made = op.without_finish(start)
+    else:
+        made = op.started_from(start)
     made.attributes.update(op.attributes)
     reasons = zip(("start", "finish"), unfit, strict=True)
     text = "; ".join(f"{name}: {why}" for name, why in reasons if why is not None)
