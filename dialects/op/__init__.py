@@ -55,6 +55,7 @@ from penstock.dialects.op.elementwise import (
     SubOp,
 )
 from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.group_norm import GroupNormOp
 from penstock.dialects.op.in_place import HintAttr
 from penstock.dialects.op.indexing import (
     GatherElementsOp,
@@ -163,6 +164,7 @@ Op = Dialect(
         GlobalAveragePoolOp,
         GreaterEqualOp,
         GreaterOp,
+        GroupNormOp,
         LayerNormOp,
         LeakyReluOp,
         LessEqualOp,

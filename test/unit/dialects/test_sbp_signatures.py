@@ -158,6 +158,9 @@ OPS: dict[str, TensorOp] = {
         tensors([5, 4, 6], [4, 6], [4, 6]), {"axis": number(-2)}
     ),
     "batch_norm": ops.BatchNormOp.inferred(tensors([4, 5, 6], [5], [5], [5], [5])),
+    "group_norm": ops.GroupNormOp.inferred(
+        tensors([4, 6, 5], [6], [6]), {"groups": number(3)}
+    ),
     "local_response_norm": ops.LocalResponseNormOp.inferred(
         tensors(IMAGE), {"size": number(3)}
     ),
@@ -203,6 +206,7 @@ SPLITS = {
     "conv2d by channel, last": "(S(1), S(0)) -> (S(3))",
     "batch_norm": "(S(1), S(0), S(0), S(0), S(0)) -> (S(1))",
     "gather": "(B, S(1)) -> (S(2))",
+    "group_norm": "(S(0), B, B) -> (S(0))",
     "local_response_norm": "(S(2)) -> (S(2))",
     "reduce_max": "(S(2)) -> (S(1))",
     "reshape": "(S(0)) -> (S(0))",
@@ -222,6 +226,7 @@ NEVER = {
     "pad with ones": "(P) -> (P)",
     "reduce_max": "(S(1)) -> (P)",
     "softmax": "(S(1)) -> (S(1))",
+    "group_norm": "(S(1), S(0), S(0)) -> (S(1))",
     "layer_norm": "(S(1), B, B) -> (S(1))",
     "local_response_norm": "(S(1)) -> (S(1))",
     "slice": "(S(2)) -> (S(2))",

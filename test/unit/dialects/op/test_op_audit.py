@@ -510,8 +510,8 @@ def scattered(
 ################################################################################
 
 
-def normal(x: Wide, axis: int) -> Wide:
-    """Elements along an axis less their mean, over their deviation."""
+def normal(x: Wide, axis: int | tuple[int, ...]) -> Wide:
+    """Elements along axes less their mean, over their deviation."""
     centered = x - x.mean(axis, keepdims=True)
     return centered / np.sqrt((centered**2).mean(axis, keepdims=True) + 1e-5)
 
@@ -813,6 +813,14 @@ def of_images(x: Array) -> Iterator[Case]:
             + b[:, None, None]
         ),
         **near,
+    )
+    yield Case(
+        ops.GroupNormOp,
+        [x, *statistics[:2]],
+        lambda x, s, b: normal(x, (2, 3)) * s[:, None, None] + b[:, None, None],
+        {"groups": x.shape[1]},
+        ulps=16,
+        absolute=64 * EPSILON,
     )
 
 
