@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from onnx import TensorProto
@@ -11,6 +10,7 @@ from xdsl.dialects.builtin import AnyFloat, f16, f32, f64
 
 from penstock.dialects.op import comparison, elementwise
 from penstock.dialects.op import unary_math as functions
+from penstock.dialects.op.group_norm import GroupNormOp
 from penstock.dialects.op.indexing import GatherElementsOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceMeanOp, ReduceSumOp
 from penstock.dialects.op.selection import ArgMaxOp
@@ -113,14 +113,6 @@ def lp_normalization(node: Node) -> None:
     node.give_value(ops.div(value, ops.where(zero, 1, norm)))
 
 
-def standardized(ops: Ops, value: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """Elements less the mean along some axes, over their deviation."""
-    centered = ops.sub(value, ops.reduce(ReduceMeanOp, value, axes))
-    variance = ops.reduce(ReduceMeanOp, squared(ops, centered), axes)
-    scale = ops.one(functions.RsqrtOp, ops.add(variance, epsilon))
-    return ops.mul(centered, scale)
-
-
 def mean_variance(node: Node) -> None:
     """Elements less the mean along some axes, over their deviation."""
     ops, value = node.ops, node.value()
@@ -132,33 +124,34 @@ def mean_variance(node: Node) -> None:
 
 
 def instance_norm(node: Node) -> None:
-    """Each channel of each image standardised, scaled and shifted."""
-    ops, value, shape = node.ops, node.value(), node.shape()
-    axes = list(range(2, len(shape)))
-    value = standardized(ops, value, axes, node.float("epsilon", 1e-5))
-    extents = [shape[1], *[1] * len(axes)]
-    scale, bias = (ops.reshape(node.value(index), extents) for index in (1, 2))
-    node.give_value(ops.add(ops.mul(value, scale), bias))
+    """Each channel of each image moved and scaled, as a group of its own."""
+    normalized_groups(node, node.shape()[1])
 
 
 def group_norm(node: Node) -> None:
-    """Groups of channels of each image standardised, scaled and shifted."""
-    ops, shape, element = node.ops, node.shape(), node.element()
-    groups = node.int("num_groups", 1)
-    batch, channels, *rest = shape
+    """Groups of channels of each image moved and scaled."""
+    normalized_groups(node, node.int("num_groups", 1))
+
+
+def normalized_groups(node: Node, groups: int) -> None:
+    """
+    Groups of channels moved and scaled; half-precision floats go through f32, unless
+    they are said to be computed as they are.
+    """
+    ops, element, channels = node.ops, node.element(), node.shape()[1]
     if channels % groups:
         raise Unsupported(f"{channels} channels do not make {groups} groups")
-    value = ops.reshape(node.value(), [batch, groups, channels // groups * prod(rest)])
+    parameters = (per_channel(ops, node.value(index), channels) for index in (1, 2))
+    operands = [node.value(), *parameters]
     wide = f32 if element == f16 and node.int("stash_type", 1) == 1 else element
-    value = standardized(ops, ops.cast(value, wide), [2], node.float("epsilon", 1e-5))
-    value = ops.reshape(ops.cast(value, element), shape)
-    scale, bias = (
-        ops.reshape(
-            per_channel(ops, node.value(index), channels), [channels, *[1] * len(rest)]
-        )
-        for index in (1, 2)
+    epsilon = node.float("epsilon", 1e-5)
+    value = ops.one(
+        GroupNormOp,
+        *(ops.cast(each, wide) for each in operands),
+        groups=groups,
+        epsilon=epsilon,
     )
-    node.give_value(ops.add(ops.mul(value, scale), bias))
+    node.give_value(ops.cast(value, element))
 
 
 def per_channel(ops: Ops, value: Value, channels: int) -> Value:
