@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.ir import Operation
-
-from penstock.dialects.job import InputOp
 from penstock.dialects.launch import ProgramOp
 from penstock.dialects.utils.numpy_types import dtype_of
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.runtime.errors import PenstockError
 from penstock.tools.cli.exit_codes import EXIT_FAILED
 from penstock.tools.cli.run_output import RunOutput
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.bisection import (
     Bisection,
     Findings,
@@ -23,7 +20,13 @@ from penstock.tools.session.bisection import (
     as_plain_loops,
     first_wrong_output,
     first_wrong_task,
+    run_in,
     schedules_of,
+)
+from penstock.tools.session.job_chain import (
+    chain_of,
+    inputs_of_chain,
+    ports_of_jobs,
 )
 from penstock.tools.session.model import program_of
 from penstock.tools.session.program_export import ExportedProgram
@@ -45,16 +48,31 @@ class InputPort(NamedTuple):
     dtype: np.dtype[np.generic]
 
 
-def ports_of(entry: Operation) -> dict[str, InputPort]:
-    """The inputs of a job or a plan, by name."""
-    found: dict[str, InputPort] = {}
-    for op in entry.walk():
-        if isinstance(op, InputOp):
-            type = tensor_type(op.result)
-            found[op.port.data] = InputPort(
-                type.get_shape(), dtype_of(type.element_type)
-            )
-    return found
+def jobs_to_run(model: Model, job: str | None) -> list[str]:
+    """
+    The jobs that run for one of them: it comes last, behind those that make what it
+    takes. None if the model is a single job, or a launch program.
+
+    Raises UsageError if no job, or none of several, has this name.
+    """
+    ports = ports_of_jobs(model)
+    if len(ports) < 2:
+        return []
+    known = ", ".join(ports)
+    if job is None:
+        raise UsageError(f"the module has several jobs: give --job, one of {known}")
+    if job not in ports:
+        raise UsageError(f"there is no job '{job}', the module has {known}")
+    return chain_of(ports, job)
+
+
+def ports_of(model: Model, jobs: Sequence[str]) -> dict[str, InputPort]:
+    """The inputs that jobs are given, by name; without any, those of the only one."""
+    ports = ports_of_jobs(model)
+    return {
+        name: InputPort(type.get_shape(), dtype_of(type.element_type))
+        for name, type in inputs_of_chain(ports, jobs or list(ports)).items()
+    }
 
 
 @dataclass
@@ -65,7 +83,8 @@ class Search:
     inputs: Mapping[str, Array]
     reference: Mapping[str, Array]
     tolerance: float
-    job: str | None = None
+    jobs: Sequence[str] = ()
+    """Those that run, in this order; the outputs of the last one are compared."""
     allow_source: bool = False
 
     def run(
@@ -81,7 +100,7 @@ class Search:
             self.inputs,
             self.reference,
             self.tolerance,
-            self.job,
+            self.jobs,
             allow_source=self.allow_source,
         )
         bisection.check_start()
@@ -100,7 +119,7 @@ class Search:
                     self.inputs,
                     bisection.values,
                     self.tolerance,
-                    self.job,
+                    self.jobs,
                 )
             if found.task is not None:
                 found.task = self._with_schedules(found.task, bisection.values)
@@ -129,8 +148,8 @@ class Search:
         except PenstockError:
             return task
         with self._session_of(loops, 1, "sequential") as session:
-            job = self._job_in(session)
-            wrong = first_wrong_task(session, self.inputs, values, self.tolerance, job)
+            facts = self.tolerance, self.jobs
+            wrong = first_wrong_task(session, self.inputs, values, *facts)
         is_right = wrong is None or wrong.task != task.task
         return replace(task, schedules=found) if is_right else task
 
@@ -138,7 +157,7 @@ class Search:
         """The difference of outputs on another engine than the reference executor."""
         program = program_of(self.model)
         with self._session_of(program, options.threads, engine) as session:
-            outputs = session.run(self.inputs, self._job_in(session))
+            outputs = run_in(session, self.inputs, self.jobs)
         wrong = first_wrong_output(outputs, self.reference, self.tolerance)
         return None if wrong is None else " ".join(wrong)
 
@@ -146,10 +165,6 @@ class Search:
         """A session of a program that the model was compiled to, with its weights."""
         exported = ExportedProgram(program, self.model.weights, self.model.directory)
         return Session.of(exported, threads, engine, allow_source=self.allow_source)
-
-    def _job_in(self, session: Session) -> str | None:
-        """The job that is searched; none where a session has a single one."""
-        return self.job if len(session.jobs) > 1 else None
 
 
 def lines_of(

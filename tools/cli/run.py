@@ -207,21 +207,25 @@ def _bisect(
     """Search the first pass and the first task that are wrong; 1 if there is one."""
     if is_plan(args.file):
         raise UsageError("a saved plan cannot be bisected: its passes have run")
-    from penstock.tools.cli.bisect import Search, ports_of
+    from penstock.runtime.executors.executor import refuse_names
+    from penstock.tools.cli.bisect import Search, jobs_to_run, ports_of
     from penstock.tools.driver.compiler import installed_compiler
 
     front = installed_compiler(options.load)
     model, onnx, known = _read(args, front[0], given, None)
-    oracle = model.only(args.job)
+    jobs = jobs_to_run(model, args.job)
     args.check = args.check or "numpy"
-    _check_request(args, oracle, onnx)
-    _check_inputs(args, oracle.entry, given)
-    inputs = _inputs(args, ports_of(oracle.entry), dict(given) if given else None)
+    ports = ports_of(model, jobs)
+    _check_request(args, onnx, None if jobs else model.entry)
+    if not jobs:
+        _check_inputs(args, model.entry, given)
+    elif given is not None and given.keys() != ports.keys():
+        refuse_names(ports, given)
+    inputs = _inputs(args, ports, dict(given) if given else None)
     if expected is None:
-        expected = _reference(args.check, oracle, onnx, inputs)
+        expected = _reference(args.check, model, onnx, inputs, jobs)
     fed = {name: array for name, array in inputs.items() if name not in known}
-    facts = args.tolerance, args.job, args.allow_source
-    search = Search(model, fed, expected, *facts)
+    search = Search(model, fed, expected, args.tolerance, jobs, args.allow_source)
     with debugging(args, front):
         return search.run(options, front, args.executor, report)
 
@@ -364,7 +368,7 @@ def _compile(
     if not args.allow_source:
         check_kernels(model)
     oracle = model.only(args.job)
-    _check_request(args, oracle, onnx)
+    _check_request(args, onnx, oracle.entry)
     if given is not None:
         given = {name: array for name, array in given.items() if name not in known}
     # One of several jobs may take results of others.
@@ -466,9 +470,11 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
 
 
 def _check_request(
-    args: argparse.Namespace, oracle: Model, onnx: ModelProto | None
+    args: argparse.Namespace, onnx: ModelProto | None, entry: Operation | None
 ) -> None:
-    """Raise UsageError for options that do not fit the model."""
+    """
+    Raise UsageError for options that do not fit the model, or its entry if it has one.
+    """
     from penstock.tools.session.oracle import has_numpy_meaning
 
     if args.check == "onnxruntime":
@@ -477,8 +483,10 @@ def _check_request(
         from penstock.tools.frontend.onnx.model import onnxruntime_module
 
         onnxruntime_module()
-    if args.check == "numpy" and not has_numpy_meaning(oracle.entry):
-        raise UsageError(f"a {oracle.entry.name} cannot be checked against NumPy")
+    if args.check != "numpy" or entry is None:
+        return
+    if not has_numpy_meaning(entry):
+        raise UsageError(f"a {entry.name} cannot be checked against NumPy")
 
 
 def _check_inputs(
@@ -579,12 +587,13 @@ def _reference(
     oracle: Model | None,
     onnx: ModelProto | None,
     inputs: Mapping[str, Array],
+    jobs: Sequence[str] = (),
 ) -> dict[str, Array]:
     if check == "numpy":
         from penstock.tools.session.oracle import evaluate_model
 
         assert oracle is not None, "checked before the run"
-        return evaluate_model(oracle, inputs)
+        return evaluate_model(oracle, inputs, jobs)
     assert onnx is not None, "checked before the run"
     from penstock.tools.frontend.onnx.model import run_onnxruntime
 

@@ -49,6 +49,7 @@ from penstock.tools.driver.pass_pipeline import (
 )
 from penstock.tools.driver.pass_timing import PassTimes
 from penstock.tools.driver.plugin_digest import PlugInCode, codes_of_files
+from penstock.tools.driver.reproducer import Resources, naming_files
 from penstock.tools.driver.verifier import (
     Culprits,
     VerifierCrash,
@@ -58,7 +59,6 @@ from penstock.tools.driver.verifier import (
 
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
-    from penstock.tools.driver.reproducer import Resources
 
 GC_THRESHOLDS = (100_000, 20, 100)
 """Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
@@ -105,7 +105,10 @@ class Compiler:
         self, data: bytes, name: str, line_offset: int = 0, *, implicit: bool = True
     ) -> tuple[ModuleOp, Resources]:
         """The module of `parse`, and the external resources behind it."""
-        with self.diagnosing(data, name, line_offset):
+        with (
+            naming_files(data, plugins.loaded_files()),
+            self.diagnosing(data, name, line_offset),
+        ):
             parser = LocatingParser(self.ctx, data.decode(), name, line_offset)
             return parser.parse_module(implicit), parser.resources
 

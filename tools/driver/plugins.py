@@ -171,6 +171,11 @@ def _loaded(path: str) -> ModuleType:
     return _modules[key]
 
 
+def loaded_files() -> list[str]:
+    """The absolute paths of the files that were loaded."""
+    return [file for file, _ in _modules]
+
+
 def unload() -> None:
     """Forget all files that were loaded, and what they registered."""
     for module in _modules.values():

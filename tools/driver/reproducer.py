@@ -24,18 +24,22 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import ParseError
 
-from penstock.tools.driver.diagnostics import reject
+from penstock.tools.driver.diagnostics import Diagnosis, Rejected, reject
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.files import write_whole
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 
 KEY = "mlir_reproducer"
+_RESOURCES = b"{-#"
 _ON_MODULES = re.compile(r"\s*(?:builtin\.module|any)\s*\((.*)\)\s*", re.DOTALL)
 
 Resources = Mapping[str, Mapping[str, str | bool | int]]
@@ -101,6 +105,42 @@ def not_loaded(found: Reproducer, given: Sequence[str]) -> str | None:
         return None
     flags = " ".join(f"--load {path}" for path in missing)
     return f"the reproducer was written with {flags}, and may need that"
+
+
+@contextmanager
+def naming_files(data: bytes, given: Sequence[str]) -> Generator[None]:
+    """
+    A context in which parse errors of a reproducer name the files that it was written
+    with, if those that were given lack some: its dialects may be theirs.
+    """
+    try:
+        yield
+    except Rejected as error:
+        found = _reproducer_behind(data)
+        if found is None or (text := not_loaded(found, given)) is None:
+            raise
+        *others, last = error.diagnoses
+        note = Diagnosis(last.place, text, severity="note")
+        named = replace(last, related=(*last.related, note))
+        raise Rejected([*others, named], while_parsing=True) from error.__cause__
+
+
+def _reproducer_behind(data: bytes) -> Reproducer | None:
+    """The reproducer behind IR that cannot be parsed."""
+    from penstock.tools.driver.locating_parser import LocatingParser
+
+    start = data.rfind(_RESOURCES)
+    if start < 0:
+        return None
+    context = Context()
+    context.load_dialect(Builtin)
+    text = data[start:].decode(errors="replace")
+    parser = LocatingParser(context, f"builtin.module {{}}\n{text}", "")
+    try:
+        parser.parse_module()
+        return reproducer_in(parser.resources)
+    except (ParseError, Rejected):
+        return None
 
 
 def unwrapped(pipeline: str) -> str:

@@ -12,7 +12,7 @@ right has under their names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.session.differences import difference, relative_error
 from penstock.tools.session.model import Model, program_of
-from penstock.tools.session.oracle import Evaluation, has_numpy_meaning
+from penstock.tools.session.oracle import Evaluation
 from penstock.tools.session.placed_oracle import PlacedEvaluation, has_places
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class Findings:
 class Bisection(PassInstrumentation):
     """
     An instrumentation that runs the IR after each pass that has changed it, until one
-    has wrong outputs.
+    has wrong outputs. Of several `jobs`, which run in this order, the last one's are
+    compared.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Bisection(PassInstrumentation):
         inputs: Mapping[str, Array],
         reference: Mapping[str, Array],
         tolerance: float,
-        job: str | None = None,
+        jobs: Sequence[str] = (),
         *,
         allow_source: bool = False,
     ) -> None:
@@ -97,7 +98,7 @@ class Bisection(PassInstrumentation):
         self._inputs = inputs
         self._reference = reference
         self._tolerance = tolerance
-        self._job = job
+        self._jobs = tuple(jobs)
         self._text = ""
         self.found = Findings()
         self.values: Mapping[str, Array] = {}
@@ -127,8 +128,7 @@ class Bisection(PassInstrumentation):
 
     def _first_wrong(self, module: ModuleOp) -> tuple[str, str] | None:
         """The first output that is wrong, and how."""
-        model = replace(self._model, module=module).only(self._job)
-        outputs, values = self._run(model)
+        outputs, values = self._run(replace(self._model, module=module))
         wrong = first_wrong_output(outputs, self._reference, self._tolerance)
         if wrong is None:
             self.values = {**self.values, **values}
@@ -138,16 +138,17 @@ class Bisection(PassInstrumentation):
         """The outputs of a model, and its values by the names of registers."""
         import numpy as np
 
-        entry = model.entry
-        if isinstance(entry, ProgramOp):
+        entries = model.entries
+        if any(isinstance(entry, ProgramOp) for entry in entries):
             return self._run_program(model), {}
-        if not has_numpy_meaning(entry):
-            raise PenstockError(f"a {entry.name} of several jobs is not run alone")
-        is_placed = isinstance(entry, PlanOp) and has_places(entry)
-        kind = PlacedEvaluation if is_placed else Evaluation
+        plans = [entry for entry in entries if isinstance(entry, PlanOp)]
+        kind = PlacedEvaluation if any(map(has_places, plans)) else Evaluation
         evaluation = kind(model, self._inputs)
         with np.errstate(all="ignore"):
-            evaluation.run_entry(entry)
+            if self._jobs:
+                evaluation.run_jobs(entries, self._jobs)
+            else:
+                evaluation.run_entry(model.entry)
         return evaluation.outputs, evaluation.named()
 
     def _run_program(self, model: Model) -> dict[str, Array]:
@@ -158,10 +159,27 @@ class Bisection(PassInstrumentation):
         executable = ExportedProgram(program, model.weights, model.directory)
         allowed = self._allow_source
         with Session.of(executable, 1, "sequential", allow_source=allowed) as session:
-            job = self._job if len(session.jobs) > 1 else None
-            known = session.inputs(job)
-            fed = {name: x for name, x in self._inputs.items() if name in known}
-            return session.run(fed, job)
+            return run_in(session, self._inputs, self._jobs)
+
+
+def run_in(
+    session: Session, inputs: Mapping[str, Array], jobs: Sequence[str]
+) -> dict[str, Array]:
+    """
+    The outputs of the last of some jobs that run one after the other, each on those of
+    the inputs that it takes. A session of one job needs no name.
+    """
+    outputs: dict[str, Array] = {}
+    for job in jobs_in(session, jobs):
+        known = session.inputs(job)
+        fed = {name: array for name, array in inputs.items() if name in known}
+        outputs = session.run(fed, job)
+    return outputs
+
+
+def jobs_in(session: Session, jobs: Sequence[str]) -> Sequence[str | None]:
+    """The jobs as a session is asked for them: one that is alone needs no name."""
+    return jobs if len(session.jobs) > 1 and jobs else (None,)
 
 
 def first_wrong_output(
@@ -190,17 +208,17 @@ def first_wrong_task(
     inputs: Mapping[str, Array],
     values: Mapping[str, Array],
     tolerance: float,
-    job: str | None = None,
+    jobs: Sequence[str] = (),
 ) -> WrongTask | None:
     """
     The first task, in the order of a run of the reference executor, that writes other
-    than the values say, or reads other than was written. The engine of the session has
-    to be `sequential`.
+    than the values say, or reads other than was written; of several jobs, which run one
+    after the other, or of the only one. The engine of the session has to be
+    `sequential`.
     """
     from penstock.runtime.executors.watched import WatchedRun
 
-    executor = session.executor_of(job)
-    image = executor.program.image
+    image = session.executable.image
     places = {actor.name: actor.place for actor in image.actors}
     found: list[WrongTask] = []
     written: dict[str, Array] = {}
@@ -217,8 +235,12 @@ def first_wrong_task(
             is_read, place = moment == "read", places.get(seen.actor)
             found.append(WrongTask(seen.actor, place, seen.register, text, is_read))
 
-    executor.reference = lambda tables, acts: WatchedRun(tables, acts, image, look)
-    session.run(inputs, job)
+    for job in jobs_in(session, jobs):
+        executor = session.executor_of(job)
+        executor.reference = lambda tables, acts, image=executor.program.image: (
+            WatchedRun(tables, acts, image, look)
+        )
+    run_in(session, inputs, jobs)
     return found[0] if found else None
 
 

@@ -43,17 +43,20 @@ def made_of(value: SSAValue) -> int:
 
 def has_numpy_meaning(entry: Operation) -> bool:
     """
-    Whether an op still says what it means: jobs and plans do, programs and plans of
-    several jobs do not.
+    Whether an op by itself says what it means: jobs and plans do, programs do not, and
+    a plan of several jobs says it of each.
     """
     return isinstance(entry, JobOp) or (
         isinstance(entry, PlanOp) and len(entry.jobs) < 2
     )
 
 
-def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def evaluate_model(
+    model: Model, inputs: Mapping[str, Array], jobs: Sequence[str] = ()
+) -> dict[str, Array]:
     """
-    The outputs of a model of a job or plan by name, computed by NumPy.
+    The outputs of a model of a job or plan by name, computed by NumPy; or those of the
+    last one of some of its jobs, run in this order.
 
     Raises UsageError for a launch program, which no longer says what it means, for ops
     without a meaning in NumPy, and if an input is missing; PenstockError if a variable
@@ -64,7 +67,10 @@ def evaluate_model(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array
     evaluation = Evaluation(model, inputs)
     # Infinities and NaNs are results like any other.
     with np.errstate(all="ignore"):
-        evaluation.run_entry(model.entry)
+        if jobs:
+            evaluation.run_jobs(model.entries, jobs)
+        else:
+            evaluation.run_entry(model.entry)
     return evaluation.outputs
 
 
@@ -103,6 +109,8 @@ class Evaluation:
         The number of pieces of each value that comes several times, along a first axis.
         """
         self.outputs: dict[str, Array] = {}
+        self._made: set[str] = set()
+        """The inputs that earlier jobs have made."""
 
     def read(self, value: SSAValue) -> Array:
         """The array that a task reads."""
@@ -113,7 +121,7 @@ class Evaluation:
         self._values[value] = array
 
     def tasks_of(self, plan: PlanOp) -> Sequence[TaskOp]:
-        """The tasks of a plan in the order in which they are run."""
+        """The tasks of a plan in the order in which they may run."""
         return data_order(plan)
 
     def named(self) -> dict[str, Array]:
@@ -130,8 +138,20 @@ class Evaluation:
                 found[f"{value.name_hint}/out"] = array
         return found
 
-    def run_entry(self, entry: Operation) -> None:
-        """Evaluate a job or a plan."""
+    def run_jobs(self, entries: Sequence[Operation], jobs: Sequence[str]) -> None:
+        """
+        Evaluate jobs one after the other: each is an entry, or a part of a plan of
+        several jobs. What one makes is an input of the next ones; the outputs are those
+        of the last one.
+        """
+        for job in jobs:
+            self._made |= self.outputs.keys()
+            self._inputs = {**self._inputs, **self.outputs}
+            self.outputs = {}
+            self.run_entry(_entry_of(entries, job), job)
+
+    def run_entry(self, entry: Operation, job: str | None = None) -> None:
+        """Evaluate a job or a plan, or one job of a plan of several."""
         match entry:
             case JobOp():
                 for op, turns in job_repetitions(entry).items():
@@ -141,8 +161,11 @@ class Evaluation:
             case PlanOp():
                 if PlanRates(entry).is_rated:
                     raise UsageError("a plan with rates has no meaning in NumPy")
+                several = len(entry.jobs) > 1
                 for task in self.tasks_of(entry):
-                    self.run_task(task)
+                    # Variables of several jobs say none.
+                    if not several or task.job is None or task.job.data == job:
+                        self.run_task(task)
             case _:
                 raise UsageError(f"a {entry.name} cannot be checked against NumPy")
 
@@ -215,6 +238,17 @@ class Evaluation:
             for i in range(turns)
         ]
         return [np.stack(pieces) for pieces in zip(*acts, strict=True)]
+
+
+def _entry_of(entries: Sequence[Operation], job: str) -> Operation:
+    """The entry with the name of a job, or the one plan that has its tasks."""
+    for entry in entries:
+        if isinstance(entry, JobOp | PlanOp) and entry.sym_name.data == job:
+            return entry
+    for entry in entries:
+        if isinstance(entry, PlanOp) and job in entry.jobs:
+            return entry
+    raise UsageError(f"there is no job '{job}'")
 
 
 def variable_value(op: VariableOp, model: Model) -> Array:

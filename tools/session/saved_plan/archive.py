@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 from zlib import crc32
 
-from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cache_files import is_private
 from penstock.tools.driver.drafts import drafting
-from penstock.tools.driver.errors import explain_os_error
+from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 Json: TypeAlias = dict[str, Any]
 """The value of a JSON text, which has no types."""
@@ -37,7 +36,7 @@ _PADDING_ID = 0xD935
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class PlanError(PenstockError):
+class PlanError(FileError):
     """A file is no plan that can be used here; the text says why."""
 
 
@@ -46,7 +45,7 @@ def write_archive(
 ) -> None:
     """
     Write a file with these members, each given in pieces, and a manifest that says
-    these facts. Nobody sees half of it. Raises PlanError if that fails.
+    these facts. Nobody sees half of it. Raises UsageError if that fails.
     """
     manifest = {**facts, "members": {n: _description(m) for n, m in members.items()}}
     text = json.dumps(manifest, indent=1).encode()
@@ -59,7 +58,7 @@ def write_archive(
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise PlanError(f"cannot write {path}: {explain_os_error(error)}") from error
+        raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
 
 
 def _description(pieces: Iterable[bytes | memoryview]) -> Json:
@@ -89,8 +88,8 @@ def _add(
 
 class Archive:
     """
-    The members of a file, where they lie in it. Raises PlanError if it cannot be read,
-    or holds anything but plain members and a manifest of them.
+    The members of a file, where they lie in it. Raises UsageError if it cannot be read,
+    PlanError if it holds anything but plain members and a manifest of them.
 
     Nothing is ever unpacked to disk, so names of members are names and no paths. The
     memory that is needed is at most the size of the file. With `private`, a file that
@@ -109,7 +108,8 @@ class Archive:
                 with zipfile.ZipFile(file) as archive:
                     infos = archive.infolist()
         except OSError as error:
-            raise PlanError(f"cannot read {path}: {explain_os_error(error)}") from error
+            text = f"cannot read {path}: {explain_os_error(error)}"
+            raise UsageError(text) from error
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise self.error(f"it is cut off, or no zip file: {error}") from error
         self._members: dict[str, memoryview] = {}

@@ -21,8 +21,9 @@ from penstock.runtime.jit.cache_files import FOR_USER, clear
 from penstock.runtime.jit.package_digest import code_of
 from penstock.runtime.jit.source_digest import digest_below
 from penstock.runtime.program.executable import ProgramImage, image_from_json
+from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.report import Report
-from penstock.tools.session.saved_plan.archive import Archive, PlanError, write_archive
+from penstock.tools.session.saved_plan.archive import Archive, write_archive
 from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def in_no_folder(image: ProgramImage) -> ProgramImage:
 def kept(text_hash: str) -> Derived | None:
     """The entry of the cache for a text of this checksum; None without one."""
     # Whatever else lies there is nothing, too.
-    with suppress(PlanError, KeyError, TypeError, ValueError):
+    with suppress(UsageError, KeyError, TypeError, ValueError):
         archive = Archive(_path(text_hash), private=True)
         archive.check_members()
         sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
@@ -110,7 +111,7 @@ def keep(text_hash: str, derived: Derived) -> None:
         "objections": list(derived.objections),
     }
     path = _path(text_hash)
-    with suppress(OSError, PlanError):
+    with suppress(OSError, UsageError):
         clear(path)
         write_archive(path, facts, {**members, **arrays})
         path.chmod(FOR_USER)

@@ -38,7 +38,6 @@ from penstock.tools.driver.plugin_digest import (
 )
 from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import DEFAULTS, CompileOptions
-from penstock.tools.session.saved_plan.archive import PlanError
 from penstock.tools.session.saved_plan.plan import (
     SUFFIX,
     Plan,
@@ -121,7 +120,7 @@ class KnownPlans:
         path = self._plan_path(request)
         if path is None:
             return None
-        with suppress(PlanError):
+        with suppress(UsageError):
             plan = read_own_plan(path)
             mark_used(path)
             self._list_files(path)
@@ -147,7 +146,7 @@ class KnownPlans:
         size = sum(variable.kind.size for variable in executable.image.variables)
         if path is None or SHARE * size > size_limit():
             return
-        with suppress(OSError, PlanError):
+        with suppress(OSError, UsageError):
             clear(path)
             save_plan(path, executable, state())
             path.chmod(FOR_USER)

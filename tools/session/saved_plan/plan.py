@@ -154,7 +154,7 @@ class Plan(Executable):
 def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) -> None:
     """
     Write an executable whose variables have these whole arrays. The same program and
-    arrays give the same bytes. Raises PlanError if it cannot be written.
+    arrays give the same bytes. Raises UsageError if it cannot be written.
     """
     text, derived = executable.text, derive(executable)
     index, arrays = array_members("weights", dict(sorted(weights.items())))
@@ -241,8 +241,8 @@ def read_plan(path: Path, device: str | None = None) -> Plan:
     """
     The plan in a file, which is to run on a kind of device if one is named.
 
-    Raises PlanError if it is damaged or cannot run here, and `Rejected` if its program
-    is wrong.
+    Raises UsageError if it cannot be read, PlanError if it is damaged or cannot run
+    here, and `Rejected` if its program is wrong.
     """
     archive = Archive(path)
     _check_format(archive)
@@ -253,8 +253,9 @@ def read_plan(path: Path, device: str | None = None) -> Plan:
 
 def read_own_plan(path: Path) -> Plan:
     """
-    The plan in a file that this build has written on this machine. Raises PlanError if
-    it cannot be read, is damaged, or others than this user can have written it.
+    The plan in a file that this build has written on this machine. Raises UsageError if
+    it cannot be read, PlanError if it is damaged, or others than this user can have
+    written it.
     """
     archive = Archive(path, private=True)
     archive.check_sums()

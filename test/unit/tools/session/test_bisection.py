@@ -14,12 +14,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
-from penstock.dialects.op import NegOp, ReluOp
+from penstock.dialects.op import NegOp, ReluOp, SubOp
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import RegisterOp
 from penstock.lowering.codegen.cpu.attention import AttentionPrinter
 from penstock.lowering.pipelines import PIPELINES
 from penstock.runtime.errors import PenstockError
+from penstock.tools.cli.bisect import jobs_to_run
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
@@ -220,31 +221,153 @@ def test_an_output_that_the_reference_lacks_is_told():
         Bisection(model, INPUTS, {}, 1e-5).check_start()
 
 
-TWO = """
+CHAIN = """
+!t = tensor<4x4xf32>
 job.job @one placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<4xf32>
-  job.output "y", %x : tensor<4xf32>
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %m = op.matmul %x, %w : !t, !t -> !t
+  %y = op.relu %m : !t -> !t
+  job.output "y", %y : !t
 }
 job.job @two placement <cpu, [0:0]> {
-  %x = job.input "u" : tensor<4xf32>
-  job.output "v", %x : tensor<4xf32>
+  %y = job.input "y" : !t
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %m = op.matmul %x, %w : !t, !t -> !t
+  %e = op.exp %y : !t -> !t
+  %z = op.sub %m, %e : !t, !t -> !t
+  job.output "z", %z : !t
 }
 """
 
 
-def test_one_of_several_jobs_is_run_where_it_can_be_run_alone():
+def chain_outputs() -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    """The outputs of both jobs by NumPy alone, computed in f64."""
+    m = X.astype(np.float64) @ np.ones((4, 4))
+    y = np.maximum(m, 0)
+    return {"y": y.astype(np.float32), "z": (m - np.exp(y)).astype(np.float32)}
+
+
+def search_in_chain(
+    jobs: Sequence[str], fault: Callable[[ModuleOp], None] | None = None
+) -> tuple[Bisection, WrongTask | None]:
+    """What is found for the last of some jobs, with a fault behind their merging."""
     compiler, table = installed_compiler()
-    model = Model(compiler.parse(TWO.encode(), "two.mlir"), {}, Path())
-    x = {"x": X[0]}
-    bisection = Bisection(model, x, {"y": X[0]}, 1e-5, "one")
+    model = Model(compiler.parse(CHAIN.encode(), "two.mlir"), {}, Path())
+    output = "y" if jobs[-1] == "one" else "z"
+    reference = {output: chain_outputs()[output]}
+    bisection = Bisection(model, {"x": X}, reference, 1e-5, jobs)
     bisection.check_start()
     compiler.instrumentations.append(bisection)
-    compiler.apply(model.module, make_passes(table, PIPELINES["jobs"]))
-    assert bisection.found.wrong is None
-    assert bisection.found.skipped == {
-        "plan-merge-jobs": "a plan.plan of several jobs is not run alone"
+    passes = list(make_passes(table, PIPELINES["jobs"]))
+    if fault is not None:
+        FAULTS.append(fault)
+        passes = [each for each in passes if not each.name.startswith("verify-")]
+        place = [each.name for each in passes].index("plan-merge-jobs")
+        passes.insert(place + 1, Fault())
+    compiler.apply(model.module, passes)
+    executable = ExportedProgram(program_of(model), {}, Path())
+    with Session.of(executable, 1, "sequential", allow_source=True) as session:
+        task = first_wrong_task(session, {"x": X}, bisection.values, 1e-5, jobs)
+    return bisection, task
+
+
+@pytest.mark.parametrize("jobs", [["one"], ["one", "two"]])
+def test_jobs_of_a_merged_plan_are_run_behind_those_that_make_what_they_take(
+    jobs: list[str],
+):
+    bisection, task = search_in_chain(jobs)
+    found = bisection.found
+    assert (found.wrong, found.skipped, task) == (None, {}, None)
+    assert {"plan-merge-jobs", "convert-plan-to-launch"} <= set(found.checked)
+    # Registers of the merged plan are compared with the program's.
+    assert {f"{job}/x/out" for job in jobs} <= bisection.values.keys()
+
+
+def swap(module: ModuleOp) -> None:
+    """Exchange the operands of the difference in the second job."""
+    for op in module.walk():
+        if isinstance(op, SubOp):
+            op.operands = tuple(reversed(op.operands))
+
+
+def overlap_jobs(module: ModuleOp) -> None:
+    """Put an input of the second job where the first one has its result."""
+    registers = {
+        op.register_name.data: op for op in module.walk() if isinstance(op, RegisterOp)
     }
-    assert "convert-plan-to-launch" in bisection.found.checked
+    made, other = registers["two/y/out"], registers["two/x/out"]
+    assert made.offset is not None
+    assert other.block is not None
+    other.operands = tuple(made.operands)
+    other.properties["offset"] = IntegerAttr(made.offset.value.data, i64)
+
+
+def test_a_pass_that_changes_one_job_of_a_merged_plan_is_found():
+    bisection, task = search_in_chain(["one", "two"], swap)
+    assert bisection.found.wrong is not None
+    assert bisection.found.wrong.pass_name == "plant-fault"
+    assert task is not None
+    assert (task.task, task.register) == ("two/z", "two/z/out")
+    # The first job is right all the same.
+    assert search_in_chain(["one"], swap)[0].found.wrong is None
+
+
+def test_a_pass_that_lets_registers_of_two_jobs_overlap_is_found():
+    bisection, task = search_in_chain(["one", "two"], overlap_jobs)
+    assert bisection.found.wrong is not None
+    assert bisection.found.wrong.pass_name == "plant-fault"
+    assert task is not None
+    assert task.task.startswith("two/")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ('job.output "y"', 'job.assign %y to %w : !t\n  job.output "y"'),
+            "job 'one', which 'two' needs, assigns variables: what comes after it "
+            "depends on its runs",
+        ),
+        (
+            ('job.input "x"', 'job.input "z"'),
+            "jobs take what they make: two -> one -> two",
+        ),
+        (
+            ("@two", "@three"),
+            "there is no job 'two', the module has one, three",
+        ),
+    ],
+)
+def test_jobs_that_cannot_run_in_a_row_are_refused(
+    change: tuple[str, str], message: str
+):
+    compiler, _ = installed_compiler()
+    text = CHAIN.replace(*change, 1)
+    model = Model(compiler.parse(text.encode(), "two.mlir"), {}, Path())
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        jobs_to_run(model, "two")
+
+
+def test_several_jobs_are_searched_by_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "two.mlir"
+    path.write_text(CHAIN, encoding="utf-8")
+    words = [str(path), "--bisect", "--job", "two"]
+    assert run_tool([*words, "--random-inputs", "3"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "no pass makes the outputs wrong",
+        "no task differs from the reference",
+    ]
+    assert run_tool([*words, "--inputs", "q=4xf32=1"]) == 1
+    assert run_tool([*words[:2], "--random-inputs", "3"]) == 2
+    assert capsys.readouterr().err == (
+        "penstock-run: error: no arrays are given for inputs x\n"
+        "penstock-run: error: the module has several jobs: give --job, one of one, two"
+        "\n"
+    )
 
 
 WAITING = """

@@ -633,7 +633,7 @@ def test_a_full_disk_is_no_error(
     path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **options: object) -> None:
-        raise PlanError("cannot write: no space left on device")
+        raise UsageError("cannot write: no space left on device")
 
     weights = floats(4, 5)
     write(path, weights)

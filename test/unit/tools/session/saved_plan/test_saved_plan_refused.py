@@ -17,7 +17,7 @@ from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.cli.run import run_tool
 from penstock.tools.driver.diagnostics import Rejected
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError
 from penstock.tools.session.arrays import read_arrays
 from penstock.tools.session.saved_plan.archive import MANIFEST, PlanError
 from penstock.tools.session.saved_plan.plan import KERNEL_ABI, cpu_name, read_plan
@@ -149,16 +149,27 @@ def test_truncated_file_is_refused_wherever_it_ends(
         assert refusal_of(path).startswith("it is cut off, or no zip file: ")
 
 
-def test_file_that_is_not_there(tmp_path: Path):
-    path = tmp_path / "none.penstock"
-    assert refusal_of(path) == f"cannot read {path}: no such file or directory"
+def test_file_that_is_not_there_is_an_error_as_of_other_files(tmp_path: Path):
+    for suffix in (".penstock", ".mlir", ".onnx"):
+        path = tmp_path / f"none{suffix}"
+        with pytest.raises(UsageError) as caught:
+            Session.open(path)
+        assert str(caught.value) == f"cannot read {path}: no such file or directory"
+        assert not isinstance(caught.value, FileError)
+
+
+def test_damaged_plan_is_an_error_of_a_file(tmp_path: Path):
+    path = tmp_path / "x.penstock"
+    path.write_text("nothing")
+    with pytest.raises(FileError, match=r"x\.penstock: it is cut off, or no zip file"):
+        Session.open(path)
 
 
 def test_file_that_cannot_be_written(
     saved: tuple[Path, dict[str, Array]], tmp_path: Path
 ):
     path = tmp_path / "none" / "x.penstock"
-    with Session.open(saved[0]) as session, pytest.raises(PlanError) as caught:
+    with Session.open(saved[0]) as session, pytest.raises(UsageError) as caught:
         session.save(path)
     assert str(caught.value) == f"cannot write {path}: no such file or directory"
 
