@@ -70,9 +70,6 @@ def in_two_steps(request: BoxingRequest) -> Sequence[Entries]:
 
 BUILT_IN: Mapping[str, Policy] = {"direct": directly, TWO_STEPS: in_two_steps}
 
-MOST_STEPS = 1
-"""A way has no more layouts in between, so that its tasks are those of one exchange."""
-
 
 def boxing_policy(name: str) -> Policy:
     """The policy of a name. Raises `PluginError` if there is none."""
@@ -82,9 +79,12 @@ def boxing_policy(name: str) -> Policy:
     return lambda request: checked(plugin, request, plugin.call(request))
 
 
-def sums_nothing(request: BoxingRequest, entries: Entries) -> str | None:
-    """Why there are no terms of sums where entries say so; None if there are."""
-    for have, entry in zip(request.have, entries, strict=True):
+def sums_nothing(before: Entries, entries: Entries) -> str | None:
+    """
+    Why there are no terms of sums where entries say so, behind those of the layout
+    before; None if there are.
+    """
+    for have, entry in zip(before, entries, strict=True):
         if entry == "P" and have != "P":
             return f"there are no terms of a sum where it lies as {have}"
     return None
@@ -104,10 +104,11 @@ def checked(plugin: PlugIn, request: BoxingRequest, found: object) -> list[Entri
                 f"returns a layout of {len(entries)} dimensions of devices, not "
                 f"{len(request.hierarchy)}"
             )
-        reason = request.misfit(entries) or sums_nothing(request, entries)
+        before = layouts[-1] if layouts else request.have
+        reason = request.misfit(entries) or sums_nothing(before, entries)
+        if reason is None and entries in (request.have, *layouts):
+            reason = "it has lain so before"
         if reason is not None:
             plugin.refuse(f"goes through ({', '.join(entries)}): {reason}")
         layouts.append(entries)
-    if len(layouts) > MOST_STEPS:
-        plugin.refuse(f"goes through {len(layouts)} layouts, not {MOST_STEPS} at most")
     return layouts

@@ -96,16 +96,16 @@ class BoxingTasks:
         """
         collective = collective_of(type.get_shape(), source, target)
         whole = Boxing(self, type, like, base, collective)
-        steps = steps_of(type, source, target, self.policy)
-        for middle in steps:
-            values = whole.step(values, source, middle, f"{base}.sum")
+        for middle in steps_of(type, source, target, self.policy):
+            verb = "sum" if adds(source, middle) else "step"
+            values = whole.step(values, source, middle, f"{base}.{verb}")
             source = middle
         return whole.step(values, source, target, base)
 
 
 @dataclass
 class Boxing:
-    """Makes the tasks of one boxing, in one or two steps."""
+    """Makes the tasks of one boxing, in one or several steps."""
 
     tasks: BoxingTasks
     type: TensorType
@@ -133,6 +133,12 @@ class Boxing:
                 made[key] = maker.make(needs[number])
             results.append(made[key])
         return results
+
+
+def adds(source: Layout, target: Layout) -> bool:
+    """Whether terms become sums on the way from one layout to another."""
+    pairs = zip(source.entries, target.entries, strict=True)
+    return any(a == PARTIAL != b for a, b in pairs)
 
 
 def steps_of(

@@ -19,7 +19,8 @@ the target is one device. Devices that work in one memory share what they all ne
 read each other's tensors where they lie. Each tensor is copied to a device at most
 once, from device to device by way of the hosts. More than two devices that have to add
 the same terms, each in its own memory, first add one part each (`<name>.sum@...`);
-`boxing` can have other ways taken (`docs/plugins/boxing.md`). If a boxing is what
+`boxing` can have other ways taken, by any layouts in between, of which those that add
+nothing end in tasks `<name>.step@...` (`docs/plugins/boxing.md`). If a boxing is what
 libraries call a collective, its tasks say so in `collective`, and in `group` which
 devices take part.
 

@@ -121,7 +121,8 @@ RUBBISH: list[tuple[str, object, str]] = [
     ("boxing", [("B", "B")], "returns a layout of 2 dimensions of devices, not 1"),
     ("boxing", [("Q",)], "goes through (Q): 'Q' is none of B, P and S(axis)"),
     ("boxing", [("S(9)",)], "goes through (S(9)): "),
-    ("boxing", [("B",)] * 2, "goes through 2 layouts, not 1 at most"),
+    ("boxing", [("S(0)",)] * 2, "goes through (S(0)): it has lain so before"),
+    ("boxing", [("S(0)",), ("P",)], "goes through (P): there are no terms of a sum"),
 ]
 
 

@@ -30,6 +30,7 @@ from penstock.dialects.job import (
     PartialAttr,
     PlacementAttr,
     SplitAttr,
+    sbp_entry_text,
 )
 from penstock.dialects.op.elementwise import NegOp
 from penstock.dialects.op.reduction import ReduceSumOp
@@ -44,9 +45,11 @@ from penstock.dialects.op.sbp import (
 )
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.lowering.algorithms.boxing_policies import TWO_STEPS, BoxingRequest
 from penstock.lowering.analysis.op_devices import zone_of
 from penstock.lowering.convert.boxing import collective_of
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
+from penstock.plugins import forget, register
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -90,7 +93,9 @@ def entries_before_sum(source: Layout) -> list[Entry]:
     ]
 
 
-def boxed(shape: Sequence[int], source: Layout, target: Layout) -> PlanOp:
+def boxed(
+    shape: Sequence[int], source: Layout, target: Layout, boxing: str = TWO_STEPS
+) -> PlanOp:
     """
     A plan that adds terms, so that the sum lies as `source` says, boxes it, and negates
     what each device of `target` then has.
@@ -110,7 +115,7 @@ def boxed(shape: Sequence[int], source: Layout, target: Layout) -> PlanOp:
     ops = [terms, fed, summed, box, negated]
     module = ModuleOp([JobOp("j", host.placement, Region(Block(ops)))])
     module.verify()
-    ConvertJobToPlanPass().apply(Context(), module)
+    ConvertJobToPlanPass(boxing).apply(Context(), module)
     module.verify()
     plan = module.body.block.first_op
     assert isinstance(plan, PlanOp)
@@ -151,11 +156,13 @@ class Run:
             self.by_name[task.task_name.data] = result
 
 
-def check(shape: Sequence[int], source: Layout, target: Layout) -> None:
+def check(
+    shape: Sequence[int], source: Layout, target: Layout, boxing: str = TWO_STEPS
+) -> None:
     """Box random numbers, and compare what each device has with its part of them."""
     rng = np.random.default_rng(7)
     x = rng.standard_normal((12, *shape))
-    run = Run(boxed(shape, source, target), x)
+    run = Run(boxed(shape, source, target, boxing), x)
     assert len(set(run.copies)) == len(run.copies)
     sums: dict[tuple[int, ...], Array] = {}
     parts = dict(zip(places_of(target.hierarchy), target.parts_of(shape), strict=True))
@@ -220,6 +227,51 @@ FAR = [
 def test_every_pair_of_layouts_in_several_memories(source: Layout):
     for target in (*FAR, *ROWS[:3]):
         check((7, 5), source, target)
+
+
+def random_way(
+    request: BoxingRequest, rng: np.random.Generator
+) -> list[tuple[str, ...]]:
+    """Up to four layouts in which the tensor can lie, each behind the one before."""
+    way = [request.have]
+    entries = [*map(sbp_entry_text, ENTRIES)]
+    for _ in range(int(rng.integers(5))):
+        trial = tuple(str(rng.choice(entries)) for _ in request.hierarchy)
+        pairs = zip(way[-1], trial, strict=True)
+        sums = all(entry != "P" or before == "P" for before, entry in pairs)
+        if sums and request.misfit(trial) is None and trial not in way:
+            way.append(trial)
+    return way[1:]
+
+
+def test_random_ways_lead_to_the_same_parts() -> None:
+    seed = int(np.random.default_rng().integers(1 << 30))
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    lengths: list[int] = []
+
+    def wander(request: BoxingRequest) -> list[tuple[str, ...]]:
+        way = random_way(request, rng)
+        lengths.append(len(way))
+        return way
+
+    register("boxing", "wander")(wander)
+    try:
+        for _ in range(60):
+            hierarchy = ((4,), (2, 2), (3,))[int(rng.integers(3))]
+            ranks = (0, 1) if hierarchy != (3,) and rng.integers(2) else (0,)
+            entries = [
+                [ENTRIES[int(i)] for i in rng.integers(4, size=len(hierarchy))]
+                for _ in range(2)
+            ]
+            source, target = (
+                layout(*each, ranks=ranks, shape=hierarchy) for each in entries
+            )
+            print(source, target)
+            check((8, 9), source, target, "wander")
+    finally:
+        forget(__name__)
+    assert max(lengths) > 1
 
 
 def tasks_of(source: Layout, target: Layout, shape: Sequence[int] = (6, 6)):
