@@ -142,6 +142,13 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.algorithms.boxing_policies:BUILT_IN",
         ),
         Kind(
+            "code-generator",
+            "penstock.code_generator",
+            "the source of kernels for a kind of device",
+            "by the kind of device, which is its name",
+            "penstock.lowering.codegen.target:BUILT_IN",
+        ),
+        Kind(
             "device",
             "penstock.device",
             "where the tasks of another kind of device run",

@@ -131,11 +131,12 @@ class KernelOp(IRDLOperation):
     def compiled_for(self) -> str:
         """
         The kind of device whose form of source it has: kernels for a device of a
-        plug-in are those of the CPU.
+        plug-in are those of the CPU, unless it has a code generator of its own.
         """
         target = self.target.data
-        is_ours = target in ("cpu", "cuda") or target not in plugins("device")
-        return target if is_ours else "cpu"
+        if target in ("cpu", "cuda") or target in plugins("code-generator"):
+            return target
+        return "cpu" if target in plugins("device") else target
 
     def __init__(self, sym_name: str, target: str, body: Region):
         super().__init__(

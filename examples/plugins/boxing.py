@@ -1,4 +1,4 @@
-"""A way of boxings: sums go by way of splits, one dimension of devices after another."""
+"""A way of boxings: sums go by way of splits, one dimension of devices at a time."""
 
 from penstock.plugins import register
 

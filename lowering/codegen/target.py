@@ -10,6 +10,7 @@ text a comment line with the kernel's name precedes each.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, ClassVar
 
@@ -26,8 +27,14 @@ from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fai
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
 from penstock.lowering.codegen.cuda.kernel import cuda_source
+from penstock.plugins import PlugIn, PluginError, names_of, plugin_of
 
 PRINTERS = {"cpu": cpu_source, "cuda": cuda_source}
+BUILT_IN: Mapping[str, str] = {
+    "cpu": "Modules for Numba, of which each kernel becomes a C function.",
+    "cuda": "Modules for Numba's CUDA target.",
+}
+"""The kinds of devices that have a code generator of ours."""
 
 
 def kernel_source(kernel: KernelOp) -> str:
@@ -41,6 +48,8 @@ def kernel_source(kernel: KernelOp) -> str:
         return kernel.source
     target, name = kernel.compiled_for, kernel.sym_name.data
     if (printer := PRINTERS.get(target)) is None:
+        if target in names_of("code-generator"):
+            return generated(as_printed(kernel), plugin_of("code-generator", target))
         known = ", ".join(PRINTERS)
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
@@ -48,6 +57,21 @@ def kernel_source(kernel: KernelOp) -> str:
     if target == "cpu" and MEMBERS in kernel.attributes:
         return wave_source(kernel, printer)
     return printer(kernel)
+
+
+def generated(kernel: KernelOp, plugin: PlugIn) -> str:
+    """
+    The source of a kernel by the code generator of a plug-in. Raises
+    `LocatedPassFailure` if it fails, or returns no text.
+    """
+    try:
+        text = plugin.call(kernel)
+        if not isinstance(text, str) or not text.strip():
+            plugin.refuse(f"returns no source but {text!r}")
+    except PluginError as error:
+        name = kernel.sym_name.data
+        raise LocatedPassFailure([(kernel, f"kernel @{name}: {error}")]) from error
+    return text
 
 
 def as_printed(kernel: KernelOp) -> KernelOp:

@@ -117,6 +117,13 @@ class Cpu:
         self._kernels.append(compiled)
         return Call(compiled.address, tuple(args), parts=compiled.parts)
 
+    def call_at(self, address: int, args: Sequence[Argument]) -> Call:
+        """
+        The call of a C function `int32(int64 args, int64 part, int64 parts)` at an
+        address, where `args` points to the words of the arguments; 0 is success.
+        """
+        return Call(address, tuple(args))
+
     def copy(self, size: int, source: Argument, target: Argument) -> Call:
         """The call that copies bytes within the memory of the host."""
         self._sizes.append(np.array([size], np.int64))

@@ -277,7 +277,10 @@ class _Loader:
 
     def _device(self, kind: str) -> Device:
         if (device := self.devices.get(kind)) is None:
-            raise PenstockError(f"the program needs a device of kind '{kind}'")
+            raise PenstockError(
+                f"the program needs a device of kind '{kind}', which no plug-in here "
+                "opens: load its file, with --load FILE.py or load=['FILE.py']"
+            )
         return device
 
     def initialize(

@@ -247,18 +247,19 @@ def _loading_text(job: Job) -> str:
 def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
     _refuse_onnx_options(args)
     changed = options.changed
-    if args.tune or "database" in changed or args.load:
-        raise UsageError("--tune, --kernels and --load are for what is compiled")
+    if args.tune or "database" in changed:
+        raise UsageError("--tune and --kernels are for what is compiled")
     if args.compile_to or args.dump_pipeline:
         raise UsageError("--compile-to and --dump-pipeline are for what is compiled")
     refuse_looking_at_passes(args)
     if args.check in ("numpy", "onnxruntime"):
         raise UsageError(f"a saved plan cannot be checked against {args.check}")
     for name in changed:
-        if name not in ("device", "threads"):
+        if name not in ("device", "threads", "load"):
             flag = f"--{options.edits[0].verb}" if name == "edits" else FLAGS[name]
             raise UsageError(f"{flag} is for what is compiled")
-    return _job_of(args, read_plan(args.file, options.device), options.threads)
+    plan = read_plan(args.file, options.device, options.load)
+    return _job_of(args, plan, options.threads)
 
 
 def _job_of(args: argparse.Namespace, plan: Plan, threads: int) -> Job:

@@ -91,6 +91,13 @@ def load_files(
     return {path: _offer_of(_loaded(path), path, dialects) for path in paths}
 
 
+def load_plugins(paths: Sequence[str]) -> None:
+    """Run Python files for all that they register. Raises UsageError if one fails."""
+    for path in paths:
+        log.debug("load %s", path)
+        _loaded(path)
+
+
 def program_universe(installed: Mapping[str, Universe]) -> Universe:
     """
     All that this program has registered itself, outside of loaded files; modules of

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from penstock.plugins import names_of
+
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp, ProgramOp
     from penstock.dialects.utils.diagnostics import Finding
@@ -18,18 +20,20 @@ def kernel_sources(
     program: ProgramOp, targets: Collection[str] = ("cpu", "cuda")
 ) -> dict[str, str]:
     """
-    The source text of each kernel for one of these kinds of devices by its name.
-    Raises `Rejected` with all in the kernels that has no source.
+    The source text of each kernel for one of these kinds of devices, or for one that a
+    plug-in generates code for, by its name. Raises `Rejected` with all in the kernels
+    that has no source.
     """
     from penstock.dialects.launch import KernelOp
     from penstock.dialects.utils.diagnostics import LocatedPassFailure
     from penstock.lowering.codegen.target import kernel_source
     from penstock.tools.driver.diagnostics import reject_if_any
 
+    known = {*targets, *names_of("code-generator")}
     sources: dict[str, str] = {}
     findings: list[Finding] = []
     for op in program.body.block.ops:
-        if not isinstance(op, KernelOp) or op.compiled_for not in targets:
+        if not isinstance(op, KernelOp) or op.compiled_for not in known:
             continue
         try:
             sources[op.sym_name.data] = kernel_source(op)

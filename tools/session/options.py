@@ -163,9 +163,8 @@ def refuse_pipeline(options: CompileOptions) -> None:
     """Raise UsageError for options about the passes of what is not compiled."""
     for edit in options.edits:
         raise UsageError(f"--{edit.verb} is for what is compiled")
-    for name in ("pipeline", "load"):
-        if getattr(options, name):
-            raise UsageError(f"{FLAGS[name]} is for what is compiled")
+    if options.pipeline:
+        raise UsageError(f"{FLAGS['pipeline']} is for what is compiled")
 
 
 def joined(options: CompileOptions, own: CompileOptions) -> CompileOptions:

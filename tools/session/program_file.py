@@ -25,7 +25,7 @@ def program_in(
 
     if is_plan(path):
         refuse_pipeline(options)
-        return read_plan(path, options.device).program
+        return read_plan(path, options.device, options.load).program
     if path.suffix.lower() == ".onnx":
         raise UsageError(f"{path} is no program: penstock-import makes one of it")
     front = installed_compiler(options.load)

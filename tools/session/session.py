@@ -158,7 +158,7 @@ class Session(Closing, Displayed):
         check_name("engine", engine, ENGINES)
         if is_plan(Path(path)):
             refuse_pipeline(options)
-            plan = read_plan(Path(path), options.device)
+            plan = read_plan(Path(path), options.device, options.load)
             threads = options.threads
             return cls.of(plan, threads, engine, allow_source=allow_source)
         from penstock.tools.driver.compiler import installed_compiler

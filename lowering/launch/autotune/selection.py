@@ -27,7 +27,7 @@ from penstock.lowering.launch.autotune.choice import (
     choose_unmeasured,
     guarded,
 )
-from penstock.plugins import PluginError
+from penstock.plugins import PluginError, names_of
 
 SELECTED, REFUSED = "selected", "refused"
 """The attributes of a kernel: what was chosen and why, and what was not."""
@@ -110,12 +110,19 @@ class Selector:
     def select(
         self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
     ) -> None:
-        """Change a kernel to what is chosen for it, and its constants with it."""
+        """
+        Change a kernel to what is chosen for it, and its constants with it. One for a
+        device with a code generator of its own stays as it is where nothing is.
+        """
         request = self.request(kernel, [*constants])
+        is_generated = request.target in names_of("code-generator")
         if request.target not in self.targets:
-            self._refuse(request)
+            if not is_generated:
+                self._refuse(request)
             return
         choice, refusals = self.choice(request)
+        if choice is None and is_generated:
+            return
         if choice is None:
             why = "; ".join(f"{name} {text}" for name, text in refusals.items())
             self.findings.append((kernel, f"{request}: nothing computes it: {why}"))

@@ -16,6 +16,12 @@ from penstock.runtime.errors import KernelError
 from penstock.runtime.jit.package_digest import version_of
 from penstock.runtime.loading.loader import port_shape
 from penstock.runtime.program.executable import ProgramImage
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.plugin_digest import (
+    codes_of_files,
+    installed_code,
+    installed_plugins_text,
+)
 from penstock.tools.session.executable import Executable, devices_of
 from penstock.tools.session.origin import UNKNOWN, Origin, origin_from_json
 from penstock.tools.session.saved_plan.archive import (
@@ -177,7 +183,7 @@ def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) 
     sources = source_text(derived.sources)
     members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
     write_archive(path, facts, {**members, **arrays})
-    keep(_hash(text), derived)
+    keep(_key(text, devices_of(derived.image)), derived)
 
 
 def source_text(sources: Mapping[str, str]) -> str:
@@ -187,8 +193,12 @@ def source_text(sources: Mapping[str, str]) -> str:
     return "\n".join(f"{title_of(name)}\n{text}" for name, text in sources.items())
 
 
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+def _key(text: str, devices: Sequence[str]) -> str:
+    """The key of what follows from a text; sources for plug-ins' devices are theirs."""
+    facts = [text]
+    if not {*devices} <= {*_OWN_DEVICES}:
+        facts += [*map(str, codes_of_files()), installed_plugins_text()]
+    return sha256("\n".join(facts).encode()).hexdigest()
 
 
 def _versions() -> dict[str, str]:
@@ -237,18 +247,42 @@ def _ports(image: ProgramImage, verb: str) -> list[Json]:
 # Reading -----------------------------------------------------------------------------
 
 
-def read_plan(path: Path, device: str | None = None) -> Plan:
+def read_plan(path: Path, device: str | None = None, load: Sequence[str] = ()) -> Plan:
     """
-    The plan in a file, which is to run on a kind of device if one is named.
+    The plan in a file, which is to run on a kind of device if one is named. Files to
+    load bring the devices of plug-ins that it runs on.
 
-    Raises UsageError if it cannot be read, PlanError if it is damaged or cannot run
+    Raises UsageError if a file cannot be read or loaded, or if there is nothing that
+    the plan would need one for, PlanError if it is damaged or cannot run
     here, and `Rejected` if its program is wrong.
     """
     archive = Archive(path)
     _check_format(archive)
     archive.check_members()
+    if load:
+        _load(archive, load)
     _check_machine(archive, device)
     return _plan_in(archive)
+
+
+def _load(archive: Archive, files: Sequence[str]) -> None:
+    """Load files for the devices of a plan."""
+    if not _foreign_devices(archive):
+        raise UsageError(
+            f"--load is for what is compiled, and for devices of plug-ins, of which "
+            f"{archive.path} needs none"
+        )
+    from penstock.tools.driver.plugins import load_plugins
+
+    load_plugins(files)
+
+
+def _foreign_devices(archive: Archive) -> list[str]:
+    """The kinds of devices of plug-ins that a plan runs on."""
+    return [kind for kind in _names(archive, "devices") if kind not in _OWN_DEVICES]
+
+
+_OWN_DEVICES = "cpu", "cuda"
 
 
 def read_own_plan(path: Path) -> Plan:
@@ -264,7 +298,8 @@ def read_own_plan(path: Path) -> Plan:
 
 def _plan_in(archive: Archive) -> Plan:
     text = archive.text(PROGRAM)
-    derived = kept(_hash(text)) or _derive(archive, text)
+    key = _key(text, _names(archive, "devices"))
+    derived = kept(key) or _derive(archive, text, key)
     weights = _weights(archive, derived.image)
     return Plan(text, derived, weights, _origin_in(archive))
 
@@ -326,9 +361,10 @@ def _names(archive: Archive, key: str) -> list[str]:
     raise archive.error(f"its manifest has no list of {key}")
 
 
-def _derive(archive: Archive, text: str) -> Derived:
+def _derive(archive: Archive, text: str, key: str) -> Derived:
     """
-    The facts derived from a text that this machine has not seen, which are kept then.
+    The facts derived from a text that this machine has not seen, which are kept then
+    under a key.
     """
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.model import Model, program_of
@@ -340,7 +376,7 @@ def _derive(archive: Archive, text: str) -> Derived:
     executable = ExportedProgram(program_of(Model(module, {}, Path())))
     _check_sources(archive, source_text(executable.sources))
     derived = derive(executable)
-    keep(_hash(text), derived)
+    keep(key, derived)
     return derived
 
 
@@ -350,6 +386,10 @@ def _check_sources(archive: Archive, expected: str) -> None:
     a person may read it to see what is. Other builds may print the same otherwise.
     """
     if archive.manifest.get("build") != build():
+        return
+    # Devices of plug-ins may have sources of their own.
+    known = {*_origin_in(archive).plugins}
+    if _foreign_devices(archive) and known != {*installed_code(), *codes_of_files()}:
         return
     lines = zip(archive.text(KERNELS).splitlines(), expected.splitlines(), strict=False)
     if archive.text(KERNELS) != expected:

@@ -328,7 +328,7 @@ def test_sums_for_many_memories_are_made_part_by_part():
     """Each device adds a fourth of the terms; 4 x 3 terms and 4 x 3 sums travel."""
     cuda = [layout(entry, kind="cuda", shape=(4,)) for entry in (PARTIAL, BROADCAST)]
     for shape in ((7, 5), (1, 6)):
-        check(shape, *cuda)
+        check(shape, cuda[0], cuda[1])
     names = tasks_of(*cuda, shape=(8, 2))
     assert sum(".add@" in name or ".sum@" in name for name in names) == 4 * 3
     assert [name for name in names if name.startswith("b@")] == [
@@ -341,8 +341,8 @@ def test_sums_for_many_memories_are_made_part_by_part():
 
 def test_sums_of_scalars_have_no_parts():
     cuda = [layout(entry, kind="cuda", shape=(3,)) for entry in (PARTIAL, BROADCAST)]
-    check((), *cuda)
-    check((2, 2), *cuda)
+    check((), cuda[0], cuda[1])
+    check((2, 2), cuda[0], cuda[1])
 
 
 def test_terms_of_equal_hierarchies_stay_apart():
@@ -399,7 +399,7 @@ def test_uneven_parts_are_no_collective(source: Layout, target: Layout):
 def test_collectives_and_their_groups_are_marked():
     """On a mesh each row of devices is a group of its own."""
     mesh = [layout(split(0), entry, shape=(2, 2)) for entry in (split(1), split(0))]
-    plan = boxed((8, 8), *mesh)
+    plan = boxed((8, 8), mesh[0], mesh[1])
     marks = {
         task.task_name.data: (
             task.attributes.get("collective"),

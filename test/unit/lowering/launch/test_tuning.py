@@ -554,4 +554,4 @@ def test_what_is_asked_of_plans_and_databases_that_cannot_be_is_refused(
     assert saved.returncode == 0
     plan = run("sum.penstock", "--random-inputs", "1", "--tune", folder=tmp_path)
     assert plan.returncode == 2
-    assert "--tune, --kernels and --load are for what is compiled" in plan.stderr
+    assert "--tune and --kernels are for what is compiled" in plan.stderr

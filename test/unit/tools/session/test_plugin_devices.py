@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,3 +148,120 @@ def test_one_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     expected = r"^device 'acme' fails: OSError: no such bus \(.*devices.py:\d+\)$"
     with pytest.raises(PenstockError, match=expected):
         run(tmp_path, X)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_saved_plan_runs_where_its_device_is_loaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    load = ["--load", "acme.py"]
+    random = ["--random-inputs", "1", "--outputs"]
+    words = ["job.mlir", *load, "--device", "loaded", *random, "a.npz"]
+    assert run_tool([*words, "--save-plan", "job.penstock"]) == 0
+    unload()
+    capsys.readouterr()
+    needed = (
+        "the program needs a device of kind 'loaded', which no plug-in here opens: "
+        "load its file, with --load FILE.py or load=['FILE.py']"
+    )
+    assert run_tool(["job.penstock", *random, "b.npz"]) == 1
+    assert capsys.readouterr().err == f"penstock-run: error: {needed}\n"
+    assert run_tool(["job.penstock", *load, *random, "b.npz"]) == 0
+    assert capsys.readouterr().err == "allocated\n"
+    with np.load("a.npz") as before, np.load("b.npz") as after:
+        np.testing.assert_array_equal(before["y"], after["y"])
+    unload()
+    with pytest.raises(PenstockError, match="the program needs a device of kind 'loa"):
+        Session.open("job.penstock")
+    with Session.open("job.penstock", load=["acme.py"]) as session:
+        expected = X.astype(np.float64) @ np.ones((16, 8))
+        found = np.asarray(session.run({"x": X})["y"], np.float32)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "plugins" / "code_generator.py"
+ON_VECTORS = """
+job.job @net placement <vector, [0:0]> {
+  %x = job.input "x" : tensor<8x16xf32>
+  %w = job.input "w" : tensor<8x16xf32>
+  %m = op.mul %x, %w : tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+  %t = op.tanh %m : tensor<8x16xf32> -> tensor<8x16xf32>
+  job.output "y", %t : tensor<8x16xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("files")
+def test_kernels_are_printed_by_the_code_generator_of_a_device() -> None:
+    Path("net.mlir").write_text(ON_VECTORS, encoding="utf-8")
+    w = np.flip(X)
+    with Session.open("net.mlir", load=[str(EXAMPLE)]) as session:
+        (text,) = session.executable.sources.values()
+        assert json.loads(text)["sizes"] == [128] * 2
+        found = np.asarray(session.run({"x": X, "w": w})["y"], np.float32)
+        session.save(Path("net.penstock"))
+    expected = np.tanh(X.astype(np.float64) * w)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    with Session.open("net.penstock", load=[str(EXAMPLE)]) as session:
+        np.testing.assert_array_equal(session.run({"x": X, "w": w})["y"], found)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_code_generator_that_changes_prints_anew() -> None:
+    """Kept facts of a plan are those of the code that printed them."""
+    Path("net.mlir").write_text(ON_VECTORS, encoding="utf-8")
+    text = EXAMPLE.read_text(encoding="utf-8")
+    Path("mine.py").write_text(text, encoding="utf-8")
+    feeds = {"x": X, "w": X}
+    with Session.open("net.mlir", load=["mine.py"]) as session:
+        session.save(Path("net.penstock"))
+    other = text.replace('"math.tanh": np.tanh', '"math.tanh": np.exp')
+    other = other.replace("json.dumps({", 'json.dumps({"of": "another", ')
+    Path("mine.py").write_text(other, encoding="utf-8")
+    with Session.open("net.penstock", load=["mine.py"]) as session:
+        (text,) = session.executable.sources.values()
+        assert json.loads(text)["of"] == "another"
+        found = np.asarray(session.run(feeds)["y"], np.float32)
+    np.testing.assert_allclose(found, np.exp(X.astype(np.float64) ** 2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "returns no source but None"),
+        ("  ", "returns no source but '  '"),
+        (b"x", "returns no source but b'x'"),
+        (ValueError("no such instruction"), "fails: ValueError: no such instruction"),
+    ],
+)
+def test_a_bad_code_generator_is_named_with_the_kernel(
+    tmp_path: Path, answer: object, message: str
+) -> None:
+    register("device", "vector")(Cpu)
+
+    @register("code-generator", "vector")
+    def generate(kernel: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    (tmp_path / "net.mlir").write_text(ON_VECTORS, encoding="utf-8")
+    with pytest.raises(Rejected) as caught:
+        Session.open(tmp_path / "net.mlir")
+    pattern = rf"net.mlir:6:3: .*kernel @\w+: code generator 'vector' {message} \(.*\)$"
+    assert re.search(pattern, str(caught.value))
+
+
+@pytest.mark.usefixtures("files")
+def test_a_code_generator_that_computes_something_else_is_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("net.mlir").write_text(ON_VECTORS, encoding="utf-8")
+    text = EXAMPLE.read_text(encoding="utf-8").replace("np.multiply", "np.add")
+    Path("wrong.py").write_text(text, encoding="utf-8")
+    words = ["net.mlir", "--load", "wrong.py", "--random-inputs", "1"]
+    assert run_tool([*words, "--check", "numpy"]) == 1
+    capsys.readouterr()
+    assert run_tool([*words, "--bisect"]) == 1
+    out = capsys.readouterr().out
+    assert re.search(r"first task that differs .*: t\w* at net.mlir:6:3: writes", out)
