@@ -192,6 +192,13 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.algorithms.packing.registry:BUILT_IN",
         ),
         Kind(
+            "onnx-op",
+            "penstock.onnx_op",
+            "the ops that a node of an ONNX model becomes",
+            "by the op type of a node, behind its domain: my.domain.Op",
+            "penstock.tools.frontend.onnx.converters:CONVERTERS",
+        ),
+        Kind(
             "pass",
             "xdsl.universe",
             "a step from IR to IR",
@@ -380,7 +387,7 @@ def _add(kind: Kind, name: str, thing: object, frame: FrameType | None) -> None:
 
 def _with_article(noun: str) -> str:
     """A noun with the article that its first sound takes: an importer, an SBP cost."""
-    return f"{'an' if noun.startswith(('a', 'i', 'SBP')) else 'a'} {noun}"
+    return f"{'an' if noun.startswith(('a', 'i', 'o', 'SBP')) else 'a'} {noun}"
 
 
 def _wrong_type(kind: Kind, thing: object) -> str:

@@ -91,6 +91,15 @@ def load_files(
     return {path: _offer_of(_loaded(path), path, dialects) for path in paths}
 
 
+def loaded_universes() -> dict[str, Universe]:
+    """The universes of all files that were loaded, and that of this program."""
+    installed = installed_universes()
+    dialects = merge(installed, lambda universe: universe.all_dialects, "dialect")
+    modules = {file: module for (file, _), module in _modules.items()}
+    loaded = {file: _offer_of(modules[file], file, dialects) for file in modules}
+    return {**loaded, "this program": program_universe(installed)}
+
+
 def load_plugins(paths: Sequence[str]) -> None:
     """Run Python files for all that they register. Raises UsageError if one fails."""
     for path in paths:

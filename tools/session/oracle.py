@@ -141,8 +141,8 @@ class Evaluation:
     def run_jobs(self, entries: Sequence[Operation], jobs: Sequence[str]) -> None:
         """
         Evaluate jobs one after the other: each is an entry, or a part of a plan of
-        several jobs. What one makes is an input of the next ones; the outputs are those
-        of the last one.
+        several jobs. Outputs of one are inputs of the next ones; those of the last one
+        are kept.
         """
         for job in jobs:
             self._made |= self.outputs.keys()

@@ -19,7 +19,6 @@ from xdsl.utils.hints import isa
 
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
 from penstock.tools.frontend.onnx.control import CONTROL, Opsets
-from penstock.tools.frontend.onnx.converters import CONVERTERS
 from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined
 from penstock.tools.frontend.onnx.expansion import function_of, renamed, schema_of
 from penstock.tools.frontend.onnx.graph import (
@@ -32,6 +31,7 @@ from penstock.tools.frontend.onnx.graph import (
     element_type_of_onnx,
 )
 from penstock.tools.frontend.onnx.ops import Array, Value
+from penstock.tools.frontend.onnx.plugin_ops import converter_of
 
 INSIDE = "//"
 """The mark in the names of values inside of nodes."""
@@ -93,6 +93,8 @@ class Findings:
             for op, nodes in sorted(self._unknown.items())
         ]
         notes += [f"  {text}" for text in self._others]
+        if any("." in op for op in self._unknown):
+            notes.append("  (a plug-in can convert an op: docs/plugins/onnx-op.md)")
         if notes:
             message = "the model cannot be imported:"
             diagnoses = [Diagnosis(None, message, tuple(notes))]
@@ -172,7 +174,7 @@ class Reader:
         try:
             if is_known and is_evaluable(proto):
                 self._evaluate(proto, name, operands, opsets)
-            elif full_name(proto) in CONVERTERS:
+            elif converter_of(full_name(proto)) is not None:
                 if present:  # Else what it needs is already complained about.
                     self._convert(proto, name, needed, opsets)
             elif is_standard(proto) and proto.op_type in EVALUATED_OPS:
@@ -207,8 +209,8 @@ class Reader:
             results = evaluate_node(opsets, proto, arrays)
         except Unsupported:
             # The reference lacks some ops in some versions.
-            if full_name(proto) in CONVERTERS:
-                CONVERTERS[full_name(proto)](Node(proto, self.builder))
+            if (convert := converter_of(full_name(proto))) is not None:
+                convert(Node(proto, self.builder))
             elif not self._expand(proto, name, True, opsets):
                 raise
         else:
@@ -217,8 +219,10 @@ class Reader:
     def _convert(
         self, proto: NodeProto, name: str, needed: set[str], opsets: Opsets
     ) -> None:
+        convert = converter_of(full_name(proto))
+        assert convert is not None, "asked before"
         try:
-            CONVERTERS[full_name(proto)](Node(proto, self.builder))
+            convert(Node(proto, self.builder))
         except Declined:
             self._expand(proto, name, True, opsets)
             return

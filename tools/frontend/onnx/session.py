@@ -161,7 +161,11 @@ class OnnxSession(Closing):
         return session
 
     def _model(self) -> _Given:
-        """The model, which is read unless it has been."""
+        """The model, which is read unless it has been; plug-ins may convert nodes."""
+        if self._options.load:
+            from penstock.tools.driver.plugins import load_plugins
+
+            load_plugins(self._options.load)
         if self._given is None:
             assert self._known is not None, "what is not known has been read"
             self._given = _read(self._known)

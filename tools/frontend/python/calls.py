@@ -9,7 +9,7 @@ constants; a number takes the dtype of the last tensor among them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import (
     UnitAttr,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     OperandDef,
     OptOperandDef,
@@ -184,21 +184,41 @@ def function_of(op: type[TensorOp]) -> OpFunction:
     return OpFunction(op)
 
 
-@cache
-def functions_of(dialect: str) -> dict[str, OpFunction]:
+def functions_of(dialect: str) -> Mapping[str, OpFunction]:
     """
-    The functions of a dialect of any installed package by name. Raises TraceError if
-    there is no such dialect.
+    The functions of a dialect by name: of any installed package, of a file that was
+    loaded, or of this program. Raises TraceError if there is no such dialect.
     """
+    if dialect in (installed := _installed_dialects()):
+        return _installed_functions(dialect)
     from penstock.tools.driver import plugins
 
-    universes = plugins.universes_of()
-    dialects = plugins.merge(universes, lambda u: u.all_dialects, "dialect")
-    if dialect not in dialects:
-        raise refuse(f"there is no dialect '{dialect}'{suggest(dialect, dialects)}")
+    universes = plugins.loaded_universes().values()
+    loaded = {name: make for x in universes for name, make in x.all_dialects.items()}
+    if dialect in loaded:
+        return _functions_in(loaded[dialect]())
+    hint = suggest(dialect, [*installed, *loaded])
+    hint = hint or " (that of a file needs load=[FILE] of the job or of its session)"
+    raise refuse(f"there is no dialect '{dialect}'{hint}")
+
+
+@cache
+def _installed_dialects() -> dict[str, Callable[[], Dialect]]:
+    from penstock.tools.driver import plugins
+
+    universes = plugins.installed_universes()
+    return plugins.merge(universes, lambda u: u.all_dialects, "dialect")
+
+
+@cache
+def _installed_functions(dialect: str) -> Mapping[str, OpFunction]:
+    return _functions_in(_installed_dialects()[dialect]())
+
+
+def _functions_in(dialect: Dialect) -> Mapping[str, OpFunction]:
     return {
         operation.name.partition(".")[2]: function_of(operation)
-        for operation in dialects[dialect]().operations
+        for operation in dialect.operations
         if issubclass(operation, TensorOp)
         and not operation.get_irdl_definition().regions
     }
@@ -208,9 +228,9 @@ def op(which: str | type[TensorOp], /, *args: object, **options: object) -> Any:
     """
     The result of an op, inside a function that is traced.
 
-    `which` is the class of the op, or the name of an op of an installed package, such
-    as `"acme.swish"`. The operands of the op and then its properties are `args` and
-    `options`.
+    `which` is the class of the op, or its name, such as `"acme.swish"`, for an op of an
+    installed package or of a file that the job or its session loads. The operands of
+    the op and then its properties are `args` and `options`.
 
     Raises TraceError if there is no such op, or the arguments do not fit it.
 

@@ -23,6 +23,7 @@ from penstock.dialects.utils.value_names import name_value
 from penstock.notebook import Displayed
 from penstock.tools.driver.compiler import installed_compiler, rare_collections
 from penstock.tools.driver.pipeline_edits import Edit
+from penstock.tools.driver.plugins import load_plugins
 from penstock.tools.frontend.python.dtypes import DType, tensor_of
 from penstock.tools.frontend.python.errors import TraceError, location_of
 from penstock.tools.frontend.python.guards import Array, is_array, is_number, late
@@ -181,7 +182,12 @@ class Job(Displayed):
         return self.traced_for(signature.bind(args, options))
 
     def traced_for(self, arguments: Arguments) -> TracedJob:
-        """The job for `arguments` of certain shapes."""
+        """
+        The job for `arguments` of certain shapes. Raises UsageError for a file that
+        cannot be loaded.
+        """
+        if self.options.load:
+            load_plugins(self.options.load)
         trace = Trace(self.name)
 
         def make(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:

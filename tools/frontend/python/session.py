@@ -33,6 +33,7 @@ from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pipeline_edits import Edit
+from penstock.tools.driver.plugins import load_plugins
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.guards import Array
@@ -339,6 +340,7 @@ class Session:
         with self._compiling:
             if (program := self._known(job, key)) is not None:
                 return program
+            load_plugins(self._options.load)
             if self._state is SessionState.OPEN:
                 self._start(job)
             if (program := self._known(job, key)) is not None:
@@ -351,6 +353,7 @@ class Session:
 
     def _start_waiting(self) -> None:
         with self._compiling:
+            load_plugins(self._options.load)
             if self._state is SessionState.OPEN and self._waiting:
                 self._start()
             while self._uncalled:

@@ -252,7 +252,7 @@ def chain_outputs() -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32
 def search_in_chain(
     jobs: Sequence[str], fault: Callable[[ModuleOp], None] | None = None
 ) -> tuple[Bisection, WrongTask | None]:
-    """What is found for the last of some jobs, with a fault behind their merging."""
+    """The findings about the last of some jobs, with a fault behind their merging."""
     compiler, table = installed_compiler()
     model = Model(compiler.parse(CHAIN.encode(), "two.mlir"), {}, Path())
     output = "y" if jobs[-1] == "one" else "z"

@@ -340,6 +340,7 @@ def test_unknown_ops_are_all_listed(make_model: MakeModel):
     assert findings(make_model(nodes, {"x": X})) == [
         "op Bernoulli is not known: 2 nodes (first, b)",
         "op com.mine.Gone is not known: 1 node (c)",
+        "(a plug-in can convert an op: docs/plugins/onnx-op.md)",
     ]
 
 

@@ -30,6 +30,7 @@ from penstock.dialects.op import Op
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.runtime.loading.initializers import Array
+from penstock.tools.driver.plugins import unload
 from penstock.tools.frontend.python.dtypes import short_name
 from penstock.tools.frontend.python.jobs import Job
 from penstock.tools.frontend.python.structures import flattened
@@ -449,6 +450,55 @@ def test_ops_are_called_by_name_or_class():
     x = floats(3)
     actual = meaning(lambda x: [penstock.op("op.relu", x), penstock.op(relu, x)], x)
     assert_same(actual, [np.maximum(x, 0)] * 2)
+
+
+FILE = """
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Dialect
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from penstock.dialects.op.tensor_op import ElementwiseOp
+from penstock.dialects.utils.tensors import tensor_type
+
+
+@irdl_op_definition
+class CubeOp(ElementwiseOp):
+    name = "mine.cube"
+    operand = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def infer_types(self):
+        return (tensor_type(self.operand),)
+
+    def evaluate(self, x):
+        return (x * x * x,)
+
+    def scalar(self, k, operands):
+        (x,) = operands
+        return k.mul(k.mul(x, x), x)
+
+
+Mine = Dialect("mine", [CubeOp])
+"""
+
+
+@pytest.mark.parametrize("of_job", [True, False])
+def test_ops_of_loaded_files_are_called_by_name(tmp_path: Path, of_job: bool):
+    file = tmp_path / f"mine_{of_job}.py"
+    file.write_text(FILE.replace("mine", f"mine{of_job}".lower()), encoding="utf-8")
+    name = f"mine{of_job}.cube".lower()
+    x = floats(3, 5)
+
+    def cube(x: Annotated[penstock.Tensor, (3, 5), "f32"]) -> Any:
+        return penstock.op(name, x) + 1
+
+    with pytest.raises(penstock.PenstockError, match=r"there is no dialect '.*' \("):
+        penstock.job(cube).trace()
+    files = [str(file)]
+    with penstock.Session(load=() if of_job else files):
+        job = penstock.job(load=files)(cube) if of_job else penstock.job(cube)
+        np.testing.assert_allclose(job(x), x.astype(np.float64) ** 3 + 1, rtol=1e-5)
+    unload()
 
 
 @irdl_op_definition
