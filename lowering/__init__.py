@@ -33,6 +33,7 @@ PASSES = (
     "op-infer-shapes",
     "op-raise-patterns",
     "op-split-pads",
+    "op-unroll-loops",
     "op-use-winograd",
     "op-widen-sums",
     "plan-add-ticks",

@@ -104,6 +104,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     return (
         *shared * options.merge,
         call("op-infer-shapes"),
+        call("op-unroll-loops"),
         # Folding sees through reshapes only once they are merged, and leaves
         # constants that nobody uses.
         call("job-clean"),

@@ -26,6 +26,7 @@ from penstock.dialects.op.bits import (
     ShiftLeftOp,
     ShiftRightOp,
 )
+from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import (
     EqualOp,
@@ -54,7 +55,7 @@ from penstock.dialects.op.elementwise import (
     ReciprocalOp,
     SubOp,
 )
-from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.group_norm import GroupNormOp
 from penstock.dialects.op.in_place import HintAttr
 from penstock.dialects.op.indexing import (
@@ -65,6 +66,7 @@ from penstock.dialects.op.indexing import (
     ScatterNdOp,
 )
 from penstock.dialects.op.linear import GemmOp, MatmulOp
+from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.multirate import AccOp, PackOp, RepeatOp, UnpackOp
 from penstock.dialects.op.normalization import (
@@ -173,6 +175,7 @@ Op = Dialect(
         Log1pOp,
         LogOp,
         LogSoftmaxOp,
+        LoopOp,
         LogicalAndOp,
         LogicalNotOp,
         LogicalOrOp,

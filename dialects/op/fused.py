@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
-    lazy_traits_def,
     opt_prop_def,
     region_def,
     traits_def,
@@ -19,15 +17,13 @@ from xdsl.irdl import (
 )
 from xdsl.rewriter import Rewriter
 from xdsl.traits import (
-    HasParent,
     IsolatedFromAbove,
-    IsTerminator,
     NoMemoryEffect,
-    Pure,
     RecursivelySpeculatable,
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.body import BodyOp, yield_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.contraction_form import ContractionForm
 from penstock.dialects.op.elementwise_form import ElementwiseForm
@@ -42,7 +38,6 @@ from penstock.dialects.op.tensor_op import (
     InPlacePair,
     TensorOp,
 )
-from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -51,31 +46,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
-    """
-    The results of an `op.fused`, of the ops inside.
-
-    ```mlir
-    op.yield %r, %s : tensor<4xf32>, tensor<4xf32>
-    ```
-    """
-
-    name = "op.yield"
-
-    values = var_operand_def(TensorType)
-
-    traits = lazy_traits_def(
-        lambda: (KnownAttributes(), HasParent(FusedOp), IsTerminator(), Pure())
-    )
-
-    assembly_format = "$values attr-dict `:` type($values)"
-
-    def __init__(self, *values: SSAValue | Operation):
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
-class FusedOp(FusibleOp):
+class FusedOp(FusibleOp, BodyOp):
     """
     Ops that are computed together, without tensors between them: ops on elements (and
     constants all of whose elements are the same), around a *root* or without one.
@@ -159,9 +130,7 @@ class FusedOp(FusibleOp):
     )
 
     def __init__(self, ins: Sequence[SSAValue | Operation], body: Region):
-        terminator = body.block.last_op
-        assert isinstance(terminator, YieldOp), "a fused body ends in op.yield"
-        types = [value.type for value in terminator.values]
+        types = [value.type for value in yield_of(body.block).values]
         super().__init__(operands=[ins], result_types=[types], regions=[body])
 
     @property
@@ -210,14 +179,17 @@ class FusedOp(FusibleOp):
         """Groups with a root are named after it: `fused_matmul`."""
         return "_".join([super().kernel_name, *(op.kernel_name for op in self.roots)])
 
+    def argument_types(self) -> Sequence[TensorType]:
+        return [tensor_type(value) for value in self.ins]
+
     def infer_types(self) -> Sequence[TensorType]:
         block = self.body.block
         if [arg.type for arg in block.args] != [value.type for value in self.ins]:
             raise VerifyException(
                 "the body's arguments should be those of the operands"
             )
-        if not isinstance(block.last_op, YieldOp) or not block.last_op.values:
-            raise VerifyException("the body should end in op.yield of its results")
+        if not yield_of(block).values:
+            raise VerifyException("a group has results")
         form = self.form
         if self.starts is not None and not isinstance(form, ContractionForm):
             raise VerifyException("only the sums of a contraction start from a tensor")

@@ -9,7 +9,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import AfterOp, CopyOp, Job
-from penstock.dialects.op import FusedOp, YieldOp
+from penstock.dialects.op import YieldOp
+from penstock.dialects.op.body import BodyOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import known
 from penstock.dialects.utils.diagnostics import Finding
@@ -54,13 +55,20 @@ def is_static(type: Attribute) -> bool:
     return not isa(type, TensorType) or type.has_static_shape()
 
 
+def refine_bodies(op: BodyOp) -> Iterator[Finding]:
+    """Refine what lies in an op by its operands, and yield what does not fit."""
+    types = op.argument_types()
+    for region in op.regions:
+        for arg, type in zip(region.block.args, types, strict=False):
+            refine(arg, type)
+        yield from refine_block(region.block)
+
+
 def refine_tensor_op(op: TensorOp) -> Iterator[Finding]:
     """Refine the results of an op, and yield what does not fit."""
-    if isinstance(op, FusedOp):
-        for arg, operand in zip(op.body.block.args, op.ins, strict=True):
-            refine(arg, tensor_type(operand))
-        yield from refine_block(op.body.block)
     try:
+        if isinstance(op, BodyOp):
+            yield from refine_bodies(op)
         inferred = op.infer_types()
     except VerifyException as error:
         yield op, str(error)

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fused_location

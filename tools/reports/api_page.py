@@ -62,6 +62,8 @@ def api_page() -> str:
     lines += _sections(members_of(penstock.control, "penstock.control"))
     lines += ["## Ops: `penstock.ops`", "", _OPS, ""]
     lines += table(("function", "result"), list(_op_rows()))
+    lines += ["Ops with bodies take functions:", ""]
+    lines += _sections({"penstock.ops.loop": penstock.ops.loop})
     lines += ["## Errors: `penstock.errors`", "", text_of(penstock.errors), ""]
     errors = members_of(penstock.errors, "penstock.errors")
     rows = [(f"`{name}`", _sentence(error)) for name, error in errors.items()]

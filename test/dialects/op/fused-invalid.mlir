@@ -81,9 +81,9 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
-// Only a group yields.
+// Only an op on tensors has a body that ends so.
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{op.yield: 'op.yield' expects parent op 'op.fused'}}
+  // expected-error@+1 {{op.yield: it ends a body of ops on tensors, not one of func.func}}
   op.yield %x : tensor<4xf32>
 }

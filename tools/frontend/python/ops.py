@@ -2,12 +2,14 @@
 The ops of the `op` dialect as functions: `penstock.ops.softmax(x, axis=1)`.
 
 They are made from the definitions of the ops, see `calls`; `help(penstock.ops.softmax)`
-shows what an op does, `dir(penstock.ops)` which there are.
+shows what an op does, `dir(penstock.ops)` which there are. Those with bodies take
+functions: `penstock.ops.loop(body, carry, slices)`.
 """
 
 from __future__ import annotations
 
 from penstock.tools.frontend.python.calls import OpFunction, functions_of
+from penstock.tools.frontend.python.loops import loop as loop
 
 
 def __getattr__(name: str) -> OpFunction:
@@ -17,4 +19,4 @@ def __getattr__(name: str) -> OpFunction:
 
 
 def __dir__() -> list[str]:
-    return sorted(functions_of("op"))
+    return sorted([*functions_of("op"), "loop"])

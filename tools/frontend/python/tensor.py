@@ -30,6 +30,11 @@ class Recorder(Protocol):
         """The name of the function."""
         ...
 
+    @property
+    def origin(self) -> str:
+        """The origin of its tensors, as others are told that use them."""
+        ...
+
 
 class Tensor(NDArrayOperatorsMixin):
     """

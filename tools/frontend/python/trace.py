@@ -46,6 +46,11 @@ class Trace:
         self._variables: dict[str, Tensor] = {}
         self._assigned: dict[str, AssignOp] = {}
 
+    @property
+    def origin(self) -> str:
+        """The origin of its tensors, as others are told that use them."""
+        return f"a call of '{self.job}' that has been traced before"
+
     def insert(self, op: Operation) -> None:
         """Add an op to the block. Raises TraceError if it does not verify."""
         place = source_place()
@@ -73,8 +78,7 @@ class Trace:
         """The value of a tensor. Raises TraceError if another function has made it."""
         if tensor.trace is not self:
             raise refuse(
-                f"tensor {tensor.text} of a call of '{tensor.trace.job}' that has been "
-                f"traced before is used in '{self.job}'"
+                f"tensor {tensor.text} of {tensor.trace.origin} is used in '{self.job}'"
             )
         return tensor.value
 

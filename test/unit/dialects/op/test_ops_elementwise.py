@@ -44,6 +44,7 @@ from penstock.dialects.op.activation import (
     SigmoidOp,
     TanhOp,
 )
+from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.comparison import (
     EqualOp,
@@ -73,7 +74,7 @@ from penstock.dialects.op.elementwise import (
     SubOp,
     UnaryOp,
 )
-from penstock.dialects.op.fused import FusedOp, YieldOp
+from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.tensor_op import Cost, ElementwiseOp, InPlacePair
 from penstock.dialects.op.unary_math import (
     CeilOp,

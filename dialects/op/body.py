@@ -1,0 +1,65 @@
+"""`BodyOp`, an op on tensors with regions of such ops, and `op.yield`, their end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.attributes import KnownAttributes
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    The values that a body of ops on tensors has in the end: of `op.fused` its results,
+    of `op.loop` what the next iteration starts from and what is stacked.
+
+    ```mlir
+    op.yield %r, %s : tensor<4xf32>, tensor<4xf32>
+    ```
+    """
+
+    name = "op.yield"
+
+    values = var_operand_def(TensorType)
+
+    traits = traits_def(KnownAttributes(), IsTerminator(), Pure())
+
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, *values: SSAValue | Operation):
+        super().__init__(operands=[values])
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if parent is not None and not isinstance(parent, BodyOp):
+            raise VerifyException(
+                f"it ends a body of ops on tensors, not one of {parent.name}"
+            )
+
+
+class BodyOp(TensorOp, ABC):
+    """An op on tensors with regions, of one block each, that end in `op.yield`."""
+
+    @abstractmethod
+    def argument_types(self) -> Sequence[TensorType]:
+        """The types of the arguments of each region, as the operands say."""
+
+
+def yield_of(block: Block) -> YieldOp:
+    """The end of a body. Raises `VerifyException` where there is none."""
+    if not isinstance(last := block.last_op, YieldOp):
+        raise VerifyException("the body should end in op.yield of its results")
+    return last

@@ -1,0 +1,181 @@
+"""Loops of traced functions: they compute what a loop of Python does with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import Tensor
+from penstock.tools.frontend.python.errors import TraceError
+from penstock.tools.frontend.python.jobs import Job
+
+Random = np.random.Generator
+STEPS, ROWS, SIZE = 7, 3, 5
+State = Annotated[Tensor, (ROWS, SIZE), "f32"]
+States = Annotated[Tensor, (STEPS, ROWS, SIZE), "f32"]
+Weights = Annotated[Tensor, (SIZE, SIZE), "f32"]
+Rows = Annotated[Tensor, (STEPS, SIZE), "f32"]
+Row = Annotated[Tensor, (SIZE,), "f32"]
+
+
+@pytest.fixture
+def random() -> Random:
+    seed = int(np.random.default_rng().integers(1 << 32))
+    print(f"seed {seed}")
+    return np.random.default_rng(seed)
+
+
+def floats(random: Random, *shape: int) -> Any:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def scanned(
+    body: Callable[[Any, Any], Any], carry: Any, slices: Any, *, backward: bool = False
+) -> Any:
+    """What the loop means, in Python."""
+    rows: dict[int, Any] = {}
+    numbers = range(len(slices))
+    for number in reversed(numbers) if backward else numbers:
+        carry, rows[number] = body(carry, slices[number])
+    return carry, np.stack([rows[number] for number in numbers])
+
+
+def cell(w: Any) -> Callable[[Any, Any], Any]:
+    def step(state: Any, x: Any) -> Any:
+        hidden, total = state
+        hidden = np.tanh(hidden @ w + x)
+        return (hidden, total + hidden), hidden * 2
+
+    return step
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_states_are_carried_and_results_are_stacked(random: Random, backward: bool):
+    w, h = floats(random, SIZE, SIZE), floats(random, ROWS, SIZE)
+    xs = floats(random, STEPS, ROWS, SIZE)
+
+    @penstock.job
+    def recurrent(h: State, xs: States, w: Weights) -> Any:
+        start: Any = (h, np.zeros_like(h))
+        return penstock.ops.loop(cell(w), start, xs, backward=backward)
+
+    (hidden, total), rows = recurrent(h, xs, w)
+    start = (h, np.zeros_like(h))
+    wanted, wanted_rows = scanned(cell(w), start, xs, backward=backward)
+    # Sums of five products, through seven steps whose slopes are at most one each.
+    for got, want in zip((hidden, total, rows), (*wanted, wanted_rows), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_loops_lie_in_loops_and_read_variables(random: Random):
+    xs, w = floats(random, STEPS, SIZE), floats(random, SIZE)
+
+    def doubled(value: Any, _: Any) -> Any:
+        return value * 2, None
+
+    @penstock.job
+    def nested(xs: Rows) -> Any:
+        def step(total: Any, x: Any) -> Any:
+            scale = penstock.variable("scale", init=w)
+            (grown, _) = penstock.ops.loop(doubled, x * scale, times=3)
+            return total + grown, {"grown": grown}
+
+        return penstock.ops.loop(step, np.zeros(SIZE, np.float32), xs)
+
+    total, rows = nested(xs)
+    wanted = xs * w * 8
+    np.testing.assert_array_equal(rows["grown"], wanted)
+    np.testing.assert_allclose(total, wanted.sum(0), rtol=1e-5, atol=1e-5)
+    assert nested.ir.count("op.loop") == 2
+
+
+def test_a_loop_without_iterations_gives_what_it_carries(random: Random):
+    x = floats(random, SIZE)
+
+    @penstock.job
+    def never(x: Row) -> Any:
+        return penstock.ops.loop(lambda c, _: (c + 1, c), x, times=0)
+
+    carried, rows = never(x)
+    np.testing.assert_array_equal(carried, x)
+    assert rows.shape == (0, SIZE)
+
+
+X = Annotated[Tensor, (4, 3), "f32"]
+
+
+def other_shape(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: (c[:2], None), x[0], x)
+
+
+def other_structure(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: ([c, c], None), x[0], x)
+
+
+def one_result(x: X) -> Any:
+    first: Any = np.add
+    return penstock.ops.loop(first, x[0], x)
+
+
+def no_number(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: (c, None), x)
+
+
+def other_number(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: (c, None), x[0], x, times=3)
+
+
+def less_than_none(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: (c, None), x, times=-1)
+
+
+def scalar_slices(x: X) -> Any:
+    return penstock.ops.loop(lambda c, row: (c, None), x, np.float32(1.0))
+
+
+def assigning(x: X) -> Any:
+    w = penstock.variable("w", (3,))
+
+    def step(c: Any, row: Any) -> Any:
+        penstock.assign(w, row)
+        return c, None
+
+    return penstock.ops.loop(step, x[0], x)
+
+
+def leaking(x: X) -> Any:
+    kept: list[Any] = []
+
+    def step(c: Any, row: Any) -> Any:
+        kept.append(row)
+        return c, None
+
+    _ = penstock.ops.loop(step, x[0], x)
+    return kept[0] + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (other_shape, "carry is 3xf32 before an iteration, 2xf32 after it"),
+        (other_structure, "the body is given carry, and returns carry.0, carry.1"),
+        (one_result, "the body returns what it carries, and other results"),
+        (
+            no_number,
+            "one number of iterations is needed, got nothing that says how many",
+        ),
+        (other_number, "one number of iterations is needed, got 3, 4"),
+        (less_than_none, "there are no -1 iterations"),
+        (scalar_slices, "a scalar has no slices"),
+        (assigning, "a variable is not assigned to in a loop: carry its value"),
+        (leaking, "tensor 3xf32 of an iteration of a loop is used in 'leaking'"),
+    ],
+)
+def test_loops_that_cannot_be_traced(function: Callable[..., Any], message: str):
+    with pytest.raises(TraceError) as raised:
+        Job(function).trace()
+    assert message in str(raised.value)

@@ -1,0 +1,198 @@
+"""Loops in traced functions: `penstock.ops.loop`, and the traces of their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Region, SSAValue
+
+from penstock.dialects.job import InitAttr
+from penstock.dialects.op.body import YieldOp
+from penstock.dialects.op.loop import INDEX, LoopOp
+from penstock.dialects.utils.tensors import tensor_type
+from penstock.tools.frontend.python.calls import as_tensor
+from penstock.tools.frontend.python.errors import refuse, refusing
+from penstock.tools.frontend.python.guards import Array, is_sequence
+from penstock.tools.frontend.python.structures import Rebuild, flattened
+from penstock.tools.frontend.python.tensor import Tensor
+from penstock.tools.frontend.python.trace import Trace, current_trace, tracing
+
+Carried = TypeVar("Carried")
+Structure: TypeAlias = Callable[[Mapping[str, Tensor]], object]
+"""Makes a structure anew of tensors by name."""
+
+NAME = "penstock.ops.loop"
+
+
+class BodyTrace(Trace):
+    """
+    The ops of one iteration. Tensors of the function around it, and variables, are
+    read from outside: they are arguments of the body.
+    """
+
+    def __init__(self, outer: Trace):
+        super().__init__(outer.job)
+        self.outer = outer
+        self.reads: dict[SSAValue, SSAValue] = {}
+        """The arguments for values from outside."""
+
+    @property
+    def origin(self) -> str:
+        return "an iteration of a loop"
+
+    def argument(self, type: TensorType) -> Tensor:
+        """A new argument of the body."""
+        block = self.block
+        return Tensor(block.insert_arg(type, len(block.args)), self)
+
+    def value_of(self, tensor: Tensor) -> SSAValue:
+        if tensor.trace is self:
+            return tensor.value
+        value = self.outer.value_of(tensor)
+        if value not in self.reads:
+            self.reads[value] = self.argument(tensor_type(value)).value
+        return self.reads[value]
+
+    def variable(
+        self, name: str, type: TensorType, init: InitAttr, array: Array | None
+    ) -> Tensor:
+        return self.outer.variable(name, type, init, array)
+
+    def assign(self, target: Tensor, value: Tensor) -> None:
+        raise refuse(
+            "a variable is not assigned to in a loop: carry its value, and assign after"
+        )
+
+
+def loop(
+    body: Callable[[Carried, Any], tuple[Carried, Any]],
+    carry: Carried,
+    slices: object = None,
+    times: int | None = None,
+    *,
+    backward: bool = False,
+) -> tuple[Carried, Any]:
+    """
+    Let ops run several times, each time on what they have made before, as in
+    `jax.lax.scan`.
+
+    * `body(carry, slice)`: returns the values that the next iteration carries, and
+      others that are stacked. It is traced once; tensors of the function around it may
+      be read.
+    * `carry`: tensors, arrays or numbers that it starts with, alone or in lists, tuples
+      and dictionaries. They keep shape, dtype and structure.
+    * `slices`: tensors of which each iteration is given the elements at its number on
+      the first axis; or None.
+    * `times`: the number of iterations, which follows from `slices` if there are any.
+    * `backward`: whether to take slices, and stack, from the last on.
+
+    Returns what is carried in the end, and the others stacked on a new first axis.
+    Raises TraceError where shapes, dtypes or structures do not fit.
+
+    ```python
+    from typing import Annotated
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def smoothed(xs: Annotated[Tensor, (6, 4), "f32"]):
+        def step(mean, x):
+            mean = 0.9 * mean + 0.1 * x
+            return mean, mean
+
+        last, means = penstock.ops.loop(step, xs[0], xs)
+        return means
+
+
+    assert "op.loop 6" in smoothed.ir
+    ```
+    """
+    trace = current_trace(NAME)
+    kept, as_carry = _tensors(trace, carry, "carry")
+    taken, as_slices = _tensors(trace, slices, "slices")
+    count = _count(list(taken.values()), times)
+    inside = BodyTrace(trace)
+    _ = inside.argument(INDEX)
+    before = {name: inside.argument(_type_of(x)) for name, x in kept.items()}
+    given = {name: inside.argument(_slice_type(x)) for name, x in taken.items()}
+    with tracing(inside):
+        result = body(cast(Carried, as_carry(before)), as_slices(given))
+        stacked, as_stacked = _finish(inside, result, kept)
+    with refusing(NAME):
+        made = LoopOp(
+            count,
+            [trace.value_of(tensor) for tensor in kept.values()],
+            [trace.value_of(tensor) for tensor in taken.values()],
+            list(inside.reads),
+            Region(inside.block),
+            backward=backward,
+        )
+    results = trace.results_of(made)
+    ends = dict(zip(kept, results, strict=False))
+    columns = dict(zip(stacked, results[len(kept) :], strict=True))
+    return cast(Carried, as_carry(ends)), as_stacked(columns)
+
+
+def _finish(
+    trace: BodyTrace, result: object, carried: Mapping[str, Tensor]
+) -> tuple[Sequence[str], Structure]:
+    """End a body by its results; the names of those that are stacked."""
+    if not is_sequence(result) or len(found := list(result)) != 2:
+        raise refuse(f"{NAME}: the body returns what it carries, and other results")
+    after, _ = _tensors(trace, found[0], "carry")
+    stacked, as_stacked = _tensors(trace, found[1], "stacked")
+    _check_carried(carried, after)
+    tensors = *after.values(), *stacked.values()
+    trace.insert(YieldOp(*map(trace.value_of, tensors)))
+    return list(stacked), as_stacked
+
+
+def _tensors(
+    trace: Trace, value: object, name: str
+) -> tuple[dict[str, Tensor], Structure]:
+    """The tensors of a structure, by name, and its like of others of these names."""
+    leaves: dict[str, object] = {}
+    rebuild: Rebuild = flattened(value, name, leaves)
+    tensors = {key: as_tensor(trace, leaf, None, NAME) for key, leaf in leaves.items()}
+    return tensors, cast(Structure, rebuild)
+
+
+def _type_of(tensor: Tensor) -> TensorType:
+    return tensor_type(tensor.value)
+
+
+def _slice_type(tensor: Tensor) -> TensorType:
+    type = _type_of(tensor)
+    return TensorType(type.element_type, type.get_shape()[1:])
+
+
+def _count(slices: Sequence[Tensor], times: int | None) -> int:
+    """The number of iterations. Raises TraceError if it is not one number."""
+    if any(tensor.ndim == 0 for tensor in slices):
+        raise refuse(f"{NAME}: a scalar has no slices")
+    counts = {tensor.shape[0] for tensor in slices}
+    counts |= set() if times is None else {times}
+    if len(counts) != 1:
+        texts = ", ".join(map(str, sorted(counts))) or "nothing that says how many"
+        raise refuse(f"{NAME}: one number of iterations is needed, got {texts}")
+    (count,) = counts
+    if count < 0:
+        raise refuse(f"{NAME}: there are no {count} iterations")
+    return count
+
+
+def _check_carried(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
+    """Raise TraceError unless an iteration keeps structure, shapes and dtypes."""
+    if [*before] != [*after]:
+        names = (", ".join(each) or "nothing" for each in (before, after))
+        raise refuse("{}: the body is given {}, and returns {}".format(NAME, *names))
+    for name, tensor in before.items():
+        if (tensor.shape, tensor.dtype) != (after[name].shape, after[name].dtype):
+            raise refuse(
+                f"{NAME}: {name} is {tensor.text} before an iteration, "
+                f"{after[name].text} after it"
+            )
