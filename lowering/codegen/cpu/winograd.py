@@ -157,8 +157,8 @@ def transform_of(op: TileTransformOp) -> Transform | str:
 
 def epilogue_with(op: TileTransformOp, transform: Transform) -> tuple[Epilogue, Unfit]:
     """
-    What starts and ends the sums of a transform in registers, and which of both cannot
-    be computed so, with the reasons.
+    The start and the end of a transform's sums that are computed in registers, and the
+    reasons why one of them is not.
     """
     found, unfit = epilogue_in(op, transform.as_contraction())
     if transform.interleaves or is_trivial(found):

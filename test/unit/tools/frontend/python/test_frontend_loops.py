@@ -36,7 +36,7 @@ def floats(random: Random, *shape: int) -> Any:
 def scanned(
     body: Callable[[Any, Any], Any], carry: Any, slices: Any, *, backward: bool = False
 ) -> Any:
-    """What the loop means, in Python."""
+    """The meaning of a loop, in Python."""
     rows: dict[int, Any] = {}
     numbers = range(len(slices))
     for number in reversed(numbers) if backward else numbers:
