@@ -57,7 +57,7 @@ class AttentionOp(StructuredOp):
     the score of the sum of products, its first argument, and of an element of each
     operand of `score`; sums, powers and scores are of the type of that argument: `f32`
     for `f16` and `bf16`, else that of the elements. With `causal` n row i sees the keys
-    up to number i + n only.
+    up to number i + n only; the values of others are multiplied with 0, or not at all.
 
     A row without a score above -inf is NaN, and so is one with a score of NaN or inf.
     As loops, rows of `f16` and `bf16` are rounded in the result with each key.

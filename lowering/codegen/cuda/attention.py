@@ -285,13 +285,18 @@ class AttentionTilePrinter(CudaAttentionPrinter):
             self.line(f"slot = {self.i32(tile.slot('line', 'term'))}")
             self.line(f"line = {self.i32(f'{tile.first} + line')}")
             # Lines past the end count for nothing, but have to be numbers.
-            if tile.extent % tile.size:
-                inside, last = f"line < {tile.extent}", str(tile.extent - 1)
-                self.printer.print_choice("line", inside, last)
+            edges = self.print_edge(
+                "there", "line", tile.extent, tile.size, tile.extent - 1
+            )
             if tile.terms != length:
                 self.printer.print_choice("term", f"term < {length}", "0")
             slots = "slots_0" if name == "q" else "slots_1"
-            self.print_brought(tile, slots, "slot", self.loaded_piece(tile))
+            values = self.loaded_piece(tile)
+            if edges and name == "v":
+                # What is infinite would be no number, multiplied with nothing.
+                zero = self.number(0.0)
+                values = [self.call("select", "there", x, zero) for x in values]
+            self.print_brought(tile, slots, "slot", values)
 
     def _tile(self, name: str) -> Tile:
         """The queries, keys or values of a block, as they are in shared memory."""

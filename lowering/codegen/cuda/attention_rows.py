@@ -77,7 +77,8 @@ class AttentionRowPrinter(CudaAttentionPrinter):
             with self.block(f"for i in range({self.terms}):"):
                 self._print_element("term", "i", self.attention.terms)
                 value = self.loaded("k", "line", "term")
-                # Where there is no term, that of the query is zero.
+                # Nothing is 0 times infinity: both are zero where there is no term.
+                value = self._or_zero(value, "terms")
                 self.line(f"taken = {self.call('fma', 'kept_1[i]', value, 'taken')}")
             self.print_total("taken", WARP)
             query = "first_row"
@@ -97,10 +98,13 @@ class AttentionRowPrinter(CudaAttentionPrinter):
         with self.block(f"for i in range({self.columns}):"):
             self.line("kept_0[i] = kept_0[i] * decay")
         with self.block(f"for n in range({self.keys}):"):
-            self._print_key()
+            may_not_count = self._print_key()
             with self.block(f"for i in range({self.columns}):"):
                 self._print_element("term", "i", self.attention.depth)
                 value = self.loaded("v", "line", "term")
+                if may_not_count:
+                    zero = self.number(0.0)
+                    value = self.call("select", self.counts, value, zero)
                 total = self.call("fma", "kept_2[n]", value, "kept_0[i]")
                 self.line(f"kept_0[i] = {total}")
 

@@ -94,7 +94,7 @@ class RowPrinter:
         self._printer, self._op, self._rows = printer, op, rows
         self._call = printer.scalars.call
         self._kept = {place: f"kept_{n}" for n, place in enumerate(rows.places)}
-        self._in_block = max(1, BLOCK_THREADS // rows.threads)
+        self._in_block = 1 if rows.threads > WARP else BLOCK_THREADS // WARP
         """The rows that a block has at once."""
         self._folds = 0
 

@@ -7,11 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.cpu.kernel_schedule import (
     schedule_kernel as schedule_for_cpu,
 )
@@ -19,8 +21,6 @@ from penstock.lowering.codegen.cuda.kernel_schedule import (
     schedule_kernel as schedule_for_cuda,
 )
 from penstock.lowering.codegen.target import kernel_source
-from penstock.runtime.jit.cpu import compile_cpu
-from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
 Array: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]
@@ -81,16 +81,6 @@ def schedule_of(kernel: KernelOp) -> str:
     return str(row.attributes.get(SCHEDULE, ""))
 
 
-def run(kernel: KernelOp, arrays: list[Array]) -> None:
-    """Run a kernel that has a schedule on arrays, the last of which are written."""
-    source = kernel_source(kernel)
-    if kernel.target.data == "cuda":
-        assert run_lanes(source, [array.reshape(-1) for array in arrays]) == 0
-        return
-    args = np.array([array.ctypes.data for array in arrays], np.int64)
-    assert compile_cpu(source, "kernel")(args.ctypes.data, 0, 1) == 0
-
-
 def agree(found: Array, expected: Floats, type: str) -> None:
     """Compare a result with what NumPy has, where that is a number and where not."""
     most = np.nanmax(np.abs(expected)) * TOLERANCES[type]
@@ -131,7 +121,7 @@ def test_group_norms(
     if not found:
         (result,) = _row_of(kernel).evaluate(*given, result)
     else:
-        run(kernel, [*given, result])
+        result = run_on_copies(kernel, [*given, result])[-1]
     agree(result, group_norm(*(x.astype(np.float64) for x in given)), type)
 
 
@@ -172,7 +162,7 @@ def test_loops_of_a_row_with_another_between_them(
     x = random.normal(0, 4, shape).astype(np.float32)
     weights = random.uniform(1, 2, n).astype(np.float32)
     result = np.zeros(shape, np.float32)
-    run(kernel, [x, weights, result])
+    result = run_on_copies(kernel, [x, weights, result])[-1]
     powers = np.exp(x.astype(np.float64)) * weights[:, None, None]
     agree(result, powers / powers.sum((0, 2), keepdims=True), "f32")
 
@@ -203,7 +193,7 @@ def test_the_index_of_each_loop_is_known(target: str, parse_kernel: Parse) -> No
     x = np.random.default_rng(13).normal(size=(2, 4, 20)).astype(np.float32)
     result = np.zeros(2, np.float32)
     if schedule:
-        run(kernel, [x, result])
+        result = run_on_copies(kernel, [x, result])[-1]
     else:
         (result,) = _row_of(kernel).evaluate(x, result)
     factors = np.arange(4)[:, None] * np.arange(20)
@@ -217,3 +207,15 @@ def test_passes_over_contiguous_points_are_one_line(parse_kernel: Parse) -> None
     source = kernel_source(kernel)
     lines = [text for text in source.splitlines() if " = line(" in text]
     assert [text.split(", ")[1] for text in lines] == ["144", "144", "36"]
+
+
+@pytest.mark.parametrize("threads", [64, 128, 512, 1024])
+def test_a_block_of_any_threads_has_one_row(threads: int, parse_kernel: Parse) -> None:
+    shape = (2, 3, 2, 70)
+    kernel = parse_kernel(group_norm_text(shape, "f64", "cuda"))
+    _row_of(kernel).attributes[SCHEDULE] = RowsAttr("block", threads, 2, kept=True)
+    random = np.random.default_rng(threads)
+    sizes = shape, shape[1:3], shape[1:3]
+    given = [random.normal(1, 2, size) for size in sizes]
+    *_, result = run_on_copies(kernel, [*given, np.full(shape, 7.0)])
+    agree(result, group_norm(*given), "f64")

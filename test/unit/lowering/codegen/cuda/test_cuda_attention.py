@@ -8,6 +8,7 @@ from typing import TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.interface import SCHEDULE
@@ -226,6 +227,21 @@ def test_no_block_reads_past_operands_of_unequal_sides(
     device_kernels: Kernels, shape: Shape, type: str, by: str
 ) -> None:
     run(device_kernels, shape, type, False, by=by)
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+def test_infinite_operands_count_once(device_kernels: Kernels, rows: int) -> None:
+    """Neither is the last key among those past the end, nor the first term."""
+    (kernel,) = device_kernels(attention((1, rows, 33, 5, 16), "f32", False))
+    rng = np.random.default_rng(8)
+    shapes = (1, rows, 5), (1, 33, 5), (1, 33, 16)
+    q, k, v = (rng.random(shape).astype("f4") for shape in shapes)
+    v[0, -1, 3] = np.inf
+    k[0, 2, 0] = -np.inf
+    *_, found = run_on_copies(kernel, [q, k, v, np.zeros((1, rows, 16), "f4")])
+    wanted = mixed(*(x.astype(np.float64) for x in (q, k, v)), np.zeros((rows, 33)))
+    assert np.isposinf(wanted[:, :, 3]).all()
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 def test_queries_without_a_key_are_no_numbers(device_kernels: Kernels) -> None:
