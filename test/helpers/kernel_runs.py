@@ -17,7 +17,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects as upstream_dialects
+from xdsl.parser import Parser
 
+from penstock.dialects import get_all_dialects
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.codegen.target import kernel_source
@@ -33,6 +37,18 @@ GUARD_BYTES = 256
 ALIGNMENT = 64
 UNSET = {"f": np.nan, "V": np.nan, "i": -99, "u": 99, "b": True}
 """An element of a result before it is written, by the kind of its dtype."""
+
+
+def parse_kernel(text: str) -> KernelOp:
+    """Read one `launch.kernel` from its text."""
+    context = Context()
+    for name, factory in {**upstream_dialects(), **get_all_dialects()}.items():
+        context.register_dialect(name, factory)
+    module = Parser(context, text).parse_module()
+    module.verify()
+    kernel = next(op for op in module.walk() if isinstance(op, KernelOp))
+    kernel.detach()
+    return kernel
 
 
 class Guarded:

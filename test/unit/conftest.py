@@ -17,6 +17,7 @@ from pathlib import Path
 from random import randrange
 from typing import Any, TypeAlias
 
+import kernel_runs
 import numpy as np
 import pytest
 from hypothesis.internal.conjecture import providers
@@ -24,11 +25,7 @@ from hypothesis.internal.constants_ast import Constants
 from kept_kernels import keep_new, kept_folder, link_kept
 from kernel_runs import flat, run_source
 from numpy.typing import NDArray
-from xdsl.context import Context
-from xdsl.dialects import get_all_dialects as upstream_dialects
-from xdsl.parser import Parser
 
-from penstock.dialects import get_all_dialects
 from penstock.dialects.job import JobOp
 from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
@@ -378,18 +375,7 @@ def flip_a_bit() -> Callable[[Path], None]:
 @pytest.fixture(scope="session")
 def parse_kernel() -> ParseKernel:
     """Read one `launch.kernel` from its text."""
-
-    def parse(text: str) -> KernelOp:
-        context = Context()
-        for name, factory in {**upstream_dialects(), **get_all_dialects()}.items():
-            context.register_dialect(name, factory)
-        module = Parser(context, text).parse_module()
-        module.verify()
-        kernel = next(op for op in module.walk() if isinstance(op, KernelOp))
-        kernel.detach()
-        return kernel
-
-    return parse
+    return kernel_runs.parse_kernel
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,803 @@
+"""
+Random kernels of one op: a text, and arrays to run it on, from a seed.
+
+The same seed with another type of elements gives the same kernel of that type, so that
+a kernel of `f64` says what one of few bits should compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from random import Random
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Make: TypeAlias = "Callable[[Draft], None]"
+
+FLOATS = {
+    "f16": np.dtype("float16"),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype("float32"),
+    "f64": np.dtype("float64"),
+}
+INTEGERS = {name: np.dtype(f"int{name[1:]}") for name in ("i8", "i16", "i32", "i64")}
+DTYPES = {**FLOATS, **INTEGERS, "i1": np.dtype("bool")}
+HALVES = ("f16", "bf16")
+EXTENTS = (2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 65, 67)
+BUDGET = 60_000
+"""The most turns of all loops of a kernel together."""
+UNSET = 77
+"""The elements of results before they are written."""
+
+
+def limits_of(type: str) -> Any:
+    """The limits of a type of floats."""
+    find: Any = ml_dtypes.finfo
+    return find(DTYPES[type])
+
+
+@dataclass
+class Case:
+    """A kernel of one op, the arrays of its arguments, and how exact it has to be."""
+
+    op: str
+    type: str
+    text: str
+    arrays: list[Array]
+    is_exact: bool
+    """Whether sums in any order have the same bits."""
+    terms: int
+    """The most numbers that are summed, or rounded one after the other."""
+    turns: int = 0
+    """The turns of all its loops."""
+    wide: Case | None = None
+    """The same in `f64`, where sums have errors."""
+
+    @property
+    def tolerance(self) -> float:
+        """The error that is allowed, as a share of the largest result or 1."""
+        if self.is_exact:
+            return 0
+        return float(limits_of(self.type).eps) * (64 + 8 * self.terms)
+
+
+@dataclass
+class Draft:
+    """A kernel that is being written."""
+
+    random: Random
+    type: str
+    budget: int
+    """The most turns of all loops together."""
+    data: int = 0
+    """The seed of the elements, beside that of the kernel."""
+    is_exact: bool = False
+    arguments: list[tuple[str, tuple[int, ...], str]] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    terms: int = 0
+    turns: int = 0
+
+    @property
+    def wide(self) -> str:
+        """The type that elements are computed in."""
+        return "f32" if self.type in HALVES else self.type
+
+    @property
+    def is_float(self) -> bool:
+        return self.type in FLOATS
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def numbers_of(self) -> np.random.Generator:
+        """Random elements of one operand."""
+        return np.random.default_rng([self.random.getrandbits(32), self.data])
+
+    def loops(self, names: Sequence[str], most: Mapping[str, int] | None = None):
+        """Random extents of loops, of which there are few turns in all."""
+        found = {name: self._extent((most or {}).get(name, 99)) for name in names}
+        while prod(max(1, n) for n in found.values()) > self.budget:
+            largest = max(found, key=lambda name: found[name])
+            found[largest] //= 2
+        return found
+
+    def _extent(self, most: int) -> int:
+        if self.chance(0.02):
+            return 0
+        if self.chance(0.1):
+            return 1
+        return self.random.choice([n for n in EXTENTS if n <= most] or [most])
+
+    def numbers(self, shape: Sequence[int], type: str, span: int = 4) -> Array:
+        """Elements of an operand; some are no numbers, or too small to be normal."""
+        rng = self.numbers_of()
+        dtype = DTYPES[type]
+        if type == "i1":
+            return rng.random(shape) < 0.5
+        if dtype.kind == "i":
+            span = min(2 ** (8 * dtype.itemsize - 1) - 1, 1000)
+            return rng.integers(-span - 1, span + 1, shape).astype(dtype)
+        if self.is_exact:
+            found = rng.integers(-span, span + 1, shape).astype(dtype)
+            strange = (np.nan, np.inf, -np.inf)
+        else:
+            found = rng.standard_normal(shape).astype(dtype)
+            tiny = float(limits_of(type).smallest_subnormal)
+            strange = (np.nan, np.inf, -np.inf, tiny, -3 * tiny, -0.0)
+        if found.size and rng.random() < 0.3:
+            for _ in range(rng.integers(1, 4)):
+                found.reshape(-1)[rng.integers(found.size)] = rng.choice(strange)
+        return found
+
+    def argument(self, shape: Sequence[int], type: str = "", span: int = 4) -> str:
+        """A new argument of the kernel that is read."""
+        type = type or self.type
+        array = self.numbers(shape, type, span)
+        return self._add(shape, type, array)
+
+    def result(self, shape: Sequence[int], type: str = "") -> str:
+        """A new argument of the kernel that is written."""
+        type = type or self.type
+        return self._add(shape, type, np.full(shape, UNSET).astype(DTYPES[type]))
+
+    def _add(self, shape: Sequence[int], type: str, array: Array) -> str:
+        name = f"%x{len(self.arguments)}"
+        self.arguments.append((name, tuple(shape), type))
+        self.arrays.append(array)
+        return name
+
+    def text(self) -> str:
+        arguments = ", ".join(f"{n}: {memref(s, t)}" for n, s, t in self.arguments)
+        lines = "\n".join(self.lines)
+        return f'launch.kernel @k target "cpu" ({arguments}) {{\n{lines}\n}}'
+
+    def op(
+        self,
+        head: str,
+        loops: Mapping[str, int],
+        groups: Sequence[tuple[str, Sequence[Operand]]],
+        region: str,
+    ) -> None:
+        """Write the op, with the maps of its operands in order."""
+        self.turns = prod(loops.values())
+        names = ", ".join(loops)
+        maps = ", ".join(
+            f"affine_map<({names}) -> ({', '.join(operand.places)})>"
+            for _, operands in groups
+            for operand in operands
+        )
+        listed = " ".join(
+            f"{word}({', '.join(x.name for x in operands)} : "
+            f"{', '.join(x.memref for x in operands)})"
+            for word, operands in groups
+            if operands
+        )
+        self.lines.append(f"{head} indexing_maps = [{maps}] {listed} {region}")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the op, and the index of each of its dimensions."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    places: tuple[str, ...]
+
+    @property
+    def memref(self) -> str:
+        return memref(self.shape, self.type)
+
+
+def memref(shape: Sequence[int], type: str) -> str:
+    return f"memref<{''.join(f'{n}x' for n in shape)}{type}>"
+
+
+def operand(
+    draft: Draft,
+    loops: Mapping[str, int],
+    places: Sequence[str],
+    type: str = "",
+    *,
+    is_result: bool = False,
+    span: int = 4,
+) -> Operand:
+    """An argument that is indexed by loops alone, or by 0."""
+    shape = tuple(loops.get(place, 1) for place in places)
+    make = draft.result if is_result else draft.argument
+    name = make(shape, type) if is_result else draft.argument(shape, type, span)
+    return Operand(name, shape, type or draft.type, tuple(places))
+
+
+class Lines:
+    """The lines of a region."""
+
+    def __init__(self, draft: Draft):
+        self.draft, self.lines = draft, list[str]()
+        self.arguments: list[str] = []
+
+    def argument(self, type: str) -> str:
+        """An argument, as a number of the type that is computed in."""
+        name = f"%p{len(self.arguments)}"
+        self.arguments.append(f"{name}: {type}")
+        return self.op("arith.extf", name, f"{type} to f32") if type in HALVES else name
+
+    def op(self, op: str, operands: str, type: str = "") -> str:
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"{name} = {op} {operands} : {type or self.draft.wide}")
+        return name
+
+    def constant(self, number: float) -> str:
+        value = f"{number:e}" if self.draft.is_float else f"{int(number)}"
+        return self.op("arith.constant", value)
+
+    def two(self, op: str, a: str, b: str) -> str:
+        """An op of two numbers, by its name without the kind of numbers."""
+        names = {"maximum": ("maximumf", "maxsi"), "maxnum": ("maxnumf", "maxsi")}
+        names["minimum"] = "minimumf", "minsi"
+        of_floats, of_integers = names.get(op, (f"{op}f", f"{op}i"))
+        return self.op(
+            f"arith.{of_floats if self.draft.is_float else of_integers}", f"{a}, {b}"
+        )
+
+    def narrow(self, value: str) -> str:
+        """A number as an element."""
+        if self.draft.type not in HALVES:
+            return value
+        return self.op("arith.truncf", value, f"f32 to {self.draft.type}")
+
+    def region(self, values: Sequence[str], types: Sequence[str], end: str) -> str:
+        lines = "\n".join(self.lines)
+        listed = f"{', '.join(values)} : {', '.join(types)}"
+        return f"{{\n^bb0({', '.join(self.arguments)}):\n{lines}\n{end} {listed}\n}}"
+
+
+# Contractions -----------------------------------------------------------------------
+
+
+def some_of(random: Random, names: Sequence[str]) -> list[str]:
+    """Some of the names, in some order."""
+    found = [name for name in names if random.random() < 0.6]
+    random.shuffle(found)
+    return found
+
+
+def ends_of(draft: Draft, out: Operand, loops: Mapping[str, int], kept: Sequence[str]):
+    """The start, the finish and the results of a contraction."""
+    random, lines = draft.random, None
+    starts: list[Operand] = []
+    if draft.chance(0.5):
+        kind = random.choice(("own", "some", "all"))
+        if kind == "own":
+            draft.arrays[-1] = draft.numbers(out.shape, out.type)
+            starts = [out]
+        else:
+            places = some_of(random, kept) if kind == "some" else out.places
+            if all(place in loops for place in places):
+                starts = [operand(draft, loops, places)]
+    extras: list[Operand] = []
+    outs, values = [out], list[str]()
+    if draft.chance(0.6):
+        lines = Lines(draft)
+        lines.arguments.append(f"%sum: {draft.wide}")
+        value = "%sum"
+        for _ in range(random.randint(0, 2)):
+            extras.append(operand(draft, loops, some_of(random, kept)))
+            other = lines.argument(draft.type)
+            value = lines.two(random.choice(("add", "sub", "maximum")), value, other)
+        if draft.chance(0.3):
+            value = lines.two("maximum", value, lines.constant(0))
+        if draft.is_float and draft.chance(0.2):
+            value = lines.two("mul", value, lines.constant(2))
+        values = [lines.narrow(value)]
+        if draft.chance(0.15) and out.places == tuple(kept):
+            outs.append(operand(draft, loops, kept, is_result=True))
+            values.append(lines.narrow("%sum"))
+    region = ""
+    if lines is not None:
+        region = lines.region(values, [draft.type] * len(values), "kernel.yield")
+    return starts, extras, outs, region
+
+
+def contraction(draft: Draft) -> None:
+    """Products with batches, in any layout."""
+    random = draft.random
+    batch = ["g", "h"][: random.choice((0, 0, 1, 2))]
+    rows = ["m", "p"][: random.choice((0, 1, 1, 1, 2))]
+    columns = ["n", "q"][: random.choice((0, 1, 1, 1, 2))]
+    terms = ["k", "l"][: random.choice((1, 1, 1, 2))]
+    small = {"g": 3, "h": 3, "p": 5, "q": 5, "l": 7}
+    loops = draft.loops([*batch, *rows, *columns, *terms], small)
+    draft.terms = prod(loops[name] for name in terms)
+    span = 1 if draft.type in HALVES else 4
+
+    def layout(*groups: Sequence[str]) -> list[str]:
+        names = [name for group in groups for name in group]
+        if draft.chance(0.4):
+            names = [*groups[0], *(x for group in groups[:0:-1] for x in group)]
+        if draft.chance(0.15):
+            random.shuffle(names)
+        return names
+
+    a = operand(draft, loops, layout(batch, rows, terms), span=span)
+    b = operand(draft, loops, layout(batch, terms, columns), span=span)
+    kept = layout(batch, rows, columns)
+    kept = kept if draft.chance(0.2) else [*batch, *rows, *columns]
+    write_contraction(draft, loops, (a, b), kept)
+
+
+def write_contraction(
+    draft: Draft,
+    loops: Mapping[str, int],
+    factors: tuple[Operand, Operand],
+    kept: Sequence[str],
+) -> None:
+    out = operand(draft, loops, kept, is_result=True)
+    starts, extras, outs, region = ends_of(draft, out, loops, kept)
+    # The maps stand in the order of operands: results come before a start.
+    groups = [("ins", factors), ("outs", outs), ("start", starts), ("finish", extras)]
+    draft.op("kernel.contract", loops, groups, region)
+
+
+def bytes_contraction(draft: Draft) -> None:
+    """Products of bytes, with sums of 32 bits, which a finish may make floats."""
+    random = draft.random
+    loops = draft.loops(["m", "n", "k"])
+    draft.terms = loops["k"]
+    a_by, b_by = ["m", "k"], ["k", "n"]
+    if draft.chance(0.3):
+        a_by.reverse()
+    if draft.chance(0.5):
+        b_by.reverse()
+    a, b = operand(draft, loops, a_by, "i8"), operand(draft, loops, b_by, "i8")
+    words = " ".join(w for w in ("unsigned_a", "unsigned_b") if random.random() < 0.5)
+    region, extras, type = "", list[Operand](), "i32"
+    if draft.chance(0.5):
+        type = "f32"
+        extras = [operand(draft, loops, ["n"], "f32")]
+        region = (
+            "{\n^bb0(%s: i32, %e: f32):\n%0 = arith.sitofp %s : i32 to f32\n"
+            "%1 = arith.mulf %0, %e : f32\nkernel.yield %1 : f32\n}"
+        )
+    out = operand(draft, loops, ["m", "n"], type, is_result=True)
+    draft.op(
+        "kernel.contract",
+        loops,
+        [("ins", (a, b)), ("outs", [out]), ("finish", extras)],
+        region,
+    )
+    # Words of the text stand between the maps and the operands.
+    accumulate = f"] accumulate i32 {words} ins("
+    draft.lines[-1] = draft.lines[-1].replace("] ins(", accumulate)
+
+
+def convolution(draft: Draft) -> None:
+    """Convolutions over images with zeros around them, in groups, and of channels."""
+    random, span = draft.random, 1 if draft.type in HALVES else 4
+    is_plane, is_depthwise = draft.chance(0.6), draft.chance(0.25)
+    names = ["n", "g", "f", "y", "x", "c", "i", "j"]
+    small = {"n": 2, "g": 2, "f": 17, "y": 9, "c": 8, "i": 3, "j": 3}
+    if is_depthwise:
+        small |= {"g": 9, "f": 1, "c": 1}
+    if not is_plane:
+        small |= {"y": 1, "i": 1}
+    loops = draft.loops(names, small)
+    for name in ("f", "c") if is_depthwise else ():
+        loops[name] = 1
+    draft.terms = loops["c"] * loops["i"] * loops["j"]
+    shape, places = [loops["n"], loops["g"], loops["c"]], ["n", "g", "c"]
+    low, high = [0, 0, 0], [0, 0, 0]
+    for place, tap in (("y", "i"), ("x", "j")):
+        stride, apart = random.choice((1, 1, 2, 3)), random.choice((1, 1, 2))
+        reach = max(0, loops[place] - 1) * stride + max(0, loops[tap] - 1) * apart + 1
+        before, behind = random.choice(((0, 0), (1, 1), (0, 1), (2, 0)))
+        before, behind = min(before, reach // 2), min(behind, reach - 1 - reach // 2)
+        spare = random.choice((0, 0, 1))
+        shape.append(reach - before - behind + spare)
+        places.append(f"{place} * {stride} + {tap} * {apart}")
+        low.append(before)
+        high.append(behind)
+    image = Operand(draft.argument(shape, span=span), tuple(shape), draft.type, ())
+    whole = tuple(map(sum, zip(low, shape, high, strict=True)))
+    name = image.name
+    if any((*low, *high)):
+        name = "%padded"
+        draft.lines.append(
+            f"{name} = kernel.padded {image.name} low {low} high {high} : "
+            f"{image.memref} to {memref(whole, draft.type)}"
+        )
+    padded = Operand(name, whole, draft.type, tuple(places))
+    if draft.chance(0.15) and not is_depthwise:
+        # The gradient of the filters: the places are terms.
+        grown = operand(draft, loops, ["n", "g", "f", "y", "x"], span=span)
+        draft.terms = loops["n"] * loops["y"] * loops["x"]
+        write_contraction(draft, loops, (grown, padded), ["g", "f", "c", "i", "j"])
+        return
+    taps = operand(draft, loops, ["g", "f", "c", "i", "j"], span=span)
+    factors = (padded, taps) if draft.chance(0.3) else (taps, padded)
+    write_contraction(draft, loops, factors, ["n", "g", "f", "y", "x"])
+
+
+def pool(draft: Draft) -> None:
+    """Largest elements and means of windows along some dimensions."""
+    random = draft.random
+    rank = random.randint(1, 4)
+    count = random.randint(1, min(rank, 3))
+    dims = sorted(random.sample(range(rank), count))
+    if draft.chance(0.5):
+        dims = list(range(rank - count, rank))
+    taps = [random.choice((1, 2, 3, 3, 5)) for _ in dims]
+    strides = [random.choice((1, 1, 2, 3)) for _ in dims]
+    apart = [random.choice((1, 1, 1, 2)) for _ in dims]
+    low = [
+        random.randint(0, (n - 1) * d // 2) for n, d in zip(taps, apart, strict=True)
+    ]
+    high = [
+        random.randint(0, (n - 1) * d // 2) for n, d in zip(taps, apart, strict=True)
+    ]
+    shape = [random.choice((1, 2, 3, 5)) for _ in range(rank)]
+    result = list(shape)
+    for at, dim in enumerate(dims):
+        windows = random.choice(
+            (1, 2, 5, 8, 17, 33) if dim == rank - 1 else (1, 2, 4, 7)
+        )
+        reach = (windows - 1) * strides[at] + (taps[at] - 1) * apart[at] + 1
+        shape[dim] = max(1, reach - low[at] - high[at] + random.choice((0, 0, 1)))
+        room = shape[dim] + low[at] + high[at] - (taps[at] - 1) * apart[at] - 1
+        result[dim] = room // strides[at] + 1
+    draft.terms, draft.turns = prod(taps), prod(result) * prod(taps)
+    kind = random.choice(("max", "mean")) if draft.is_float else "max"
+    if kind == "mean":
+        draft.is_exact = False
+    words = f"{kind} window {taps} strides {strides} dilations {apart}"
+    words += f" pads {[*low, *high]}" + " counted" * (
+        kind == "mean" and draft.chance(0.5)
+    )
+    if not draft.is_float and draft.chance(0.5):
+        words += " unsigned"
+    x, y = draft.argument(shape), draft.result(result)
+    draft.lines.append(
+        f"kernel.pool {words} dims {dims} ins({x} : {memref(shape, draft.type)}) "
+        f"outs({y} : {memref(result, draft.type)})"
+    )
+
+
+# Rows -------------------------------------------------------------------------------
+
+
+def row(draft: Draft) -> None:
+    """Folds of rows, and points that are computed of them."""
+    random = draft.random
+    if draft.chance(0.15):
+        columns(draft)
+        return
+    names = ["r", "s", "e", "d"][: random.choice((2, 3, 4))]
+    random.shuffle(names)
+    count = random.choice((1, 1, 1, 2))
+    along = sorted(random.sample(range(len(names)), min(count, len(names) - 1)))
+    if draft.chance(0.5):
+        along = [len(names) - 1]
+    points = [names[n] for n in along]
+    rows = [name for name in names if name not in points]
+    small = {name: 300 for name in points[-1:]}
+    loops = draft.loops(names, {"s": 5, "d": 5} | small)
+    if draft.chance(0.3):
+        loops[points[-1]] = random.choice((100, 128, 257, 300))
+    draft.terms = prod(loops[name] for name in points)
+    layout = list(names)
+    if draft.chance(0.2):
+        random.shuffle(layout)
+    span = 1 if draft.type in HALVES else 4
+    ins = [operand(draft, loops, layout, span=span)]
+    lines = Lines(draft)
+    value = lines.argument(draft.type)
+    if draft.chance(0.4):
+        ins.append(operand(draft, loops, some_of(random, names), span=span))
+        value = lines.two("add", value, lines.argument(draft.type))
+    form = random.choice(FORMS if draft.is_float and not draft.is_exact else EXACT)
+    uniform, point = form(draft, lines, value)
+    outs, values = list[Operand](), list[str]()
+    if point is not None:
+        if draft.chance(0.3):
+            ins.append(operand(draft, loops, some_of(random, names), span=span))
+            point = lines.two("sub", point, lines.argument(draft.type))
+        outs.append(operand(draft, loops, layout, is_result=True))
+        values.append(lines.narrow(point))
+    if point is None or draft.chance(0.2):
+        outs.append(operand(draft, loops, rows, is_result=True))
+        values.append(lines.narrow(uniform))
+    region = lines.region(values, [draft.type] * len(values), "kernel.yield")
+    head = f"kernel.row along {along}"
+    draft.op(head, loops, [("ins", ins), ("outs", outs)], region)
+
+
+def columns(draft: Draft) -> None:
+    """A fold of few, long columns."""
+    count = draft.random.choice((64, 67, 130, 300)), draft.random.choice((1, 3, 8, 33))
+    loops = dict(zip("er", count, strict=True))
+    draft.terms = loops["e"]
+    span = 1 if draft.type in HALVES else 4
+    ins = [operand(draft, loops, ["e", "r"], span=span)]
+    lines = Lines(draft)
+    found = fold(
+        lines, draft.random.choice(kinds_of(draft)), lines.argument(draft.type)
+    )
+    outs = [operand(draft, loops, ["r"], is_result=True)]
+    region = lines.region([lines.narrow(found)], [draft.type], "kernel.yield")
+    draft.op("kernel.row along [0]", loops, [("ins", ins), ("outs", outs)], region)
+
+
+def kinds_of(draft: Draft) -> Sequence[str]:
+    """The folds of numbers of a type whose results are of that type."""
+    if draft.is_float:
+        return "add", "maxnumf", "minnumf", "maximumf", "minimumf"
+    return "add", "mul", "maxsi", "minsi", "maxui", "minui", "andi", "ori"
+
+
+def fold(lines: Lines, kind: str, value: str) -> str:
+    return lines.op(f"kernel.all_reduce {kind}", value)
+
+
+def plain_fold(draft: Draft, lines: Lines, value: str) -> tuple[str, str | None]:
+    """A fold alone, or with what it is subtracted from."""
+    found = fold(lines, draft.random.choice(kinds_of(draft)), value)
+    if draft.chance(0.5):
+        return found, None
+    return found, lines.two("sub", value, found)
+
+
+def two_folds(draft: Draft, lines: Lines, value: str) -> tuple[str, str | None]:
+    """Folds that need each other."""
+    largest = "maxnumf" if draft.is_float else "maxsi"
+    top = fold(lines, largest, value)
+    rest = lines.two("sub", value, top)
+    kept = lines.op("kernel.keep", rest) if draft.chance(0.5) else rest
+    total = fold(lines, "add", kept)
+    return lines.two("add", top, total), lines.two("maximum", kept, total)
+
+
+def softmax(draft: Draft, lines: Lines, value: str) -> tuple[str, str | None]:
+    top = fold(lines, "maxnumf", value)
+    power = lines.op("math.exp", lines.two("sub", value, top))
+    kept = lines.op("kernel.keep", power)
+    total = fold(lines, "add", kept)
+    if draft.chance(0.5):
+        share = lines.two("div", lines.constant(1), total)
+        return total, lines.two("mul", kept, share)
+    return total, lines.two("div", kept, total)
+
+
+def log_sum(draft: Draft, lines: Lines, value: str) -> tuple[str, str | None]:
+    top = fold(lines, "maxnumf", value)
+    power = lines.op("math.exp", lines.two("sub", value, top))
+    total = lines.op("math.log", fold(lines, "add", power))
+    whole = lines.two("add", top, total)
+    return whole, lines.two("sub", value, whole)
+
+
+def normal(draft: Draft, lines: Lines, value: str) -> tuple[str, str | None]:
+    count = lines.constant(max(1, draft.terms))
+    mean = lines.two("div", fold(lines, "add", value), count)
+    off = lines.two("sub", value, mean)
+    squares = fold(lines, "add", lines.two("mul", off, off))
+    spread = lines.two("add", lines.two("div", squares, count), lines.constant(0.5))
+    root = lines.op("math.rsqrt", spread)
+    return mean, lines.two("mul", off, root)
+
+
+EXACT = (plain_fold, two_folds)
+FORMS = (plain_fold, two_folds, softmax, log_sum, normal)
+
+
+# Attention --------------------------------------------------------------------------
+
+
+def attention(draft: Draft) -> None:
+    """Attention in random layouts, with masks, and rows that see some of the keys."""
+    random = draft.random
+    stack = ["s", "g"][: random.choice((0, 1, 1, 2))]
+    small = {"s": 3, "g": 3, "t": 65, "c": 65}
+    loops = draft.loops([*stack, "r", "k", "t", "c"], small)
+    loops["k"] = max(1, loops["k"])
+    draft.terms = loops["k"] + loops["t"]
+    shared = stack[1:] if draft.chance(0.3) else stack
+
+    def layout(names: Sequence[str]) -> list[str]:
+        names = list(names)
+        if draft.chance(0.25):
+            # As from a product: heads within rows.
+            names[-3:-1] = names[-3:-1][::-1]
+        if draft.chance(0.1):
+            random.shuffle(names)
+        return names
+
+    q = operand(draft, loops, layout([*stack, "r", "t"]))
+    k = operand(draft, loops, layout([*shared, "k", "t"]))
+    v = operand(draft, loops, layout([*shared, "k", "c"]))
+    lines = Lines(draft)
+    lines.arguments.append(f"%sum: {draft.wide}")
+    value = lines.two("mul", "%sum", lines.constant(0.25))
+    inputs: list[Operand] = []
+    for _ in range(random.choice((0, 0, 1, 1, 2))):
+        inputs.append(operand(draft, loops, some_of(random, [*stack, "r", "k"])))
+        mask = draft.arrays[-1]
+        if draft.chance(0.5):
+            rng = draft.numbers_of()
+            mask[rng.random(mask.shape) < 0.3] = -np.inf
+        value = lines.two("add", value, lines.argument(draft.type))
+    if draft.chance(0.15):
+        value = lines.op("math.tanh", value)
+    out = operand(draft, loops, layout([*stack, "r", "c"]), is_result=True)
+    causal = ""
+    if draft.chance(0.4):
+        # A value that a row does not see is multiplied with 0, or not at all.
+        values = draft.arrays[2]
+        values[~np.isfinite(values.astype(float))] = 1
+        causal = f"causal {random.choice([0, 1, 5, loops['k'] - 1])}"
+        if int(causal.split()[1]) >= loops["k"]:
+            causal = ""
+    region = lines.region([value], [draft.wide], "kernel.yield")
+    groups = [("ins", (q, k, v)), ("score", inputs), ("outs", [out])]
+    draft.op(f"kernel.attention {causal}", loops, groups, region)
+
+
+# Transforms, indices, maps ----------------------------------------------------------
+
+
+def tile_transform(draft: Draft) -> None:
+    """Transforms of tiles that lie apart or overlap, in random layouts."""
+    random, span = draft.random, 1 if draft.type in HALVES else 2
+    small = {"i": 6, "j": 6, "k": 8, "l": 8, "s": 9}
+    loops = draft.loops(["i", "j", "s", "t", "k", "l"], small)
+    if draft.chance(0.5):
+        k, i = random.choice(((6, 4), (4, 2), (4, 4), (6, 6), (8, 6)))
+        loops |= {"k": k, "l": k, "i": i, "j": i}
+    draft.terms = loops["k"] * loops["l"]
+    p = operand(draft, loops, ["i", "k"], span=span)
+    q = operand(draft, loops, ["j", "l"], span=span)
+    for matrix in draft.arrays:
+        # Of two factors of an infinity, sums of either one may be taken first.
+        matrix[~np.isfinite(matrix.astype(float))] = 1
+    places = list(random.choice((["k", "l", "s", "t"], ["s", "t", "k", "l"])))
+    if draft.chance(0.4):
+        step = random.choice((2, 4))
+        reach = max(0, loops["t"] - 1) * step + max(1, loops["l"])
+        places = ["s", "k", f"t * {step} + l"]
+        shape = loops["s"], loops["k"], reach
+        d = Operand(draft.argument(shape, span=span), shape, draft.type, tuple(places))
+    else:
+        d = operand(draft, loops, places, span=span)
+    kept = ["i", "j", "s", "t"]
+    if draft.chance(0.4):
+        kept = random.choice((["s", "i", "t", "j"], ["s", "t", "i", "j"]))
+    starts = []
+    if draft.chance(0.5):
+        starts = [operand(draft, loops, some_of(random, kept))]
+    out = operand(draft, loops, kept, is_result=True)
+    groups = [("ins", (p, q, d)), ("outs", [out]), ("start", starts)]
+    draft.op("kernel.tile_transform", loops, groups, "")
+
+
+def places_of(draft: Draft, shape: Sequence[int], extent: int, type: str) -> str:
+    """Indices in range, some from the end."""
+    name = draft.argument(shape, type)
+    array = draft.arrays[-1]
+    rng = draft.numbers_of()
+    array[...] = rng.integers(-extent, max(extent, 1 - extent), shape)
+    return name
+
+
+def by_indices(draft: Draft) -> tuple[int, tuple[Any, ...]]:
+    """An axis, and the shapes of the whole, of indices and of slices."""
+    random = draft.random
+    whole = [
+        random.choice((1, 2, 3, 7, 9, 17, 33)) for _ in range(random.randint(1, 3))
+    ]
+    axis = random.randrange(len(whole))
+    indices = [random.choice((0, 1, 2, 5, 9)) for _ in range(random.randint(0, 2))]
+    slices = [*whole[:axis], *indices, *whole[axis + 1 :]]
+    return axis, (whole, indices, slices, random.choice(("i32", "i64")))
+
+
+def gather(draft: Draft) -> None:
+    axis, (whole, indices, slices, index) = by_indices(draft)
+    x = draft.argument(whole)
+    i = places_of(draft, indices, whole[axis], index)
+    y = draft.result(slices)
+    types = memref(whole, draft.type), memref(indices, index)
+    draft.lines.append(
+        f"kernel.gather axis {axis} ins({x}, {i} : {', '.join(types)}) "
+        f"outs({y} : {memref(slices, draft.type)})"
+    )
+
+
+def scatter(draft: Draft) -> None:
+    axis, (whole, indices, slices, index) = by_indices(draft)
+    i = places_of(draft, indices, whole[axis], index)
+    u = draft.argument(slices, span=1)
+    y = draft.argument(whole, span=1)
+    lines = Lines(draft)
+    new, old = lines.argument(draft.type), lines.argument(draft.type)
+    made = draft.random.choice(("add", "sub", "maximum", "new", "old"))
+    value = {"new": new, "old": old}.get(made) or lines.two(made, old, new)
+    region = lines.region([lines.narrow(value)], [draft.type], "kernel.yield")
+    draft.terms = prod(indices)
+    types = memref(indices, index), memref(slices, draft.type)
+    draft.lines.append(
+        f"kernel.scatter axis {axis} ins({i}, {u} : {', '.join(types)}) "
+        f"outs({y} : {memref(whole, draft.type)}) {region}"
+    )
+
+
+def elementwise(draft: Draft) -> None:
+    """A map with broadcast, transposed and strided operands, and several results."""
+    random = draft.random
+    names = ["a", "b", "c"][: random.randint(1, 3)]
+    loops = draft.loops(names, {"a": 9} if len(names) > 1 else {"a": 300})
+    lines, ins = Lines(draft), list[Operand]()
+    value = ""
+    for number in range(random.randint(1, 3)):
+        places = some_of(random, names) if number else list(names)
+        if not number and draft.chance(0.2):
+            random.shuffle(places)
+        ins.append(operand(draft, loops, places))
+        new = lines.argument(draft.type)
+        op = random.choice(("add", "sub", "maximum", "minimum", "mul"))
+        value = lines.two(op, value, new) if value else new
+    outs = [operand(draft, loops, names, is_result=True)]
+    values = [lines.narrow(value)]
+    for _ in range(random.choice((0, 0, 1))):
+        outs.append(operand(draft, loops, names, is_result=True))
+        values.append(lines.narrow(lines.two("add", value, value)))
+    lines.arguments += [f"%o{n}: {x.type}" for n, x in enumerate(outs)]
+    region = lines.region(values, [draft.type] * len(values), "linalg.yield")
+    draft.op("linalg.generic", loops, [("ins", ins), ("outs", outs)], region)
+    parallel = ", ".join(['"parallel"'] * len(names))
+    text = draft.lines[-1].replace("linalg.generic ", "linalg.generic {")
+    draft.lines[-1] = text.replace(
+        "] ins(", f"], iterator_types = [{parallel}]}} ins(", 1
+    )
+
+
+ALL = (*FLOATS, "i32", "i64")
+MAKERS: Mapping[str, tuple[str, Make, Sequence[str]]] = {
+    "products": ("kernel.contract", contraction, (*ALL, "f32", "f32")),
+    "products of bytes": ("kernel.contract", bytes_contraction, ("i8",)),
+    "convolutions": ("kernel.contract", convolution, (*FLOATS, "f32", "i32")),
+    "rows": ("kernel.row", row, (*ALL, "f32", "f32", "i8", "i16")),
+    "pools": ("kernel.pool", pool, (*ALL, "f32", "i8")),
+    "attention": ("kernel.attention", attention, (*FLOATS, "f32")),
+    "transforms": ("kernel.tile_transform", tile_transform, tuple(FLOATS)),
+    "gathers": ("kernel.gather", gather, (*ALL, "i8", "i1")),
+    "scatters": ("kernel.scatter", scatter, (*ALL, "i8")),
+    "maps": ("linalg.generic", elementwise, (*ALL, "i8")),
+}
+"""Kinds of cases: the op, the function that writes one, and the types of elements."""
+
+
+def case_of(kind: str, seed: int, data: int = 0, type: str = "") -> Case:
+    """
+    The kernel of a kind that a seed gives, with elements by another one; of a type of
+    elements if one is asked.
+    """
+    op, make, types = MAKERS[kind]
+    random = Random(f"{kind} {seed}")
+    own = random.choice(types)
+    is_exact = random.random() < 0.5 and op != "kernel.attention"
+    draft = Draft(random, type or own, BUDGET, data, is_exact or own not in FLOATS)
+    make(draft)
+    text, arrays = draft.text(), draft.arrays
+    is_exact = draft.is_exact or op == "kernel.gather"
+    case = Case(op, draft.type, text, arrays, is_exact, draft.terms, draft.turns)
+    if not is_exact and not type:
+        case.wide = case_of(kind, seed, data, "f64")
+        pairs = zip(arrays, case.wide.arrays, strict=True)
+        case.wide.arrays = [x.astype(wide.dtype) for x, wide in pairs]
+    return case

@@ -1,0 +1,282 @@
+"""
+Random kernels with all kinds of schedules, against what their ops mean.
+
+A kernel is computed by NumPy (`evaluate`, in `f64` where sums have no order of their
+own), by the loops of its op, and with schedules: those that passes choose, and others,
+field by field at random. A schedule that a target refuses has to be told so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import TypeAlias, TypedDict
+
+import numpy as np
+from crafted_schedules import craft
+from kernel_cases import Array, Case, case_of
+from kernel_runs import End, run_source
+from xdsl.dialects import linalg
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+
+from penstock.dialects.kernel.evaluation import evaluate_block, view_over_loops
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.schedule import ScheduleAttr
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.cpu import kernel_schedule as cpu
+from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
+from penstock.lowering.codegen.cuda import kernel_schedule as cuda
+from penstock.lowering.codegen.target import kernel_source
+from penstock.runtime.loading.weight_layout import as_stored
+from penstock.tools.session.program_export import panels_of
+
+Parse: TypeAlias = Callable[[str], KernelOp]
+Pair: TypeAlias = tuple[str, str, str]
+"""An op, a schedule with its form, and a target."""
+
+PLAIN = "plain loops"
+TARGETS = ("cpu", "cuda")
+
+
+class Place(TypedDict, total=False):
+    """How a kernel is run: where its buffers lie, and in how many parts."""
+
+    parts: int
+    offset: int
+    end: End
+
+
+PLACES: Mapping[str, Sequence[Place]] = {
+    "cpu": (
+        {"parts": 1, "end": "behind"},
+        {"parts": 2, "offset": 1, "end": "before"},
+        {"parts": 3, "end": "behind"},
+    ),
+    "cuda": ({}, {"offset": 1}),
+}
+MOST_TURNS = {"cpu": 1 << 60, "cuda": 5000}
+"""The most turns of loops that have no schedule: the emulator takes one at a time."""
+
+
+@dataclass
+class Sweep:
+    """Cases that are run, and what was found."""
+
+    parse: Parse
+    ran: Counter[Pair] = field(default_factory=Counter)
+    refused: Counter[Pair] = field(default_factory=Counter)
+    runs: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def check(
+        self,
+        kind: str,
+        seed: int,
+        target: str,
+        ways: Sequence[str],
+        data: Sequence[int] = (0,),
+    ) -> None:
+        """Compare a kernel, computed in some ways, with its meaning on some data."""
+        cases = [case_of(kind, seed, number) for number in data]
+        wanted = [meaning_of(case, self.parse) for case in cases]
+        seen: set[str] = set()
+        for way in ways:
+            kernel = self.kernel_of(kind, seed, target, way)
+            try:
+                self._compare(kernel, cases, wanted, seen)
+            except Exception as error:
+                told = f"{kind} {seed} {target} {way}, data {[*data]}"
+                self.failures.append(f"{told}: {error!r}\n{kernel}")
+
+    def kernel_of(self, kind: str, seed: int, target: str, way: str) -> KernelOp:
+        """A kernel with a schedule."""
+        text = case_of(kind, seed).text.replace('"cpu"', f'"{target}"')
+        kernel = self.parse(text)
+        WAYS[target][way](kernel, Random(f"{way} {seed}"))
+        return kernel
+
+    def _compare(
+        self,
+        kernel: KernelOp,
+        cases: Sequence[Case],
+        wanted: Sequence[Sequence[Array]],
+        seen: set[str],
+    ) -> None:
+        kernel.verify()
+        pairs = pairs_in(kernel)
+        try:
+            source = kernel_source(kernel)
+        except LocatedPassFailure as failure:
+            if not all(text for _, text in failure.findings):
+                raise AssertionError("refused without a word") from failure
+            self.refused.update(pairs)
+            return
+        is_plain = any(form == PLAIN for _, form, _ in pairs)
+        turns = cases[0].turns if is_plain else 0
+        if source in seen or turns > MOST_TURNS[kernel.compiled_for]:
+            return
+        seen.add(source)
+        for case, right in zip(cases, wanted, strict=True):
+            for place in PLACES[kernel.compiled_for]:
+                self._run(kernel, source, case, right, place)
+        self.ran.update(pairs)
+
+    def _run(
+        self,
+        kernel: KernelOp,
+        source: str,
+        case: Case,
+        wanted: Sequence[Array],
+        place: Place,
+    ) -> None:
+        orders = [panels and panels_of(panels) for panels in kernel.panels]
+        pairs = zip(case.arrays, orders, strict=True)
+        given = [np.array(as_stored(x, order), order="C") for x, order in pairs]
+        code = run_source(source, given, target=kernel.compiled_for, **place)
+        self.runs += 1
+        try:
+            assert code == 0, f"the kernel ends with {code}"
+            results = zip(given, wanted, orders, case.arrays, strict=True)
+            for found, right, order, before in results:
+                if order is None:
+                    close(case, found, right)
+                else:
+                    np.testing.assert_array_equal(found, as_stored(before, order))
+        except AssertionError as error:
+            raise AssertionError(f"run with {place}: {error}") from error
+
+
+def pairs_in(kernel: KernelOp) -> list[Pair]:
+    """The ops of a kernel with their schedules."""
+    found: list[Pair] = []
+    for op in kernel.body.block.ops:
+        if isinstance(op, StructuredOp | linalg.ops.GenericOp):
+            schedule = op.attributes.get(SCHEDULE)
+            found.append((op.name, form_of(schedule), kernel.compiled_for))
+    return found
+
+
+def form_of(schedule: Attribute | None) -> str:
+    """The class of a schedule, and its form."""
+    if not isinstance(schedule, ScheduleAttr):
+        return PLAIN
+    return " ".join((schedule.name, *words_of(schedule)))
+
+
+def words_of(schedule: ScheduleAttr) -> list[str]:
+    return [getattr(schedule, name) for name in schedule.fields() if name == "form"]
+
+
+# Meaning ----------------------------------------------------------------------------
+
+
+def meaning_of(case: Case, parse: Parse) -> list[Array]:
+    """All arguments of a kernel after it, as its op is defined."""
+    given = case.wide or case
+    kernel, arrays = parse(given.text), [x.copy() for x in given.arrays]
+    with np.errstate(all="ignore"):
+        for op in kernel.body.block.ops:
+            if isinstance(op, StructuredOp):
+                operands = [array_of(value, arrays) for value in op.operands]
+                results = zip(op.written(), op.evaluate(*operands), strict=True)
+            elif isinstance(op, linalg.ops.GenericOp):
+                results = zip(op.outputs, evaluate_map(op, arrays), strict=True)
+            else:
+                continue
+            for value, result in results:
+                assert isinstance(value, BlockArgument)
+                arrays[value.index] = result
+    return arrays
+
+
+def array_of(value: SSAValue, arrays: Sequence[Array]) -> Array:
+    """The elements of an operand, given those of the kernel's arguments."""
+    if isinstance(value, BlockArgument):
+        return arrays[value.index]
+    owner = value.owner
+    assert isinstance(owner, PaddedOp)
+    return np.pad(array_of(owner.source, arrays), owner.pads)
+
+
+def evaluate_map(op: linalg.ops.GenericOp, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a map without reductions."""
+    operands = [array_of(value, arrays) for value in op.operands]
+    maps = [attribute.data for attribute in op.indexing_maps]
+    extents = op.get_static_loop_ranges()
+    views = [
+        view_over_loops(np.array(x, order="C"), map, extents)
+        for x, map in zip(operands, maps, strict=True)
+    ]
+    values = evaluate_block(op.body.block, views)
+    results = operands[len(op.inputs) :]
+    return [
+        np.broadcast_to(value, extents).reshape(result.shape).astype(result.dtype)
+        for value, result in zip(values, results, strict=True)
+    ]
+
+
+def close(case: Case, found: Array, wanted: Array) -> None:
+    """Fail where two arrays differ by more than the case allows."""
+    if case.is_exact or found.dtype.kind in "iub":
+        a, b = (
+            x.astype(float) if x.dtype.name == "bfloat16" else x
+            for x in (found, wanted)
+        )
+        np.testing.assert_array_equal(a, b)
+        return
+    right = wanted.astype(np.float64)
+    finite = np.abs(right[np.isfinite(right)])
+    limit = case.tolerance * max(1.0, float(finite.max(initial=0)))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found.astype(np.float64), right, rtol=0, atol=limit)
+
+
+# Schedules --------------------------------------------------------------------------
+
+
+def plain(kernel: KernelOp, random: Random) -> None:
+    """Leave an op to its loops."""
+
+
+def on_cpu(kernel: KernelOp, random: Random, vector_bytes: int = 0) -> None:
+    """The schedules of the passes for processors."""
+    width = vector_bytes or random.choice((16, 32, 64))
+    constants = random.choice(((), (), (0,), (1,), (0, 1)))
+    cpu.schedule_kernel(kernel, width, random.choice((1, 4)), constants)
+    schedule_attention(kernel, width)
+
+
+def on_cuda(kernel: KernelOp, random: Random) -> None:
+    """The schedules of the pass for devices."""
+    cuda.schedule_kernel(kernel, random.choice((1, 8, 132, 1000)))
+
+
+def crafted_on_cpu(kernel: KernelOp, random: Random) -> None:
+    on_cpu(kernel, random)
+    craft(random, kernel)
+
+
+def crafted_on_cuda(kernel: KernelOp, random: Random) -> None:
+    on_cuda(kernel, random)
+    craft(random, kernel)
+
+
+Way: TypeAlias = Callable[[KernelOp, Random], None]
+WAYS: Mapping[str, Mapping[str, Way]] = {
+    "cpu": {
+        "plain": plain,
+        **{f"vectors {n}": partial(on_cpu, vector_bytes=n) for n in (16, 32, 64)},
+        **{f"crafted {n}": crafted_on_cpu for n in range(3)},
+    },
+    "cuda": {
+        "plain": plain,
+        "usual": on_cuda,
+        **{f"crafted {n}": crafted_on_cuda for n in range(3)},
+    },
+}
+"""How a kernel gets a schedule, by targets."""

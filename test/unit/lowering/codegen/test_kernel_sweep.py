@@ -1,0 +1,136 @@
+"""
+Random kernels of each op, with each schedule of both targets, against their meaning.
+
+A kernel is one op on random maps, extents (0, 1, odd, more than a tile) and types. It
+runs as loops, with the schedules that passes choose, and with others, whose fields are
+changed at random; in 1 to 3 parts, with buffers at odd places and at the ends of pages.
+Some elements are NaN, infinite, or too small to be normal.
+
+Whole numbers, of which sums are exact in any order, have to come out as they are. Of
+other numbers an error of `64 + 8 n` units in the last place of the largest result is
+allowed, for `n` numbers that are summed, against the same kernel of `f64`: sums of
+products and folds differ in their order, exponentials in the last bits, and halves are
+rounded in a result between terms. `kernel.gather`, and the order of updates of
+`kernel.scatter`, are always exact.
+
+`PENSTOCK_SWEEP_SEED=n pytest -k kernel_sweep` repeats the random part of a test, which
+tells `n`; `PENSTOCK_SWEEP_CASES=n` says how many kernels of each kind the slow test
+takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from random import Random, randrange
+
+import pytest
+from kernel_cases import MAKERS
+from kernel_runs import parse_kernel
+from kernel_sweep import PLAIN, TARGETS, WAYS, Pair, Sweep, pairs_in
+from xdsl.ir import Operation
+
+from penstock.dialects.kernel import Kernel
+from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.launch import schedules
+from penstock.dialects.launch.schedules.library import LibraryAttr
+from penstock.dialects.launch.schedules.schedule import ScheduleAttr
+from penstock.lowering.codegen.cpu.stage_printer import printers as cpu_printers
+from penstock.lowering.codegen.cuda.stage_printer import printers as cuda_printers
+
+assert schedules
+
+SEED = int(os.environ.get("PENSTOCK_SWEEP_SEED", randrange(1 << 30)))
+CASES = int(os.environ.get("PENSTOCK_SWEEP_CASES", "10"))
+"""The kernels of each kind, target and way that the slow test compiles."""
+MOST_TRIED = 200
+"""The seeds of each kind among which the quick tests look for kernels."""
+
+
+def schedules_of(target: str) -> Iterator[tuple[type[Operation], type]]:
+    """The ops and classes of schedules that a target has printers for."""
+    table = cpu_printers() if target == "cpu" else cuda_printers()
+    for printer in table.printers:
+        for schedule in printer.SCHEDULES:
+            yield printer.OP, schedule
+
+
+def forms_of(schedule: type) -> list[str]:
+    """The words for a class of schedules, one for each form."""
+    assert issubclass(schedule, ScheduleAttr)
+    form = schedule.fields().get("form")
+    words: tuple[str, ...] = getattr(form, "words", ())
+    return [f"{schedule.name} {word}" for word in words] or [schedule.name]
+
+
+def pairs_of(op: str, target: str) -> set[Pair]:
+    """The ways in which a target can compute an op."""
+    printed = {*schedules_of("cpu"), *schedules_of("cuda")}
+    # Schedules without a printer are those of the loops of an op.
+    of_loops: set[tuple[type[Operation], type]] = {
+        (each, schedule)
+        for schedule in ScheduleAttr.__subclasses__()
+        for each in schedule.ops
+        if issubclass(each, StructuredOp) and (each, schedule) not in printed
+    }
+    mine = {*schedules_of(target), *(of_loops if target == "cpu" else ())}
+    # Libraries are there with a device alone.
+    found = {
+        (op, form, target)
+        for each, schedule in mine
+        if each.name == op and schedule is not LibraryAttr
+        for form in forms_of(schedule)
+    }
+    return {*found, (op, PLAIN, target)}
+
+
+def kinds_of(op: str) -> list[str]:
+    return [kind for kind, (own, _, _) in MAKERS.items() if own == op]
+
+
+def report(sweep: Sweep) -> None:
+    """Print the kernels that ran, and fail if one was wrong."""
+    print(f"PENSTOCK_SWEEP_SEED={SEED}")
+    print(f"{sum(sweep.ran.values())} kernels in {sweep.runs} runs")
+    for pair, count in sorted(sweep.ran.items()):
+        print(*pair, count, "refused", sweep.refused[pair], sep=" | ")
+    assert not sweep.failures, "\n\n".join(sweep.failures[:5])
+
+
+OPS = sorted({op for op, _, _ in MAKERS.values()})
+
+
+def test_there_are_cases_of_all_ops() -> None:
+    ops = {op.name for op in Kernel.operations if issubclass(op, StructuredOp)}
+    assert ops <= {*OPS}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("op", OPS)
+def test_each_schedule_computes_what_the_op_means(op: str, target: str) -> None:
+    sweep = Sweep(parse_kernel)
+    missing = pairs_of(op, target)
+    for seed in range(MOST_TRIED):
+        for kind in kinds_of(op):
+            for way in WAYS[target]:
+                pairs = {*pairs_in(sweep.kernel_of(kind, seed, target, way))}
+                if pairs & missing or (not seed and way == "plain"):
+                    sweep.check(kind, seed, target, [way], [SEED])
+                    missing -= {*sweep.ran}
+        if not missing:
+            break
+    report(sweep)
+    assert not missing, "no case ran"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_kernels_compute_what_their_ops_mean(kind: str, target: str) -> None:
+    sweep, data = Sweep(parse_kernel), range(SEED, SEED + 5)
+    for seed in range(SEED, SEED + CASES):
+        ways = [*WAYS[target]]
+        random = Random(seed)
+        some = [random.choice(ways[:-3]), random.choice(ways[-3:])]
+        sweep.check(kind, seed, target, some, data)
+    report(sweep)
