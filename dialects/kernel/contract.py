@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -23,10 +23,12 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.kernel.depthwise import Depthwise, depthwise_of
 from penstock.dialects.kernel.interface import element_of, shape_of
 from penstock.dialects.kernel.loops import access_of
 from penstock.dialects.kernel.sums import SumOp, can_hold, extended
 from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.kernel.windows import Window, WindowedAxis
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -34,24 +36,6 @@ if TYPE_CHECKING:
 
 FACTORS = 2
 """The first two of the operands that have maps are those which are multiplied."""
-
-
-class Window(NamedTuple):
-    """A column and a term that index one dimension of a factor together."""
-
-    operand: int
-    """The number of the factor."""
-    axis: int
-    column: int
-    """The loop over places, as the next one over what lies in the window at each."""
-    term: int
-    stride: int
-    dilation: int
-    extent: int
-    """The elements of the dimension, without zeros around them."""
-    before: int
-    """The zeros before them."""
-    taps: int
 
 
 @irdl_op_definition
@@ -64,7 +48,8 @@ class ContractOp(SumOp):
     one of `a` and the result has *rows*, one of `b` and the result *columns*, and one
     of both factors, which the result does not have, *terms*, which are summed. A loop
     that runs once may be missing anywhere. Windows on an image are columns and terms in
-    one index; zeros around it are a `kernel.padded` view.
+    one index; zeros around it are a `kernel.padded` view. With a batch loop over
+    channels they are a depthwise convolution (`depthwise`).
 
     Sums are in the type of the results' elements, in `f32` for halves, or in that which
     `accumulate` names. Signless integers with fewer bits are extended by their sign,
@@ -162,12 +147,16 @@ class ContractOp(SumOp):
     def terms(self) -> Sequence[int]:
         return self.roles()["term"]
 
-    def windows(self) -> Sequence[Window]:
+    def windows(self) -> Sequence[WindowedAxis]:
         """The columns and terms that index a dimension of a factor together."""
         terms = {*self.roles()["term"]}
         extents = self.loops().extents
-        found: list[Window] = []
+        found: list[WindowedAxis] = []
         for number, value in enumerate((self.a, self.b)):
+            owner = value.owner
+            shape, pads = shape_of(value), [(0, 0)] * len(shape_of(value))
+            if isinstance(owner, PaddedOp):
+                shape, pads = owner.shape, owner.pads
             for axis, expr in enumerate(self.maps()[number].results):
                 used = expr.used_dims()
                 of_terms, others = used & terms, used - terms
@@ -176,18 +165,20 @@ class ContractOp(SumOp):
                 (term,), (column,) = of_terms, others
                 access = access_of(AffineMap(len(extents), 0, (expr,)), (1,))
                 assert access is not None, "checked by the verifier"
-                owner = value.owner
-                is_padded = isinstance(owner, PaddedOp)
+                stride, dilation = access.strides[column], access.strides[term]
+                window = Window(extents[term], stride, *pads[axis], dilation)
                 found.append(
-                    Window(
-                        *(number, axis, column, term),
-                        *(access.strides[column], access.strides[term]),
-                        (owner.shape if is_padded else shape_of(value))[axis],
-                        owner.pads[axis][0] if is_padded else 0,
-                        extents[term],
-                    )
+                    WindowedAxis(number, axis, column, term, shape[axis], window)
                 )
         return found
+
+    def depthwise(self) -> Depthwise | None:
+        """The depthwise convolution that it is but for its finish, if it is one."""
+        read = [self.a] if self.start is None else [self.a, self.start]
+        types = {element_of(value) for value in (*read, *self.outs)}
+        if len(types) > 1 or len(self.outs) > 1 or self.held is None:
+            return None
+        return depthwise_of(self, self.windows(), self.start)
 
     def work(self) -> int:
         return 2 * prod(self.loops().extents) + self.work_of_finish()
@@ -257,6 +248,13 @@ class ContractOp(SumOp):
         return self.finished(total, operands)
 
     # Loops of upstream ops
+
+    def build_loops(self, k: KernelBuilder) -> None:
+        if (convolution := self.depthwise()) is None:
+            super().build_loops(k)
+            return
+        convolution.build(k)
+        self.build_finish(k)
 
     def multiply_add(self, k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
         *factors, total = scalars

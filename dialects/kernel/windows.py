@@ -190,6 +190,20 @@ class Window(NamedTuple):
         return k.add(start, tap)
 
 
+class WindowedAxis(NamedTuple):
+    """A dimension of a factor of a contraction that two of its loops index."""
+
+    operand: int
+    """The number of the factor."""
+    axis: int
+    column: int
+    """The loop over places, as the next one over what lies in the window at each."""
+    term: int
+    extent: int
+    """The elements of the dimension, without zeros around them."""
+    window: Window
+
+
 def outside(numbers: range, count: int) -> list[int]:
     """The numbers from 0 up to a count that are none of some consecutive ones."""
     if not numbers:

@@ -2,32 +2,23 @@
 Attributes of the stages of a kernel: structured ops, and upstream ops.
 
 Upstream ops declare no discardable attributes, so those that builders of kernels and
-passes write on them are declared here: `schedule`, `no_schedule` and `windows`.
+passes write on them are declared here: `schedule`, `no_schedule` and `no_raise`.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.attributes import own_attributes, verify_known
 
-WINDOWS = "windows"
-"""
-The attribute of a stage that is a depthwise convolution: how windows move, by which it
-is known where it is scheduled.
-"""
-
 NO_RAISE = "no_raise"
 """The attribute of an op that says why it is no structured op, a text."""
-
-NUMBERS_OF_WINDOWS = 6
 
 
 def verify_stage(op: Operation) -> None:
@@ -41,18 +32,14 @@ def verify_stage(op: Operation) -> None:
     is_stage = is_loop or isinstance(op, LinalgStructuredOperation | StructuredOp)
     known = [SCHEDULE, REFUSAL] if is_stage else []
     if not isinstance(op, StructuredOp):
-        more = WINDOWS if is_loop else NO_RAISE
-        verify_known(op, [*known, *([more] if is_stage else [])])
+        more = [NO_RAISE] if is_stage and not is_loop else []
+        verify_known(op, [*known, *more])
     if (schedule := own.get(SCHEDULE)) is not None:
         _verify_schedule(op, schedule)
     if (why := own.get(REFUSAL)) and not isinstance(why, StringAttr):
         raise VerifyException(f"why there is no schedule is a text, got {why}")
     if (why := own.get(NO_RAISE)) and not isinstance(why, StringAttr):
         raise VerifyException(f"why it is not raised is a text, got {why}")
-    if (windows := own.get(WINDOWS)) and not _are_windows(windows):
-        raise VerifyException(
-            f"windows are array<i64> of {NUMBERS_OF_WINDOWS} numbers, got {windows}"
-        )
 
 
 def _verify_schedule(op: Operation, schedule: Attribute) -> None:
@@ -62,11 +49,3 @@ def _verify_schedule(op: Operation, schedule: Attribute) -> None:
         )
     if not isinstance(op, schedule.ops):
         raise VerifyException(f"{schedule} is no schedule of {op.name}")
-
-
-def _are_windows(windows: Attribute) -> bool:
-    return (
-        isa(windows, DenseArrayBase)
-        and windows.elt_type == i64
-        and len(windows) == NUMBERS_OF_WINDOWS
-    )

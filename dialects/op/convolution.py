@@ -31,7 +31,7 @@ from penstock.dialects.kernel.finish_builder import Finish, build_contract
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_lines, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
-from penstock.dialects.op.depthwise import Depthwise
+from penstock.dialects.op.depthwise import build_depthwise
 from penstock.dialects.op.linear import element_of_sums, unsigned_of
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import ContractionOp, Ending
@@ -232,7 +232,7 @@ class Conv2dOp(ContractionOp):
         if self.is_depthwise and ending.body is None:
             input, weights, *bias = ins
             bias = bias[0] if bias else None
-            Depthwise(self.windows, input, weights, bias, outs[0]).build(k)
+            build_depthwise(k, self.windows, input, weights, bias, outs[0])
             return
         self._build_dense(k, self._group_views(k, ins, outs), ending)
 

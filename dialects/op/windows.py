@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.windows import Window
@@ -44,12 +44,3 @@ def _check_list(name: str, values: Sequence[int], length: int, least: int) -> No
         raise VerifyException(
             f"{name} should be {length} numbers of at least {least}, got {values}"
         )
-
-
-def windows_attribute(
-    windows: tuple[Window, Window],
-) -> DenseArrayBase[IntegerType]:
-    """Strides, the elements before the image, and dilations, each down and across."""
-    numbers = [(w.stride, w.before, w.dilation) for w in windows]
-    kinds = zip(*numbers, strict=True)
-    return DenseArrayBase.from_list(i64, [number for kind in kinds for number in kind])

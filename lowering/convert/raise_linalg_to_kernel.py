@@ -54,7 +54,7 @@ from penstock.lowering.codegen.body.epilogue import (
     writes_once,
 )
 
-LEFT_ALONE = (SCHEDULE, REFUSAL, "windows")
+LEFT_ALONE = (SCHEDULE, REFUSAL)
 
 Operand: TypeAlias = tuple[SSAValue, AffineMap]
 """A memref, and its index as a function of the loops of a contraction."""

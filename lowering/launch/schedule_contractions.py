@@ -51,7 +51,7 @@ input:
   the op, and `no_finish` says why. Of an op of `linalg` that is not raised, as
   many stages around it as can be are folded.
 
-A `kernel.pool`, and a depthwise convolution, which has the attribute `windows`, get a
+A `kernel.pool`, and a contraction that is a depthwise convolution, get a
 `#launch.windows`, or a `no_schedule`: for a depthwise convolution vectors no longer
 than lines, and tiles of up to 8 lines; for a pool vectors that run on from line to
 line, and tiles in which at most 200 are combined.

@@ -62,16 +62,9 @@ launch.kernel @k target "cuda" (%a: !m, %o: !m) {
 
 // -----
 
-!m = memref<4xf32>
-launch.kernel @k target "cuda" (%a: !m) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  // expected-error@+1 {{kernel @k: #launch.windows<lanes 16, lines 8> is no schedule for devices}}
-  "scf.parallel"(%c0, %c4, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    scf.reduce
-  }) {schedule = #launch.windows<lanes 16, lines 8>} : (index, index, index) -> ()
+launch.kernel @k target "cuda" (%x: memref<9x6xf32>, %y: memref<8x5xf32>) {
+  // expected-error@+1 {{kernel @k: kernel.pool cannot be computed by #launch.windows<lanes 16, lines 8> here}}
+  kernel.pool max window [2, 2] dims [0, 1] ins(%x : memref<9x6xf32>) outs(%y : memref<8x5xf32>) attributes {schedule = #launch.windows<lanes 16, lines 8>}
 }
 
 // -----

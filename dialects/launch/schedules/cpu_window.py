@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.scf import ParallelOp
-
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.pool import PoolOp
 from penstock.dialects.launch.schedules.fields import number
 from penstock.dialects.launch.schedules.schedule import (
@@ -18,8 +17,8 @@ MAX_LINES = 64
 @schedule_definition
 class WindowsAttr(ScheduleAttr):
     """
-    The CPU schedule of a `kernel.pool`, and of an `scf.parallel` with `windows`
-    (`penstock.dialects.op.windows`): in tiles of so many lines of the result, with
+    The CPU schedule of a `kernel.pool`, and of a `kernel.contract` that is a depthwise
+    convolution: in tiles of so many lines of the result, with
     vectors along them. Elements outside of the image are zeros, and the lowest number
     where the largest one is looked for. Vectors of pools run on from one line to the
     next.
@@ -30,7 +29,7 @@ class WindowsAttr(ScheduleAttr):
     """
 
     name = "launch.windows"
-    ops = (PoolOp, ParallelOp)
+    ops = (PoolOp, ContractOp)
 
     lanes: int = number(most=MAX_LANES, power=True)
     lines: int = number(most=MAX_LINES)

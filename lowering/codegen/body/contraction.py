@@ -269,6 +269,8 @@ def _contraction_of(
     """The same for an op that is a contraction."""
     if len(op.outs) != 1:
         return "it has several results"
+    if op.depthwise() is not None:
+        return "each channel is multiplied by weights of its own"
     factor, total = element_of(op.a), element_of(op.outs[0])
     element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
     if element is None or not (is_of_bytes or factor == total):

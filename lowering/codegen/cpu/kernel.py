@@ -17,15 +17,13 @@ Where it is 1, part 0 does all the work, and the others none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import loop_order
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
 from penstock.lowering.codegen.body.scalars import type_name
@@ -44,15 +42,7 @@ from penstock.lowering.codegen.cpu.outer_vector_loop import (
 from penstock.lowering.codegen.cpu.packed_operands import uses_of
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter, printers
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
-from penstock.lowering.codegen.cpu.window import (
-    WindowsGroup,
-    WindowsPrinter,
-    windows_group,
-)
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
-
-MicroKernels: TypeAlias = MatmulPrinter | WindowsPrinter
-"""The printers of stages with a schedule."""
 
 
 def cpu_source(kernel: KernelOp) -> str:
@@ -85,22 +75,16 @@ class CpuPrinter(BodyPrinter):
         self._splits = self._find_splits()
         self._check_panels()
 
-    def _find_micro_kernels(self) -> dict[Operation, MicroKernels]:
-        """The contractions, transforms and the like that have a schedule."""
-        found: dict[Operation, MicroKernels] = {}
+    def _find_micro_kernels(self) -> dict[Operation, MatmulPrinter]:
+        """The contractions of `linalg` that have a schedule."""
+        found: dict[Operation, MatmulPrinter] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
-            schedule = op.attributes.get(SCHEDULE)
             if isinstance(op, StructuredOp):
                 continue
-            if isinstance(schedule, WindowsAttr):
-                group = windows_group(op, schedule)
-            else:
-                group = group_of(op, phases)
+            group = group_of(op, phases)
             if isinstance(group, Group):
                 found[op] = printer_of(group)(self, group, len(found))
-            elif isinstance(group, WindowsGroup):
-                found[op] = WindowsPrinter(self, group, len(found))
             elif group is not None:
                 self.complain(op, group)
         return found
@@ -157,7 +141,7 @@ class CpuPrinter(BodyPrinter):
         return 1 if micro_kernel is None else micro_kernel.group.parts
 
     @property
-    def _printers(self) -> Sequence[MicroKernels | CpuStagePrinter]:
+    def _printers(self) -> Sequence[MatmulPrinter | CpuStagePrinter]:
         """The printers of stages with a schedule."""
         return (
             *self._micro_kernels.values(),

@@ -16,6 +16,7 @@ from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import (
     Unfit,
@@ -35,9 +36,11 @@ from penstock.lowering.codegen.cpu.packed_operands import (
 )
 from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
 from penstock.lowering.codegen.cpu.window import (
+    NO_FINISH_OF_WINDOWS,
+    Windowed,
+    depthwise_of,
+    depthwise_schedule,
     pool_schedule,
-    windowed_of,
-    windows_schedule,
 )
 from penstock.lowering.codegen.cpu.winograd import (
     schedule_or_refusal as transform_schedule,
@@ -69,6 +72,16 @@ def schedule_transform(op: TileTransformOp, vector_bytes: int) -> None:
     set_schedule(split_sums(op, unfit), schedule)
 
 
+def schedule_depthwise(
+    op: ContractOp, found: Windowed | str, vector_bytes: int
+) -> None:
+    """Give a depthwise convolution a schedule, without its finish, or say why not."""
+    schedule = depthwise_schedule(found, vector_bytes)
+    if op.finish is not None and isinstance(schedule, WindowsAttr):
+        op = split_sums(op, Unfit(finish=NO_FINISH_OF_WINDOWS))
+    set_schedule(op, schedule)
+
+
 def schedule_kernel(
     kernel: KernelOp,
     vector_bytes: int,
@@ -91,20 +104,14 @@ def schedule_kernel(
         if isinstance(op, RowOp):
             set_schedule(op, rows_schedule(op))
             continue
-        if (windowed := windowed_of(op)) is not None:
-            own = windowed
-            if not isinstance(own, str):
-                own = windows_schedule(own, vector_bytes)
-            if isinstance(own, str):
-                op.attributes[REFUSAL] = StringAttr(own)
-            else:
-                op.attributes[SCHEDULE] = own
-            continue
         if isinstance(op, PoolOp):
             set_schedule(op, pool_schedule(op, vector_bytes))
             continue
         if isinstance(op, TileTransformOp):
             schedule_transform(op, vector_bytes)
+            continue
+        if isinstance(op, ContractOp) and (windowed := depthwise_of(op)) is not None:
+            schedule_depthwise(op, windowed, vector_bytes)
             continue
         found = contraction_of(op)
         if found is None:

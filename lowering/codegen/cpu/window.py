@@ -5,7 +5,7 @@ A pool (`kernel.pool`) is one call for all units of a part, a plane of an image 
 
     micro_kernel_0(..., <units> * part // parts, <units> * (part + 1) // parts)
 
-A depthwise convolution, an `scf.parallel` that names its `windows`, is a call for each
+A contraction that is a depthwise convolution (`kernel.contract`) is a call for each
 channel of an image:
 
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import (
     SCHEDULE,
     StructuredOp,
@@ -33,9 +32,7 @@ from penstock.dialects.kernel.interface import (
 )
 from penstock.dialects.kernel.pool import Pool, PoolOp
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
-from penstock.dialects.launch.stages import WINDOWS
 from penstock.lowering.codegen.body.contraction import ELEMENTS
-from penstock.lowering.codegen.body.epilogue import Epilogue
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART
 
@@ -51,6 +48,7 @@ MAX_VECTORS = 8
 """The most vectors of a line of a tile of a pool."""
 MAX_STRIDE = 2
 """The largest stride of windows of a line that are multiplied."""
+NO_FINISH_OF_WINDOWS = "windows are multiplied without a finish"
 
 
 @dataclass(frozen=True)
@@ -121,53 +119,31 @@ def pool_of(op: PoolOp) -> Windowed | str:
     )
 
 
-def windowed_of(op: Operation) -> Windowed | str | None:
+def depthwise_of(op: ContractOp) -> Windowed | str | None:
     """
-    The depthwise convolution of a stage that names its windows, or why vectors cannot
-    compute it.
+    The depthwise convolution that a contraction is, or why vectors cannot compute it;
+    None for any other one.
     """
-    windows = op.attributes.get(WINDOWS)
-    if not isinstance(op, scf.ParallelOp) or not isinstance(windows, DenseArrayBase):
+    if (found := op.depthwise()) is None:
         return None
-    numbers = tuple(map(int, windows.get_values()))
-    inside = [*op.body.walk()]
-    loads = dict.fromkeys(i.memref for i in inside if isinstance(i, memref.LoadOp))
-    stores = {i.memref for i in inside if isinstance(i, memref.StoreOp)}
-    if len(stores) != 1 or len(numbers) != 6:
-        return None
-    (out,) = stores
-    type = element_of(out)
-    element = ELEMENTS.get(type)
-    if out in loads or 0 in shape_of(out):
-        return None
-    if element is None:
+    type = element_of(found.out)
+    if (element := ELEMENTS.get(type)) is None:
         return f"windows of {type} are not computed in vectors"
-    if numbers[1] > MAX_STRIDE:
-        return f"windows {numbers[1]} apart are not multiplied in vectors"
-    return _with_memrefs(element, [*loads], out, numbers)
-
-
-def _with_memrefs(
-    element: str, loads: list[SSAValue], out: SSAValue, windows: tuple[int, ...]
-) -> Windowed | None:
-    """The convolution by which of its memrefs have which shape."""
-    result = shape_of(out)
-    bias = [value for value in loads if len(shape_of(value)) == 1]
-    others = [value for value in loads if value not in bias]
-    weights = [v for v in others if shape_of(v)[:2] == (result[1], 1)]
-    images = [v for v in others if v not in weights]
-    if (len(images), len(weights), len(bias)) not in ((1, 1, 0), (1, 1, 1)):
-        return None
+    if 0 in shape_of(found.out):
+        return "there are no windows"
+    down, across = found.windows
+    if across.stride > MAX_STRIDE:
+        return f"windows {across.stride} apart are not multiplied in vectors"
     return Windowed(
         element,
-        images[0],
-        out,
-        (shape_of(weights[0])[2], shape_of(weights[0])[3]),
-        (windows[0], windows[1]),
-        (windows[2], windows[3]),
-        (windows[4], windows[5]),
-        weights[0],
-        bias[0] if bias else None,
+        found.input,
+        found.out,
+        (down.taps, across.taps),
+        (down.stride, across.stride),
+        (down.before, across.before),
+        (down.dilation, across.dilation),
+        found.weights,
+        found.bias,
     )
 
 
@@ -197,6 +173,11 @@ def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
 def pool_schedule(op: PoolOp, vector_bytes: int) -> WindowsAttr | str:
     """The schedule of a pool, or why it has none."""
     found = pool_of(op)
+    return found if isinstance(found, str) else windows_schedule(found, vector_bytes)
+
+
+def depthwise_schedule(found: Windowed | str, vector_bytes: int) -> WindowsAttr | str:
+    """The schedule of a depthwise convolution, or why it has none."""
     return found if isinstance(found, str) else windows_schedule(found, vector_bytes)
 
 
@@ -284,54 +265,46 @@ def address_of(printer: BodyPrinter, value: SSAValue) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class WindowsGroup:
-    """Such a phase with a schedule."""
+class DepthwisePrinter(CpuStagePrinter):
+    """Prints a depthwise convolution: the function of a channel, and its calls."""
 
-    op: Operation
-    windowed: Windowed
-    schedule: WindowsAttr
-    finish: Epilogue
+    OP = ContractOp
+    SCHEDULES = (WindowsAttr,)
+
+    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
+        schedule = op.attributes[SCHEDULE]
+        assert isinstance(op, ContractOp), "found by its op"
+        assert isinstance(schedule, WindowsAttr), "found by its schedule"
+        found = depthwise_of(op)
+        assert isinstance(found, Windowed), "no misfit"
+        self.printer, self.number = printer, number
+        self.windowed, self.schedule = found, schedule
+        self.names = {"address_of", "depthwise_micro_kernel"}
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, ContractOp), "found by its op"
+        found = depthwise_of(op)
+        if found is None:
+            return f"{schedule} is for depthwise convolutions, which this is none of"
+        if op.finish is not None:
+            return NO_FINISH_OF_WINDOWS
+        return found if isinstance(found, str) else None
 
     @property
     def parts(self) -> int:
-        """The number of parts that the work is worth."""
         return parts_of(self.windowed)
 
-
-def windows_group(op: Operation, schedule: WindowsAttr) -> WindowsGroup | str:
-    """The computation of an op with its schedule, or why it cannot be computed so."""
-    found = windowed_of(op)
-    if found is None:
-        return f"{op.name} does not say windows, which {schedule} is for"
-    if isinstance(found, str):
-        return found
-    return WindowsGroup(op, found, schedule, Epilogue())
-
-
-class WindowsPrinter:
-    """Prints what is computed of windows: the function, and what calls it."""
-
-    def __init__(self, printer: BodyPrinter, group: WindowsGroup, number: int):
-        self.printer, self.group, self.number = printer, group, number
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The functions of `penstock.runtime` that are used."""
-        return frozenset(("depthwise_micro_kernel", "address_of"))
-
     def definitions(self) -> list[str]:
-        """The lines that make the function which is called."""
-        schedule = self.group.schedule
-        facts = facts_of(self.group.windowed, schedule.lanes, str(schedule.lines))
+        schedule = self.schedule
+        facts = facts_of(self.windowed, schedule.lanes, str(schedule.lines))
         return ["", f"micro_kernel_{self.number} = depthwise_micro_kernel({facts})"]
 
-    def print_loops(self, is_split: bool) -> None:
-        """Print the loop over channels; those of one part of the kernel, or all."""
-        out, found = self.printer, self.group.windowed
+    def print(self, is_split: bool) -> None:
+        out, found = self.printer, self.windowed
         units = found.planes
         first, end = share_of(units, is_split)
-        assert found.weights is not None, "it is no pool"
+        assert found.weights is not None, "a convolution has weights"
         size = BYTES[found.element]
         image, factors, target = (
             address_of(out, value) for value in (found.input, found.weights, found.out)
@@ -342,7 +315,7 @@ class WindowsPrinter:
         with out.block(f"for {unit} in range({ends}):"):
             times = units // prod(shape_of(found.input)[:-2])
             plane = unit if times == 1 else f"{unit} // {times}"
-            channels = shape_of(found.weights)[0]
+            channels = prod(shape_of(found.weights)[:-2])
             channel = unit if units == channels else f"{unit} % {channels}"
             arguments = [
                 f"{image} + {plane} * {prod(found.image) * size}",

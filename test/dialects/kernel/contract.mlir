@@ -1,5 +1,6 @@
 // RUN: penstock-opt %s | penstock-opt | filecheck %s
 // RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+// RUN: penstock-opt %s -p convert-kernel-to-loops | filecheck %s --check-prefix=LOOPS
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
@@ -50,4 +51,24 @@ launch.kernel @convolution target "cpu" (%x: memref<2x8x16x16xf32>, %w: memref<4
 launch.kernel @in_place target "cpu" (%x: memref<4x8xf16>, %w: memref<8x6xf16>, %y: memref<4x6xf16>) {
   // CHECK: outs(%y : memref<4x6xf16>) start(%y : memref<4x6xf16>)
   kernel.contract indexing_maps = [#a, #b, #o, #o] ins(%x, %w : memref<4x8xf16>, memref<8x6xf16>) outs(%y : memref<4x6xf16>) start(%y : memref<4x6xf16>)
+}
+
+// A depthwise convolution has a batch loop over channels, and windows. Its loops have no loop over
+// taps: those of a row are unrolled, and elements of lines above and below an image count as 0.
+// CHECK-LABEL: launch.kernel @depthwise
+// CHECK:         kernel.contract {{.*}} attributes {schedule = #launch.windows<lanes 8, lines 4>}
+// LOOPS-LABEL: launch.kernel @depthwise
+// LOOPS:         ^bb0(%[[N:.+]]: index, %[[C:.+]]: index, %[[R:.+]]: index):
+// LOOPS:           %[[S:.+]] = memref.load %b[%[[C]]] : memref<3xf32>
+// LOOPS:           scf.for %[[X:.+]] = %{{.+}} to %{{.+}} step %{{.+}} {
+// LOOPS-COUNT-9:     arith.mulf
+// LOOPS:             memref.store %{{.+}}, %y[%[[N]], %[[C]], %[[R]], %[[X]]] : memref<2x3x8x8xf32>
+// LOOPS-NOT:         scf.for
+launch.kernel @depthwise target "cpu" (%x: memref<2x3x8x8xf32>, %w: memref<3x3x3xf32>, %b: memref<3xf32>, %y: memref<2x3x8x8xf32>) {
+  %p = kernel.padded %x low [0, 0, 1, 1] high [0, 0, 1, 1] : memref<2x3x8x8xf32> to memref<2x3x10x10xf32>
+  kernel.contract indexing_maps = [
+      affine_map<(n, c, y, x, i, j) -> (n, c, y + i, x + j)>, affine_map<(n, c, y, x, i, j) -> (c, i, j)>,
+      affine_map<(n, c, y, x, i, j) -> (n, c, y, x)>, affine_map<(n, c, y, x, i, j) -> (c)>]
+      ins(%p, %w : memref<2x3x10x10xf32>, memref<3x3x3xf32>) outs(%y : memref<2x3x8x8xf32>) start(%b : memref<3xf32>)
+      attributes {schedule = #launch.windows<lanes 8, lines 4>}
 }

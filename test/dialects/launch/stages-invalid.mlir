@@ -11,17 +11,6 @@ launch.program @p rank 0 {
 
 // -----
 
-// Only loops have windows.
-launch.program @p rank 0 {
-  launch.kernel @k target "cpu" (%a: memref<4xf32>) {
-    %z = arith.constant 0.0 : f32
-    // expected-error@+1 {{linalg.fill: unknown attribute 'windows' (what is not ours has a dialect's prefix, such as 'acme.windows')}}
-    linalg.fill {windows = array<i64: 1, 1, 0, 0, 1, 1>} ins(%z : f32) outs(%a : memref<4xf32>)
-  }
-}
-
-// -----
-
 // An op inside of a stage has none.
 launch.program @p rank 0 {
   launch.kernel @k target "cpu" (%a: memref<4xf32>) {
@@ -63,20 +52,6 @@ launch.program @p rank 0 {
     %z = arith.constant 0.0 : f32
     // expected-error@+1 {{linalg.fill: why there is no schedule is a text, got 1 : i64}}
     linalg.fill {no_schedule = 1 : i64} ins(%z : f32) outs(%a : memref<4xf32>)
-  }
-}
-
-// -----
-
-launch.program @p rank 0 {
-  launch.kernel @k target "cpu" (%a: memref<4xf32>) {
-    %z = arith.constant 0 : index
-    %o = arith.constant 1 : index
-    // expected-error@+1 {{scf.parallel: windows are array<i64> of 6 numbers, got array<i64: 1, 1>}}
-    "scf.parallel"(%z, %o, %o) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-    ^bb0(%i: index):
-      scf.reduce
-    }) {windows = array<i64: 1, 1>} : (index, index, index) -> ()
   }
 }
 

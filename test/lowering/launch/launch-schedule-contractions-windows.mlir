@@ -1,11 +1,11 @@
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=32},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=32},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
-// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=32},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=32},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-infer-shapes,job-clean,op-split-pads{device=cpu vector-bytes=64},job-clean,job-place,op-fuse-epilogues,job-clean,convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-alias-registers,regst-plan-memory,convert-plan-to-launch,canonicalize,cse,raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64},convert-kernel-to-loops{only-unscheduled=true}' --split-input-file -t numba | filecheck %s --check-prefix=SOURCE
 
-// A convolution of channels on their own keeps its pads, and its loops say how windows
-// move. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
+// A convolution of channels on their own keeps its pads. Vectors are no longer than its lines of 7, the tiles of 14 lines are even.
 // CHECK-LABEL: launch.kernel
-// CHECK:         {windows = array<i64: 2, 2, 1, 1, 1, 1>, schedule = #launch.windows<lanes {{8|4}}, lines 7>}
+// CHECK:         %[[X:.+]] = kernel.padded %in0 low [0, 0, 1, 1] high [0, 0, 1, 1]
+// CHECK:         kernel.contract {{.*}} ins(%[[X]], %{{.+}} : memref<2x4x30x15xf32>, memref<4x2x3x3xf32>) outs({{.*}}) start({{.*}}) attributes {schedule = #launch.windows<lanes {{8|4}}, lines 7>}
 
 // SOURCE:      from penstock.runtime.kernels.cpu.depthwise import depthwise_micro_kernel
 // SOURCE:      micro_kernel_0 = depthwise_micro_kernel("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
@@ -74,4 +74,34 @@ job.job @pool_of_nothing placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<0x3x7x5xf32>
   %y = op.max_pool2d %x kernel [3, 2] strides [2, 1] pads [1, 0, 0, 0] : tensor<0x3x7x5xf32> -> tensor<0x3x3x4xf32>
   job.output "y", %y : tensor<0x3x3x4xf32>
+}
+
+// -----
+
+// One that is written in linalg is raised, and its finish is a stage of its own. The images are
+// the second factor here, and have no dimension for their number.
+#w = affine_map<(g, y, x, i, j) -> (g, i, j)>
+#x = affine_map<(g, y, x, i, j) -> (g, y + i, x + j)>
+#y = affine_map<(g, y, x, i, j) -> (g, y, x)>
+#id = affine_map<(g, y, x) -> (g, y, x)>
+// CHECK-LABEL: launch.kernel @written
+// CHECK:         kernel.contract {{.*}} ins(%w, %x : memref<2x3x3xf32>, memref<2x6x9xf32>) outs(%y : memref<2x4x7xf32>) attributes {no_finish = "finish: windows are multiplied without a finish", schedule = #launch.windows<lanes {{8|4}}, lines 4>}
+// CHECK:         linalg.generic
+// CHECK:           arith.negf
+launch.program @p rank 0 {
+  launch.kernel @written target "cpu" (%w: memref<2x3x3xf32>, %x: memref<2x6x9xf32>, %y: memref<2x4x7xf32>) {
+    %0 = arith.constant 0.0 : f32
+    linalg.fill ins(%0 : f32) outs(%y : memref<2x4x7xf32>)
+    linalg.generic {indexing_maps = [#w, #x, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%w, %x : memref<2x3x3xf32>, memref<2x6x9xf32>) outs(%y : memref<2x4x7xf32>) {
+    ^bb0(%a: f32, %b: f32, %s: f32):
+      %1 = arith.mulf %a, %b : f32
+      %2 = arith.addf %s, %1 : f32
+      linalg.yield %2 : f32
+    }
+    linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel", "parallel"]} outs(%y : memref<2x4x7xf32>) {
+    ^bb0(%s: f32):
+      %1 = arith.negf %s : f32
+      linalg.yield %1 : f32
+    }
+  }
 }

@@ -10,9 +10,10 @@ import pytest
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
-from penstock.dialects.kernel.contract import ContractOp, Window
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import Alias
 from penstock.dialects.kernel.reference import replace_by_loops
+from penstock.dialects.kernel.windows import Window, WindowedAxis
 from penstock.dialects.launch import KernelOp
 
 Array: TypeAlias = NDArray[Any]
@@ -134,8 +135,8 @@ def test_padded_windows(parse_kernel: ParseKernel) -> None:
     np.testing.assert_array_equal(found[0], wanted)
     np.testing.assert_array_equal(found[1], channel)
     assert op.windows() == [
-        Window(1, 2, 2, 5, 2, 1, 7, 1, 3),
-        Window(1, 3, 3, 6, 1, 3, 8, 2, 2),
+        WindowedAxis(1, 2, 2, 5, 7, Window(3, 2, 1, 1)),
+        WindowedAxis(1, 3, 3, 6, 8, Window(2, 1, 2, 0, 3)),
     ]
     *_, first, second = run_loops(kernel, [x, w, y, z])
     np.testing.assert_array_equal(first, wanted)

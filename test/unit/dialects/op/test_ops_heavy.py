@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Block
 
 from penstock.dialects.kernel import RowOp
 from penstock.dialects.kernel.builder import kernel_body
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.reference import loops_of
 from penstock.dialects.kernel.windows import Window
 from penstock.dialects.launch import KernelOp
@@ -401,20 +402,23 @@ def test_conv2d_with_channels_last(case: Case, last: tuple[bool, bool], run_op: 
 
 
 @pytest.mark.parametrize(
-    ("case", "stage"),
+    ("case", "is_depthwise"),
     [
-        (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), "kernel.contract"),
-        (conv((1, 2, 4, 4), (3, 2, 3, 3)), "kernel.contract"),
-        (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), "kernel.contract"),
-        (conv((1, 2, 4, 9), (2, 1, 3, 3), groups=2), "scf.parallel"),
-        (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), "kernel.contract"),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), bias=False), False),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3)), False),
+        (conv((1, 2, 4, 4), (2, 1, 3, 3), groups=2), False),
+        (conv((1, 2, 4, 9), (2, 1, 3, 3), groups=2), True),
+        (conv((1, 2, 4, 9), (4, 1, 3, 3), groups=2), True),
+        (conv((1, 2, 4, 4), (3, 2, 3, 3), pads=[0, 0, 0, 1]), False),
     ],
 )
-def test_conv2d_stage(case: Case, stage: str):
-    """All sums are one contraction, or no loop has a condition."""
+def test_conv2d_stage(case: Case, is_depthwise: bool):
+    """All sums are one contraction, whose loops have no condition."""
     body = kernel_body(case.op(*zeros(*case.shapes)))
-    assert [op.name for op in phases_of(body.block)] == [stage]
-    assert not any(isinstance(op, scf.IfOp) for op in body.walk())
+    (op,) = phases_of(body.block)
+    assert isinstance(op, ContractOp)
+    assert (op.depthwise() is not None) is is_depthwise
+    assert not any(isinstance(inner, scf.IfOp) for inner in loops_of(op).walk())
 
 
 def test_conv2d_of_integers(run_op: RunOp):

@@ -10,7 +10,6 @@ import pytest
 from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
@@ -21,18 +20,23 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block
 
 from penstock.dialects.kernel.builder import kernel_body
-from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
-from penstock.dialects.kernel.pool import PoolOp as PoolStage
+from penstock.dialects.kernel.interface import (
+    REFUSAL,
+    SCHEDULE,
+    StructuredOp,
+    shape_of,
+)
+from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
-from penstock.dialects.launch.stages import WINDOWS
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 
@@ -81,10 +85,31 @@ def expected(
     return found + bias[0][:, None, None] if bias else found
 
 
-def phase_of(kernel: KernelOp) -> Operation:
+@pytest.mark.parametrize("case", ["every second", "uneven pads", "taps apart"])
+def test_the_meaning_and_the_loops_of_convolutions(case: str) -> None:
+    sizes, strides, pads, dilations = CASES[case]
+    ins = operands(*sizes)
+    ins[0][0, 0, 2, 3], ins[0][0, 1, 1, 1] = np.nan, np.inf
+    kernel = kernel_of(ins, strides=[*strides], pads=[*pads], dilations=[*dilations])
+    op = phase_of(kernel)
+    top, left, bottom, right = pads
+    image = np.pad(ins[0], ((0, 0), (0, 0), (top, bottom), (left, right)))
+    unset = np.zeros(shape_of(op.operands[2]), np.float32)
+    given = [image, ins[1], unset, ins[2]]
+    shapes = map(shape_of, op.operands)
+    (found,) = op.evaluate(*(x.reshape(y) for x, y in zip(given, shapes, strict=True)))
+    with np.errstate(invalid="ignore"):
+        exact = expected(ins, strides, pads, dilations)
+    whole = np.asarray(found, np.float32).reshape(exact.shape)
+    np.testing.assert_allclose(whole, exact, 1e-5, 2e-6)
+    replace_by_loops(op)
+    assert not unproven_accesses(kernel)
+    np.testing.assert_allclose(result_of(kernel, ins), exact, 1e-5, 2e-6)
+
+
+def phase_of(kernel: KernelOp) -> StructuredOp:
     """The only stage of a kernel."""
-    kinds = (scf.ParallelOp, PoolStage)
-    (phase,) = (op for op in kernel.body.block.ops if isinstance(op, kinds))
+    (phase,) = (op for op in kernel.body.block.ops if isinstance(op, StructuredOp))
     return phase
 
 
@@ -327,13 +352,4 @@ def test_a_schedule_needs_elements_that_vectors_compute() -> None:
     phase = phase_of(kernel)
     phase.attributes[SCHEDULE] = WindowsAttr(16, 1)
     with pytest.raises(LocatedPassFailure, match="windows of i32 are not computed in"):
-        kernel_source(kernel)
-
-
-def test_a_schedule_needs_windows() -> None:
-    kernel = kernel_of(operands(1, 2, 1, (4, 9), (3, 3)), pads=[1] * 4)
-    schedule_kernel(kernel, 64)
-    phase = phase_of(kernel)
-    phase.attributes[WINDOWS] = UnitAttr()
-    with pytest.raises(LocatedPassFailure, match="does not say windows, which #launch"):
         kernel_source(kernel)
