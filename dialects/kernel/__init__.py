@@ -10,6 +10,8 @@ its operands and loops; any other one is an op of `linalg`, `memref` or `scf`:
 `penstock.dialects.kernel.builder` builds them.
 """
 
+from collections.abc import Mapping
+
 from xdsl.ir import Dialect
 
 from penstock.dialects.kernel.attention import AttentionOp
@@ -31,6 +33,7 @@ from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.kernel.views import PaddedOp
 
 __all__ = [
+    "FORMS",
     "AllReduceOp",
     "AttentionOp",
     "ContractOp",
@@ -69,6 +72,11 @@ Kernel = Dialect(
     ],
     [FoldAttr, PoolAttr],
 )
+
+FORMS: Mapping[str, type[StructuredOp]] = {
+    op.name: op for op in Kernel.operations if issubclass(op, StructuredOp)
+}
+"""The structured ops by their names."""
 
 
 def __getattr__(name: str) -> object:

@@ -248,8 +248,7 @@ class KernelOp(IRDLOperation):
                 raise VerifyException(f"a kernel works on memrefs, got {arg.type}")
             verify_dense(arg.type)
         for op in self.body.walk():
-            is_known = op.dialect_name() in KERNEL_DIALECTS or op.name in FURTHER_OPS
-            if not is_known:
+            if not may_be_held(op):
                 text = f"{op.name} is no op of a kernel"
                 raise LocatedVerifyException([(op, text)])
             if isinstance(op, arith.ConstantOp) or op.attributes:
@@ -257,11 +256,17 @@ class KernelOp(IRDLOperation):
                     verify_inner(op)
 
 
+def may_be_held(op: Operation) -> bool:
+    """Whether a kernel may hold an op: one of some dialects, or a plug-in."""
+    is_ours = op.dialect_name() in KERNEL_DIALECTS or op.name in FURTHER_OPS
+    return is_ours or op.name in plugins("kernel-form")
+
+
 def verify_inner(op: Operation) -> None:
     """Raise VerifyException for what an op that a kernel may hold says wrong."""
     if isinstance(op, arith.ConstantOp):
         verify_index(op.value)
-    if op.dialect_name() in KERNEL_DIALECTS:
+    if op.dialect_name() in KERNEL_DIALECTS or isinstance(op, StructuredOp):
         verify_stage(op)
 
 

@@ -24,6 +24,7 @@ from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
+from penstock.lowering.codegen.body.printer_table import blamed
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
 from penstock.lowering.codegen.cuda.kernel import cuda_source
@@ -54,9 +55,16 @@ def kernel_source(kernel: KernelOp) -> str:
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
     kernel = as_printed(kernel)
-    if target == "cpu" and MEMBERS in kernel.attributes:
-        return wave_source(kernel, printer)
-    return printer(kernel)
+    try:
+        if target == "cpu" and MEMBERS in kernel.attributes:
+            return wave_source(kernel, printer)
+        return printer(kernel)
+    except LocatedPassFailure:
+        raise
+    except Exception as error:
+        if (told := blamed(error)) is None:
+            raise
+        raise LocatedPassFailure([(kernel, str(told))]) from error
 
 
 def generated(kernel: KernelOp, plugin: PlugIn) -> str:

@@ -34,6 +34,7 @@ from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.actors import PLAIN_LOOPS
+from penstock.plugins import names_of
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ def _reason(op: StructuredOp) -> str | None:
 
 
 def _is_structured(name: str) -> bool:
+    if name in names_of("kernel-form"):
+        return True
     dialect, _, _ = name.partition(".")
     if (make := get_all_dialects().get(dialect)) is None:
         return False

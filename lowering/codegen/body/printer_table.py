@@ -1,18 +1,42 @@
-"""The printers of structured ops of a target, found in the modules of a package."""
+"""
+The printers of structured ops of a target: those in the modules of a package, and
+plug-ins of the kind `kernel-schedule`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import DiagnosticException
 
-from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.body.scheduling import set_schedule
+from penstock.plugins import PlugIn, PluginError, line_of_plugin, plugins_of, told
+
+KIND = "kernel-schedule"
+"""The kind of plug-ins that are printers."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of where a kernel runs that a schedule may depend on."""
+
+    parts: int = 1
+    """The number of threads that may share the work of a kernel on a CPU."""
+    vector_bytes: int = 16
+    """The bytes of a vector of the CPU."""
+    processors: int = 1
+    """The multiprocessors of the GPU."""
 
 
 class StagePrinter(ABC):
@@ -20,6 +44,14 @@ class StagePrinter(ABC):
 
     OP: ClassVar[type[StructuredOp]]
     SCHEDULES: ClassVar[tuple[type[Attribute], ...]]
+
+    @classmethod
+    def schedule(cls, op: StructuredOp, facts: Facts) -> Attribute | str:
+        """
+        The schedule that suits an op, or why it has none: of a plug-in, where a pass
+        writes those of ours.
+        """
+        raise NotImplementedError(f"{cls.__name__}.schedule")
 
     @classmethod
     @abstractmethod
@@ -35,21 +67,108 @@ class PrinterTable(Generic[P]):
     """The printers of a target."""
 
     printers: tuple[type[P], ...]
+    """Our own."""
+    base: type[P]
+    """The class of all printers of the target, those of plug-ins too."""
 
     def printer_of(self, op: StructuredOp) -> type[P] | str:
-        """The printer of an op, which has a schedule, or why there is none."""
+        """
+        The printer of an op, which has a schedule, or why there is none. Raises
+        `PluginError` if one fails.
+        """
         schedule = op.attributes[SCHEDULE]
         for printer in self.printers:
             if isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES):
                 return printer.misfit(op, schedule) or printer
+        for plugin, printer in self.plug_ins():
+            if isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES):
+                return _called(plugin, lambda p=printer: p.misfit(op, schedule)) or (
+                    printer
+                )
         return f"{op.name} cannot be computed by {schedule} here"
+
+    def schedule_kernel(self, kernel: KernelOp, facts: Facts) -> None:
+        """
+        Give the stages of a kernel that we have no schedules for those of plug-ins, or
+        say why they have none. Raises `PluginError` if one fails.
+        """
+        for op in kernel.body.block.ops:
+            if not isinstance(op, StructuredOp):
+                continue
+            if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+                continue
+            if (found := self._schedule(op, facts)) is not None:
+                set_schedule(op, found)
+
+    def _schedule(self, op: StructuredOp, facts: Facts) -> Attribute | str | None:
+        """The first schedule of a plug-in, or why the first one has none."""
+        if any(isinstance(op, printer.OP) for printer in self.printers):
+            return None
+        refusal: str | None = None
+        for plugin, printer in self.plug_ins():
+            if not isinstance(op, printer.OP):
+                continue
+            found = _called(plugin, lambda p=printer: p.schedule(op, facts))
+            if isinstance(found, printer.SCHEDULES):
+                return found
+            if not isinstance(found, str):
+                known = ", ".join(each.__name__ for each in printer.SCHEDULES)
+                plugin.refuse(f"gives {op.name} the schedule {found}, no {known}")
+            refusal = refusal or found
+        return refusal
+
+    def plug_ins(self) -> Iterator[tuple[PlugIn, type[P]]]:
+        """
+        The printers that plug-ins have for the target. Raises `PluginError` for one
+        that cannot be made or that is for nothing.
+        """
+        for plugin in plugins_of(KIND):
+            printer = cast("type[P]", plugin.thing)
+            if issubclass(printer, self.base):
+                _check(plugin, printer)
+                yield plugin, printer
+
+
+def _check(plugin: PlugIn, printer: type[StagePrinter]) -> None:
+    if isabstract(printer):
+        missing: frozenset[str] = getattr(printer, "__abstractmethods__", frozenset())
+        plugin.refuse(f"has no {' and no '.join(sorted(missing))}")
+    op: object = getattr(printer, "OP", None)
+    if not (isinstance(op, type) and issubclass(op, StructuredOp)):
+        plugin.refuse("has no OP, the class of the ops that it prints")
+    schedules: object = getattr(printer, "SCHEDULES", None)
+    if not isinstance(schedules, tuple) or not schedules:
+        plugin.refuse("has no SCHEDULES, a tuple of the classes of schedules")
+
+
+def _called(plugin: PlugIn, action: Callable[[], T]) -> T:
+    """The result of an action of a plug-in. Raises `PluginError` if it fails."""
+    try:
+        return action()
+    except (DiagnosticException, PluginError):
+        raise
+    except Exception as error:
+        raise PluginError(f"{plugin} fails: {told(error)}") from error
+
+
+def blamed(error: Exception) -> PluginError | None:
+    """
+    An error of a printer as that of the plug-in in whose file it was raised, if it was
+    in one.
+    """
+    place = line_of_plugin(error)
+    for plugin in plugins_of(KIND) if place is not None else ():
+        if place is not None and plugin.place.startswith(f"{place[0]}:"):
+            return PluginError(f"{plugin} fails: {told(error)}")
+    return None
 
 
 def printers_in(package: str, base: type[P]) -> PrinterTable[P]:
     """The printers that derive from a class, in the modules of a package."""
     for module in iter_modules(import_module(package).__path__, f"{package}."):
         import_module(module.name)
-    return PrinterTable(tuple(_leaves(base)))
+    ours = (each for each in _leaves(base) if each.__module__.startswith(package))
+    return PrinterTable(tuple(ours), base)
 
 
 def _leaves(base: type[P]) -> Iterator[type[P]]:

@@ -24,6 +24,7 @@ from penstock.lowering.codegen.body.epilogue import (
     most_fused,
     phases_of,
 )
+from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
@@ -35,6 +36,7 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     uses_of,
 )
 from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
+from penstock.lowering.codegen.cpu.stage_printer import printers
 from penstock.lowering.codegen.cpu.window import (
     NO_FINISH_OF_WINDOWS,
     Windowed,
@@ -145,3 +147,4 @@ def schedule_kernel(
                 panels[argument.index] = lies
     if any(isinstance(lies, PanelsAttr) for lies in panels):
         kernel.attributes[PANELS] = ArrayAttr(panels)
+    printers().schedule_kernel(kernel, Facts(parts, vector_bytes))

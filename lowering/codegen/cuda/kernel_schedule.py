@@ -21,6 +21,7 @@ from penstock.lowering.codegen.body.contraction import (
     device_contraction_of,
 )
 from penstock.lowering.codegen.body.epilogue import epilogue_in, most_fused, phases_of
+from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.body.sums_split import split_sums
@@ -31,6 +32,7 @@ from penstock.lowering.codegen.cuda.attention_groups import (
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
 from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
 from penstock.lowering.codegen.cuda.rows import rows_schedule
+from penstock.lowering.codegen.cuda.stage_printer import printers
 
 Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
 
@@ -155,3 +157,4 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         else:
             tiles = TilesAttr(block, thread, folds=folds)
         op.attributes[SCHEDULE] = tiles
+    printers().schedule_kernel(kernel, Facts(processors=processors))
