@@ -452,7 +452,7 @@ def resnet(setup: Setup) -> Iterator[Row]:
     if peers.torch is None:
         yield Row("ResNet-50", note="needs PyTorch, which writes the model")
         return
-    from benchmarks.exports.export import export
+    from penstock.tools.reports.compare.exports.export import export
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "resnet.onnx"

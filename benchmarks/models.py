@@ -38,7 +38,7 @@ def exported_models(only: Collection[str] = ()) -> Iterator[tuple[str, ModuleOp]
     """
     if find_spec("torch") is None:
         return
-    from benchmarks.exports.export import MODELS, export
+    from penstock.tools.reports.compare.exports.export import MODELS, export
 
     for name in MODELS:
         if only and name not in only:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.session import Model
 
+EXPORTS = "penstock.tools.reports.compare.exports.export"
+"""The module that exports models, which imports PyTorch."""
+
 TEXT = """\
 Milliseconds of a run of a whole model with a batch of one (the median and the extremes
 of all rounds), and the ratio of a peer's time to ours: above 1, we are faster. The
@@ -97,7 +100,7 @@ def open_torch(case: Case, threads: int, compiled: bool = False) -> Run:
     torch = import_module("torch")
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
-    model, inputs = import_module("benchmarks.exports.export").example(case.name)
+    model, inputs = import_module(EXPORTS).example(case.name)
     given = tuple(inputs.values())
     forward: Callable[..., Tensor | tuple[Tensor, ...]] = model
     if compiled:
@@ -145,7 +148,7 @@ def write_case(name: str, folder: Path) -> Case:
         path.write_bytes((LIGHT / path.name).read_bytes())
         arrays = random_inputs(path)
     else:
-        exports = import_module("benchmarks.exports.export")
+        exports = import_module(EXPORTS)
         _, inputs = exports.export(name, path, small=False)
         arrays = {key: value.numpy() for key, value in inputs.items()}
     np.savez(path.with_suffix(".npz"), allow_pickle=False, **arrays)
@@ -173,7 +176,10 @@ def case_names() -> Sequence[str]:
     light = (path.stem.replace("_", " ", 1) for path in sorted(LIGHT.glob("*.onnx")))
     if find_spec("torch") is None:
         return [*light]
-    return [*light, *import_module("benchmarks.exports.export").MODELS]
+    return [
+        *light,
+        *import_module(EXPORTS).MODELS,
+    ]
 
 
 ################################################################################

@@ -36,15 +36,17 @@ from penstock.tools.cli.results import say
 from penstock.tools.cli.run_arguments import GUARDS, count
 from penstock.tools.driver.diagnostics import suggest
 from penstock.tools.driver.errors import UsageError
-from penstock.tools.reports.compare import lifetimes
+from penstock.tools.reports.compare import exported, lifetimes
 from penstock.tools.reports.compare.generated import generated_jobs
 from penstock.tools.reports.compare.table import DEFAULT_METRICS, METRICS, Comparison
 from penstock.tools.reports.compare.variants import JobFile, Variant, light_models
 
 _PROGRAM = "penstock-compare"
 
-JOB_SUITES = "light", "generated"
-"""The suites of jobs: the light models of the package `onnx`, and jobs of ours."""
+JOB_SUITES = "light", "generated", *exported.SUITES
+"""
+The suites of jobs: the light models of the package `onnx`, jobs of ours, and exports.
+"""
 
 SUITES = (*JOB_SUITES, *lifetimes.SUITES)
 
@@ -258,6 +260,9 @@ def _files(args: argparse.Namespace, folder: Path) -> list[JobFile]:
         found += light_models()
     if "generated" in args.suite:
         found += generated_jobs(folder)
+    for name in exported.SUITES:
+        if name in args.suite:
+            found += exported.exported_models(name, folder, _tell)
     return found
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from onnx import TensorProto, helper
 
 from penstock.tools.cli.compare_variants import run_tool
 from penstock.tools.driver.plugins import unload
+from penstock.tools.reports.compare import exported
 
 JOB = """
 !t = tensor<8x8xf32>
@@ -262,3 +264,64 @@ def test_a_bad_command_line_is_told_in_a_line(
     assert text in found.error
     assert found.error.count("\n") == 1
     assert found.out == ""
+
+
+class FakeExporter:
+    """Exports a model of one op."""
+
+    MODELS: Mapping[str, object] = {"relu": None, "tanh": None}
+
+    def export(self, name: str, path: Path, *, small: bool) -> object:
+        shape = [4, 8 if small else 16]
+        ends = [
+            helper.make_tensor_value_info(port, TensorProto.FLOAT, shape)
+            for port in ("x", "y")
+        ]
+        node = helper.make_node(name.capitalize(), ["x"], ["y"])
+        graph = helper.make_graph([node], name, ends[:1], ends[1:])
+        opsets = [helper.make_opsetid("", 17)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        path.write_bytes(model.SerializeToString())
+        return None
+
+
+@pytest.mark.parametrize("suite", ["exported", "exported-small"])
+def test_exported_models_are_a_suite(
+    run: Runner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exported, "exporter", FakeExporter)
+    words = "cpu", "two: cpu{threads=2}", "--suite", suite, "--metric", "bytes-moved"
+    outcome = run(*words, "--json")
+    is_small = suite == "exported-small"
+    elements = 4 * (8 if is_small else 16)
+    assert outcome.code == 0
+    assert outcome.subjects.keys() == {
+        f"{name}-small" if is_small else name for name in FakeExporter.MODELS
+    }
+    for metrics in outcome.subjects.values():
+        # The kernel reads and writes them, and so do copies of the ends.
+        bytes_moved = metrics["bytes-moved"][0]
+        assert bytes_moved is not None
+        assert bytes_moved % (4 * elements) == 0 < bytes_moved
+
+
+def test_without_pytorch_exports_are_refused_in_a_line(
+    run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_no_torch(name: str) -> object:
+        assert name == "torch"
+        return None
+
+    monkeypatch.setattr(exported, "find_spec", find_no_torch)
+    outcome = run("cpu", "two: cpu{threads=2}", "--suite", "exported")
+    assert (outcome.code, outcome.out, outcome.error) == (
+        2,
+        "",
+        "penstock-compare: error: the suites exported and exported-small are exported "
+        "by PyTorch, which is not installed: pip install torch onnxscript\n",
+    )
+
+
+def test_the_exporter_has_models_and_writes_them() -> None:
+    pytest.importorskip("torch", reason="PyTorch, which exports, is not installed")
+    assert {"bert", "resnet"} <= exported.exporter().MODELS.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -48,9 +47,8 @@ Exported: TypeAlias = Callable[[str], tuple[ImportedModel, dict[str, Array]]]
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """A small model by its name as it is imported, and inputs for it."""
     pytest.importorskip("torch", reason="PyTorch, which exports, is not installed")
-    # Ahead of site-packages, where another package of the name `benchmarks` lies.
-    sys.path.insert(0, str(Path(__file__).parents[5]))
-    export = cast(Export, import_module("benchmarks.exports.export").export)
+    exports = "penstock.tools.reports.compare.exports.export"
+    export = cast(Export, import_module(exports).export)
     folder = tmp_path_factory.mktemp("exports")
 
     @cache

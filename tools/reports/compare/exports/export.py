@@ -1,7 +1,7 @@
 """
 Write a model of PyTorch with random weights as ONNX.
 
-    python -m benchmarks.exports.export bert bert.onnx --small
+    python -m penstock.tools.reports.compare.exports.export bert bert.onnx --small
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.exports.convolutional import MobileNet, ResNet
-from benchmarks.exports.transformers import (
+from penstock.tools.reports.compare.exports.convolutional import MobileNet, ResNet
+from penstock.tools.reports.compare.exports.transformers import (
     Bert,
     Gpt2,
     Llama,
