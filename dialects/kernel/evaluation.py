@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.dialects.utils.tensors import Array
 
 Values: TypeAlias = "Mapping[SSAValue, Array]"
-Special: TypeAlias = "Callable[[Operation, Sequence[Array]], Array | None]"
+Special: TypeAlias = "Callable[[Operation, Sequence[Array]], Sequence[Array] | None]"
 """Computes an op of the region that only its parent knows; None for any other."""
 
 UFUNCS: Mapping[str, str] = {
@@ -128,8 +128,10 @@ def evaluate_block(
         if op is block.last_op:
             return operands
         found = None if special is None else special(op, operands)
-        with np.errstate(all="ignore"):
-            known[op.results[0]] = evaluate_op(op, operands) if found is None else found
+        if found is None:
+            with np.errstate(all="ignore"):
+                found = [evaluate_op(op, operands)]
+        known.update(zip(op.results, found, strict=True))
     raise AssertionError("a region ends in a terminator")
 
 
@@ -331,13 +333,13 @@ def evaluate_region(
     """
     import numpy as np
 
-    def known(op: Operation, operands: Sequence[Array]) -> Array | None:
+    def known(op: Operation, operands: Sequence[Array]) -> Sequence[Array] | None:
         if not isinstance(op, IndexOp):
             return None if special is None else special(op, operands)
         loop = op.loop.value.data
         shape = [1] * len(extents)
         shape[loop] = extents[loop]
-        return np.arange(extents[loop], dtype=np.int64).reshape(shape)
+        return [np.arange(extents[loop], dtype=np.int64).reshape(shape)]
 
     return evaluate_block(block, arguments, known)
 

@@ -38,6 +38,8 @@ def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
     has_index = any(isinstance(op, IndexOp) for op in row.body.block.ops)
     if only.stores or len(only.folds) != 1 or has_index:
         return False
+    if only.folds[0].combine is not None:
+        return False
     is_memory = all(isinstance(value.type, MemRefType) for value in row.ins)
     element = computed_in(element_of(row.outs[0]))
     return is_memory and only.folds[0].value.type == element

@@ -32,6 +32,7 @@ from penstock.dialects.job import I64List
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp, YieldOp
 from penstock.dialects.kernel.evaluation import (
     element_dtype,
+    evaluate_block,
     evaluate_region,
     view_over_loops,
 )
@@ -175,13 +176,12 @@ class RowOp(StructuredOp):
             for number in range(count)
         ]
 
-        def special(op: Operation, given: Sequence[Array]) -> Array | None:
+        def special(op: Operation, given: Sequence[Array]) -> Sequence[Array] | None:
             match op:
                 case AllReduceOp():
-                    array = np.broadcast_to(given[0], extents)
-                    return fold_array(op.kind.data, op.value.type, array, [*along])
+                    return _folded_arrays(op, given, extents, along)
                 case KeepOp():
-                    return given[0]
+                    return [given[0]]
                 case _:
                     return None
 
@@ -214,6 +214,7 @@ class RowOp(StructuredOp):
     def verify_structure(self) -> None:
         self._verify_along()
         self._verify_body()
+        self._verify_inits()
         self._verify_results()
         passes_of(self)
 
@@ -246,10 +247,20 @@ class RowOp(StructuredOp):
         for op in block.ops:
             values = (*op.operands, *op.results)
             is_scalar = len(op.results) == 1 and not op.regions
+            is_scalar |= isinstance(op, AllReduceOp)
             if any(isinstance(value.type, MemRefType) for value in values) or (
                 not is_scalar and op is not last
             ):
                 raise VerifyException(f"the body computes scalars, got {op.name}")
+
+    def _verify_inits(self) -> None:
+        for op in self.body.block.ops:
+            if isinstance(op, AllReduceOp) and not all(
+                is_shared(value, self) for value in op.inits
+            ):
+                raise VerifyException(
+                    "a fold starts from numbers that all points of a row share"
+                )
 
     def _verify_results(self) -> None:
         along, maps = {*self.along_loops}, self.maps()[len(self.ins) :]
@@ -285,6 +296,31 @@ def _read_late(passes: Sequence[RowPass], result: int) -> set[SSAValue]:
     )
     first = next(writers, len(passes))
     return {arg for each in passes[first + 1 :] for arg in each.loads}
+
+
+def _folded_arrays(
+    op: AllReduceOp,
+    given: Sequence[Array],
+    extents: Sequence[int],
+    along: Sequence[int],
+) -> Sequence[Array]:
+    """The folds of arrays over the loops of a row, whose extents become 1."""
+    import numpy as np
+
+    if op.combine is None:
+        array = np.broadcast_to(given[0], extents)
+        return [fold_array(op.kind.data, op.value.type, array, [*along])]
+    arrays = [np.broadcast_to(array, extents) for array in given]
+    count = len(op.values)
+    points = [np.moveaxis(x, [*along], range(len(along))) for x in arrays[:count]]
+    shared = [1 if loop in along else extent for loop, extent in enumerate(extents)]
+    so_far: list[Array] = [
+        np.broadcast_to(x, shared).squeeze(tuple(along)) for x in given[count:]
+    ]
+    for place in np.ndindex(*(extents[loop] for loop in along)):
+        others = [each[place] for each in points]
+        so_far = evaluate_block(op.combine.block, [*so_far, *others])
+    return [np.expand_dims(x, tuple(along)) for x in so_far]
 
 
 def _folds(op: Operation) -> bool:

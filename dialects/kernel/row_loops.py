@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +18,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel.body_ops import IndexOp, KeepOp
+from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp
 from penstock.dialects.kernel.fold_stages import (
     build_fold_stages,
     is_fold_of_stages,
@@ -85,10 +85,7 @@ class _RowLoops:
             self._store(k, self.values[value], result)
 
     def _build_pass(self, k: KernelBuilder, each: RowPass) -> None:
-        inits = [
-            k.constant(neutral(fold.kind.data, fold.value.type), fold.value.type)
-            for fold in each.folds
-        ]
+        inits = [init for fold in each.folds for init in self._inits(k, fold)]
 
         def point(k: KernelBuilder, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             values = {**self.values}
@@ -97,14 +94,23 @@ class _RowLoops:
             self._compute(k, each.ops, values)
             for value, result in each.results:
                 self._store(k, values[value], result)
-            return [
-                folded(k, fold.kind.data, so_far, values[fold.value])
-                for fold, so_far in zip(each.folds, carried, strict=True)
-            ]
+            so_far = iter(carried)
+            made: list[SSAValue] = []
+            for fold in each.folds:
+                own = [next(so_far) for _ in fold.outs]
+                made += _combined(k, fold, own, values)
+            return made
 
         results = self._loops(k, self.row.along_loops, inits, point)
-        for fold, value in zip(each.folds, results, strict=True):
-            self.values[fold.result] = value
+        made = (result for fold in each.folds for result in fold.outs)
+        self.values.update(zip(made, results, strict=True))
+
+    def _inits(self, k: KernelBuilder, fold: AllReduceOp) -> Sequence[SSAValue]:
+        """What a fold starts from."""
+        if fold.combine is not None:
+            return [self.values[value] for value in fold.inits]
+        type = fold.value.type
+        return [k.constant(neutral(fold.kind.data, type), type)]
 
     def _loops(
         self,
@@ -177,6 +183,18 @@ class _RowLoops:
                 return k.mul(self._index(k, expr.lhs), self._index(k, expr.rhs))
             case _:
                 raise AssertionError("checked by the verifier")
+
+
+def _combined(
+    k: KernelBuilder,
+    fold: AllReduceOp,
+    so_far: Sequence[SSAValue],
+    values: Mapping[SSAValue, SSAValue],
+) -> Sequence[SSAValue]:
+    """Build what a fold makes of one more point."""
+    if fold.combine is None:
+        return [folded(k, fold.kind.data, so_far[0], values[fold.value])]
+    return k.inline(fold.combine.block, [*so_far, *(values[x] for x in fold.values)])
 
 
 def _parts(map: AffineMap) -> Iterator[AffineExpr]:

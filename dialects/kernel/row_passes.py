@@ -153,6 +153,7 @@ class _Analysis:
 
     def found(self) -> RowPasses:
         folds = [op for op in self._ops if isinstance(op, AllReduceOp)]
+        numbers = {fold: self._level[fold.result] - 1 for fold in folds}
         results = [
             Store(value, number)
             for number, value in enumerate(self._yielded)
@@ -161,12 +162,13 @@ class _Analysis:
         homes = self._homes_of(results)
         kept = [*homes]
         written = [store for store in results if homes.get(store.value) != store.result]
-        ends = [fold.value for fold in folds] + [value for value, _ in written]
-        count = max((self._level[value] + 1 for value in (*ends, *kept)), default=0)
+        ends = [*kept, *(value for value, _ in written)]
+        levels = [*numbers.values(), *(self._level[value] for value in ends)]
+        count = max((level + 1 for level in levels), default=0)
         last = max((self._level[value] for value, _ in written), default=-1)
         needs = [
             (
-                [fold for fold in folds if self._level[fold.value] == number],
+                [fold for fold in folds if numbers[fold] == number],
                 written if number == last else [],
             )
             for number in range(count)
@@ -192,7 +194,8 @@ class _Analysis:
         kept: Sequence[SSAValue],
     ) -> set[SSAValue]:
         """The values that a pass has at each point."""
-        pending = [fold.value for fold in folds] + [value for value, _ in stores]
+        pending = [value for fold in folds for value in fold.values]
+        pending += [value for value, _ in stores]
         pending += [value for value in kept if self._level[value] == number]
         found: set[SSAValue] = set()
         while pending:

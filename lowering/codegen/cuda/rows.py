@@ -199,6 +199,8 @@ def unshared(row: RowOp) -> str | None:
             return f"rows of {element_of(value)} have a thread each"
     for op in row.body.block.ops:
         is_float = all(isinstance(value.type, AnyFloat) for value in op.results)
+        if isinstance(op, AllReduceOp) and op.combine is not None:
+            return "folds by a region are of a thread"
         if isinstance(op, AllReduceOp) and not is_float:
             return "integers are folded by a thread"
         if not _is_scalar(op):
