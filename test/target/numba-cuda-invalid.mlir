@@ -79,9 +79,70 @@ launch.kernel @k target "cuda" (%a: memref<64x60xf32>, %b: memref<64x64xf32>, %o
 
 // Rows whose elements do not lie so cannot be shared, nor moved by vectors.
 launch.kernel @columns target "cuda" (%x: memref<64x32xf32>, %o: memref<32xf32>) {
-  // expected-error@+1 {{kernel @columns: #launch.rows<warp, threads 32, width 1> is for other rows: #launch.rows<grid, threads 256, width 32>}}
+  // expected-error@+1 {{kernel @columns: #launch.rows<warp, threads 32, width 1> is for other rows: its folds are not those of warps}}
   kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
       ins(%x : memref<64x32xf32>) outs(%o : memref<32xf32>) attributes {schedule = #launch.rows<warp, threads 32, width 1>} {
+  ^bb0(%v: f32):
+    %s = kernel.all_reduce add %v : f32
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @apart target "cuda" (%x: memref<64x32xf32>, %o: memref<32xf32>) {
+  // expected-error@+1 {{kernel @apart: #launch.rows<block, threads 256, width 1> is for other rows: a block has a row of points that follow each other}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<64x32xf32>) outs(%o : memref<32xf32>) attributes {schedule = #launch.rows<block, threads 256, width 1>} {
+  ^bb0(%v: f32):
+    %s = kernel.all_reduce add %v : f32
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @vary target "cuda" (%x: memref<64x32xf32>, %o: memref<32xf32>) {
+  // expected-error@+1 {{kernel @vary: #launch.rows<grid, threads 256, width 32, kept> is for other rows: all operands vary from row to row}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<64x32xf32>) outs(%o : memref<32xf32>) attributes {schedule = #launch.rows<grid, threads 256, width 32, kept>} {
+  ^bb0(%v: f32):
+    %s = kernel.all_reduce add %v : f32
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @integers target "cuda" (%x: memref<64x32xi32>, %o: memref<32xi32>) {
+  // expected-error@+1 {{kernel @integers: #launch.rows<grid, threads 256, width 32> is for other rows: its folds are not those of blocks}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<64x32xi32>) outs(%o : memref<32xi32>) attributes {schedule = #launch.rows<grid, threads 256, width 32>} {
+  ^bb0(%v: i32):
+    %s = kernel.all_reduce add %v : i32
+    kernel.yield %s : i32
+  }
+}
+
+// -----
+
+launch.kernel @wide target "cuda" (%x: memref<64x16x32xf32>, %w: memref<64x32xf32>, %o: memref<16x32xf32>) {
+  // expected-error@+1 {{kernel @wide: #launch.rows<grid, threads 1024, width 32, kept> is for other rows: the sums of 1024 threads take more than 49152 bytes}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, r, j) -> (i, r, j)>, affine_map<(i, r, j) -> (i, j)>, affine_map<(i, r, j) -> (r, j)>]
+      ins(%x, %w : memref<64x16x32xf32>, memref<64x32xf32>) outs(%o : memref<16x32xf32>) attributes {schedule = #launch.rows<grid, threads 1024, width 32, kept>} {
+  ^bb0(%v: f32, %b: f32):
+    %p = arith.mulf %v, %b : f32
+    %s = kernel.all_reduce add %p : f32
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @moves target "cuda" (%x: memref<6x33xf32>, %o: memref<6xf32>) {
+  // expected-error@+1 {{kernel @moves: #launch.rows<warp, threads 32, width 2> is for other rows: a thread moves 2 terms at once, but 1 lie so}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<6x33xf32>) outs(%o : memref<6xf32>) attributes {schedule = #launch.rows<warp, threads 32, width 2>} {
   ^bb0(%v: f32):
     %s = kernel.all_reduce add %v : f32
     kernel.yield %s : f32

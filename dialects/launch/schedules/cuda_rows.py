@@ -21,7 +21,9 @@ class RowsAttr(ScheduleAttr):
 
     In the form `grid`, for a fold over points that do not follow each other, a block
     has as many rows side by side as its `width`, and divides the points of each among
-    its threads.
+    its threads. If rows are `kept`, a thread has all of a loop over up to 16 rows in
+    which an operand does not vary, and reads that once for them. Such a fold may be of
+    the form `warp`, too, if its points follow each other in memory.
 
     ```mlir
     #launch.rows<block, threads 256, width 4, kept>

@@ -16,7 +16,7 @@ are multiplied with, a thread takes all of these, and reads the input once for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -52,6 +52,8 @@ class BlockReduction:
     """The threads next to each other that have an element each: a power of 2."""
     row: int | None
     """The loop over elements that a thread has all of."""
+    threads: int = THREADS
+    """The threads of a block."""
 
     @property
     def rows(self) -> int:
@@ -80,14 +82,9 @@ class BlockReduction:
         """The blocks that have elements."""
         return -(-prod(self.extents(self.outer)) // self.width)
 
-    @property
-    def threads(self) -> int:
-        """The threads of a block."""
-        many = prod(self.extents(self.terms)) >= MANY_TERMS
-        threads = MANY_THREADS if many and self.items < FEW_BLOCKS else THREADS
-        while self.slots(threads) * SIZES[self.type] > STATIC_BYTES:
-            threads //= 2
-        return threads
+    def fits(self, threads: int) -> bool:
+        """Whether the sums of the warps of so many threads fit into shared memory."""
+        return self.slots(threads) * SIZES[self.type] <= STATIC_BYTES
 
     @property
     def type(self) -> str:
@@ -105,24 +102,56 @@ class BlockReduction:
 
 
 def block_reduction_of(computation: Computation) -> BlockReduction | None:
-    """The folds of a phase, or None if it has none that blocks compute."""
-    nest, op = computation.nest, computation.op
-    if 0 in nest.extents or any(isinstance(i, ALONE) for i in op.body.walk()):
-        return None
-    if nest.has_bounds:
-        return None
-    fold = fold_of(computation)
-    if fold is None or not all(
-        isinstance(element_type(v), AnyFloat) for v in op.operands
-    ):
-        return None
-    if not all(isa(value.type, MemRefType) for value in op.operands):
+    """The folds of a phase, if they are few and long enough for blocks to divide."""
+    fold = block_fold_of(computation)
+    if fold is None:
         return None
     sums = BlockReduction(computation, fold, _width(computation), _row(computation))
     elements = prod(sums.extents(sums.outer)) * sums.rows
     if elements > MOST_ELEMENTS or prod(sums.extents(sums.terms)) < LEAST_TERMS:
         return None
+    return replace(sums, threads=_threads(sums))
+
+
+def scheduled_block_reduction(
+    computation: Computation, threads: int, width: int, *, kept: bool
+) -> BlockReduction | str:
+    """
+    The folds of a phase by so many threads, so many of which have an element side by
+    side; `kept` where a thread has all elements of a loop. Or why blocks cannot compute
+    them so.
+    """
+    fold = block_fold_of(computation)
+    if fold is None:
+        return "its folds are not those of blocks"
+    row = _row(computation) if kept else None
+    if kept and row is None:
+        return "all operands vary from row to row"
+    sums = BlockReduction(computation, fold, width, row, threads)
+    if not sums.fits(threads):
+        return f"the sums of {threads} threads take more than {STATIC_BYTES} bytes"
     return sums
+
+
+def block_fold_of(computation: Computation) -> Operation | None:
+    """The op that folds, if blocks can compute it at all."""
+    nest, op = computation.nest, computation.op
+    if 0 in nest.extents or any(isinstance(i, ALONE) for i in op.body.walk()):
+        return None
+    are_floats = all(isinstance(element_type(v), AnyFloat) for v in op.operands)
+    are_memrefs = all(isa(value.type, MemRefType) for value in op.operands)
+    if nest.has_bounds or not are_floats or not are_memrefs:
+        return None
+    return fold_of(computation)
+
+
+def _threads(sums: BlockReduction) -> int:
+    """The threads of a block: many for few blocks with long sums."""
+    many = prod(sums.extents(sums.terms)) >= MANY_TERMS
+    threads = MANY_THREADS if many and sums.items < FEW_BLOCKS else THREADS
+    while not sums.fits(threads):
+        threads //= 2
+    return threads
 
 
 def fold_of(computation: Computation) -> Operation | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation
 
 from penstock.dialects.kernel.loops import merged
 from penstock.dialects.kernel.reference import loops_of
@@ -11,22 +12,68 @@ from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.statements import Computation
-from penstock.lowering.codegen.cuda.block_reduction import block_reduction_of
+from penstock.lowering.codegen.cuda.block_reduction import (
+    BlockReduction,
+    block_reduction_of,
+    scheduled_block_reduction,
+)
 from penstock.lowering.codegen.cuda.matmul_groups import summed_in_f32
-from penstock.lowering.codegen.cuda.warp_reduction import warp_reduction_of
+from penstock.lowering.codegen.cuda.warp_reduction import (
+    WarpReduction,
+    scheduled_warp_reduction,
+    warp_reduction_of,
+)
 
 
 def fold_schedule(row: RowOp) -> RowsAttr | str:
     """The schedule of rows that are folded by stages, or why they have none."""
-    region = loops_of(row)
-    folding = next(op for op in region.block.ops if isinstance(op, GenericOp))
-    fold = summed_in_f32(folding) or folding
-    nest = nest_of(fold)
-    if isinstance(nest, str):
-        return nest
-    computation = Computation(fold, merged(nest))
+    computation = _folding(row)
+    if isinstance(computation, str):
+        return computation
     if (dots := warp_reduction_of(computation)) is not None:
         return RowsAttr("warp", WARP, dots.width)
     if (sums := block_reduction_of(computation)) is not None:
-        return RowsAttr("grid", sums.threads, sums.width)
+        return RowsAttr("grid", sums.threads, sums.width, sums.row is not None)
     return "rows whose points lie apart have a thread each unless they are few and long"
+
+
+def fold_misfit(row: RowOp, schedule: RowsAttr) -> str | None:
+    """The reason that rows which are folded by stages cannot be computed so, if any."""
+    computation = _folding(row)
+    if isinstance(computation, str):
+        return computation
+    found = scheduled_fold(computation, schedule)
+    return found if isinstance(found, str) else None
+
+
+def scheduled_fold(
+    computation: Computation, schedule: RowsAttr
+) -> WarpReduction | BlockReduction | str:
+    """A fold as a schedule has it, or why it cannot be computed so."""
+    match schedule.form:
+        case "grid":
+            threads, width = schedule.threads, schedule.width
+            return scheduled_block_reduction(
+                computation, threads, width, kept=schedule.kept
+            )
+        case "warp":
+            return scheduled_warp_reduction(computation, schedule.width)
+        case _:
+            return "a block has a row of points that follow each other"
+
+
+def folding_of(stage: Operation) -> Computation | str:
+    """The fold that a stage is, or why it is none that threads share."""
+    if not isinstance(stage, GenericOp):
+        return f"{stage.name} folds nothing"
+    fold = summed_in_f32(stage) or stage
+    nest = nest_of(fold)
+    if isinstance(nest, str):
+        return nest
+    return Computation(fold, merged(nest)) if any(nest.reductions) else "no loop folds"
+
+
+def _folding(row: RowOp) -> Computation | str:
+    """The fold among the stages of rows."""
+    stages = loops_of(row).block.ops
+    return folding_of(next(op for op in stages if isinstance(op, GenericOp)))

@@ -31,6 +31,7 @@ from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import number_of
 from penstock.lowering.codegen.cuda.block_reduction import (
+    BlockReduction,
     BlockReductionPrinter,
     block_reduction_of,
 )
@@ -54,6 +55,7 @@ from penstock.lowering.codegen.cuda.vector_access import (
     vectors_of,
 )
 from penstock.lowering.codegen.cuda.warp_reduction import (
+    WarpReduction,
     WarpReductionPrinter,
     warp_reduction_of,
 )
@@ -230,20 +232,11 @@ class CudaPrinter(DevicePrinter):
             self.line(f"{index} = {self.index(f'{index} + {threads}')}")
 
     def print_computation(self, computation: Computation) -> None:
-        name = self.next_phase
-        if (dots := warp_reduction_of(computation)) is not None:
-            entry = WarpReductionPrinter(self, dots).print(name)
-            self._forget(computation)
-            if dots.width > 1:
-                fallback = self._print_plain(f"{name}_plain", computation)
-                entry += f", fallback={fallback}"
-            self.add_phase(f"{entry})")
+        fold = warp_reduction_of(computation) or block_reduction_of(computation)
+        if fold is not None:
+            self.print_fold(fold)
             return
-        if (sums := block_reduction_of(computation)) is not None:
-            self.add_phase(BlockReductionPrinter(self, sums).print(name))
-            self._forget(computation)
-            return
-        vectors = vectors_of(computation)
+        name, vectors = self.next_phase, vectors_of(computation)
         if vectors is None:
             self.add_phase(self._print_plain(name, computation))
             return
@@ -251,6 +244,20 @@ class CudaPrinter(DevicePrinter):
         items = self._print_vectors(name, computation, vectors, body)
         fallback = self._print_plain(f"{name}_plain", computation)
         self.add_phase(f"Phase({name}, {items}, fallback={fallback})")
+
+    def print_fold(self, fold: WarpReduction | BlockReduction) -> None:
+        """Print a phase of folds that threads share."""
+        name, computation = self.next_phase, fold.computation
+        if isinstance(fold, BlockReduction):
+            self.add_phase(BlockReductionPrinter(self, fold).print(name))
+            self._forget(computation)
+            return
+        entry = WarpReductionPrinter(self, fold).print(name)
+        self._forget(computation)
+        if fold.width > 1:
+            fallback = self._print_plain(f"{name}_plain", computation)
+            entry += f", fallback={fallback}"
+        self.add_phase(f"{entry})")
 
     def _print_plain(self, name: str, computation: Computation) -> str:
         """Print a phase that moves element by element; how it is listed."""

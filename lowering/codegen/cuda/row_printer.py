@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.fold_stages import is_fold_of_stages
@@ -21,7 +21,12 @@ from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
-from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
+from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.cuda.fold_schedule import (
+    fold_misfit,
+    folding_of,
+    scheduled_fold,
+)
 from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
@@ -51,10 +56,8 @@ class RowStagePrinter(CudaStagePrinter):
         assert isinstance(op, RowOp), "asked by its class"
         assert isinstance(schedule, RowsAttr), "asked by its class"
         if is_fold_of_stages(op, passes_of(op)):
-            found = fold_schedule(op)
-            if found != schedule:
-                return f"{schedule} is for other rows: {found}"
-            return None
+            reason = fold_misfit(op, schedule)
+            return reason and f"{schedule} is for other rows: {reason}"
         if schedule.form == "grid":
             return f"{schedule} is for one fold over points that lie apart"
         if (reason := unshared(op)) is not None:
@@ -72,12 +75,13 @@ class RowStagePrinter(CudaStagePrinter):
 
     def print(self) -> None:
         printer, name = self._printer, self._printer.next_phase
-        *constants, loops = self._stages
-        for constant in constants:
-            printer.print_phase(constant)
+        *before, loops = self._stages
         if not isinstance(loops, scf.ParallelOp):
-            printer.print_phase(loops)
+            for stage in self._stages:
+                self._print_stage(stage)
             return
+        for constant in before:
+            printer.print_phase(constant)
         rows = rows_of(self._op, loops, self._schedule)
         bounds = [range(number_of(end) or 0) for end in loops.upperBound]
         entry = RowPrinter(printer, loops, rows).print(name, bounds)
@@ -85,6 +89,16 @@ class RowStagePrinter(CudaStagePrinter):
             plain = printer.print_iterations(f"{name}_plain", loops, bounds)
             entry += f", fallback={plain}"
         printer.add_phase(f"{entry})")
+
+    def _print_stage(self, stage: Operation) -> None:
+        """Print one of the stages that a fold stands for."""
+        computation = folding_of(stage)
+        if not isinstance(computation, Computation):
+            self._printer.print_phase(stage)
+            return
+        fold = scheduled_fold(computation, self._schedule)
+        assert not isinstance(fold, str), "has been asked whether it fits"
+        self._printer.print_fold(fold)
 
 
 class RowPrinter:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
@@ -18,6 +19,10 @@ from penstock.lowering.codegen.body import statements as body
 from penstock.lowering.codegen.body.kernel_functions import cuda_functions
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
+
+if TYPE_CHECKING:
+    from penstock.lowering.codegen.cuda.block_reduction import BlockReduction
+    from penstock.lowering.codegen.cuda.warp_reduction import WarpReduction
 
 WORDS = """
     PARAMETERS at column decay first_column first_row from_a from_b from_k from_o from_q
@@ -148,6 +153,10 @@ class DevicePrinter(BodyPrinter):
         text = self.scalars.expression(fold, [a, b])
         assert text is not None, "only ops that have a source fold"
         return text
+
+    @abstractmethod
+    def print_fold(self, fold: WarpReduction | BlockReduction) -> None:
+        """Print a phase of folds that threads share."""
 
     def print_fold_of_lanes(
         self, name: str, fold: Callable[[str, str], str], lanes: int, apart: int = 1

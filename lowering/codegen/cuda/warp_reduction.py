@@ -9,7 +9,7 @@ The terms are added in another order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -69,6 +69,18 @@ def warp_reduction_of(computation: Computation) -> WarpReduction | None:
     if not all(isinstance(element_type(v), AnyFloat) for v in op.operands):
         return None
     return WarpReduction(computation, loop, _width(computation, loop))
+
+
+def scheduled_warp_reduction(
+    computation: Computation, width: int
+) -> WarpReduction | str:
+    """Sums whose terms a thread reads so many of at once, or why they cannot be so."""
+    found = warp_reduction_of(computation)
+    if found is None:
+        return "its folds are not those of warps"
+    if found.width % width:
+        return f"a thread moves {width} terms at once, but {found.width} lie so"
+    return replace(found, width=width)
 
 
 def _width(computation: Computation, loop: int) -> int:

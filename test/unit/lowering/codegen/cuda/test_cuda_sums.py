@@ -106,3 +106,38 @@ def test_many_elements_have_a_thread_each(device_kernels: Kernels) -> None:
     """
     (kernel,) = device_kernels(body)
     assert SHARED not in kernel_source(kernel)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        *("grid, threads 64, width 1", "grid, threads 128, width 8"),
+        *("grid, threads 512, width 32", "grid, threads 64, width 16, kept"),
+        *("grid, threads 256, width 4, kept", "grid, threads 1024, width 2"),
+    ],
+)
+def test_folds_are_shared_as_their_schedule_says(
+    schedule: str, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    text = f"""launch.kernel @kernel target "cuda"
+        (%x: memref<70x5x9xf32>, %w: memref<70x9xf32>, %o: memref<5x9xf32>) {{
+      kernel.row along [0] indexing_maps = [affine_map<(i, r, j) -> (i, r, j)>,
+          affine_map<(i, r, j) -> (i, j)>, affine_map<(i, r, j) -> (r, j)>]
+          ins(%x, %w : memref<70x5x9xf32>, memref<70x9xf32>)
+          outs(%o : memref<5x9xf32>)
+          attributes {{schedule = #launch.rows<{schedule}>}} {{
+      ^bb0(%v: f32, %b: f32):
+        %p = arith.mulf %v, %b : f32
+        %s = kernel.all_reduce add %p : f32
+        kernel.yield %s : f32
+      }}
+    }}"""
+    rng = np.random.default_rng(8)
+    x, w = (rng.normal(size=n).astype(np.float32) for n in ((70, 5, 9), (70, 9)))
+    found = np.full((5, 9), np.nan, np.float32)
+    source = kernel_source(parse_kernel(text))
+    threads = int(schedule.split("threads ")[1].split(",")[0])
+    assert f", {threads}, blockwise=True" in source
+    assert run_lanes(source, [x.reshape(-1), w.reshape(-1), found.reshape(-1)]) == 0
+    wanted = (x.astype(np.float64) * w[:, None, :]).sum(0)
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
