@@ -17,8 +17,7 @@ which stands where its last op stood: the first user that cannot join is the end
 group, and an op that makes rows does not join if others use them before that. Each
 member runs in the same place, asks for no `slots` of its own unless it is the last, and
 is computed in the type of the rows. With reductions operands have this type, too, but
-for those that a single one combines. Operands that have a part of the axes of rows,
-which lie along the last dimensions, are declined. On GPUs, along other axes, a group
+for those that a single one combines. On GPUs, along other axes than the last, a group
 has one reduction, and one result that has an element for each row.
 
 An op on rows that reads results of a group but could not join it says why: `no_rows`.

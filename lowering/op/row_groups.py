@@ -286,8 +286,7 @@ class RowGroup:
         if (reason := self._type_refusal(members, read)) is not None:
             return reason
         if space.is_along_last:
-            is_one = len(space.merged(places.values()).along) == 1
-            return None if is_one else "rows: an operand has a part of their axes"
+            return None
         place = placement_of(self.seed, self.known.job)
         results = [value for value in made if outside(value, members)]
         is_few = self._is_one_fold(members) and len(results) == 1

@@ -107,6 +107,20 @@ CASES: Mapping[str, Case] = {
   job.output "r", %r : tensor<17x1xT>""",
         _normalized,
     ),
+    "scaled by a part of the axes": Case(
+        [(2, 9, 4, 8), (4, 1)],
+        """
+  %m = op.reduce_max %0 axes [2, 3] keepdims : tensor<2x9x4x8xT> -> tensor<2x9x1x1xT>
+  %d = op.sub %0, %m : tensor<2x9x4x8xT>, tensor<2x9x1x1xT> -> tensor<2x9x4x8xT>
+  %p = op.mul %d, %1 : tensor<2x9x4x8xT>, tensor<4x1xT> -> tensor<2x9x4x8xT>
+  %s = op.reduce_sum %p axes [2, 3] : tensor<2x9x4x8xT> -> tensor<2x9xT>
+  job.output "p", %p : tensor<2x9x4x8xT>
+  job.output "s", %s : tensor<2x9xT>""",
+        lambda x, g: [
+            (x - np.max(x, (2, 3), keepdims=True)) * g,
+            np.sum((x - np.max(x, (2, 3), keepdims=True)) * g, (2, 3)),
+        ],
+    ),
     "L2 norms": Case(
         [ROWS],
         """
