@@ -17,6 +17,11 @@ from penstock.dialects.kernel.row import RowOp
 Point: TypeAlias = Callable[[KernelBuilder, Sequence[SSAValue]], Sequence[SSAValue]]
 """Builds one point of a row: an element of each result, of those of the operands."""
 
+Combine: TypeAlias = Callable[
+    [KernelBuilder, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]
+]
+"""Builds one set of values, of two."""
+
 
 def build_row(
     k: KernelBuilder,
@@ -41,6 +46,24 @@ def build_row(
 def all_reduce(k: KernelBuilder, kind: Fold, value: SSAValue) -> SSAValue:
     """Build the fold of a value over all points of a row."""
     return k.insert(AllReduceOp(kind, value))
+
+
+def all_reduce_by(
+    k: KernelBuilder,
+    values: Sequence[SSAValue],
+    inits: Sequence[SSAValue],
+    combine: Combine,
+) -> Sequence[SSAValue]:
+    """Build the fold of values by what makes one set of two of them."""
+    types = [value.type for value in values]
+    block = Block(arg_types=types * 2)
+    inside = KernelBuilder(InsertPoint.at_end(block))
+    count = len(types)
+    made = combine(inside, block.args[:count], block.args[count:])
+    inside.effect(YieldOp(*made))
+    fold = AllReduceOp.by(values, inits, Region(block))
+    k.effect(fold)
+    return fold.results
 
 
 def keep(k: KernelBuilder, value: SSAValue) -> SSAValue:

@@ -12,12 +12,14 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     IndexType,
+    IntegerType,
     TensorType,
     UnitAttr,
     i1,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -28,13 +30,19 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.body_ops import IndexOp
+from penstock.dialects.kernel.folds import neutral
+from penstock.dialects.kernel.row_builder import all_reduce_by, build_row
 from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.elementwise import NUMBERS
+from penstock.dialects.op.reduction import LARGEST, SMALLEST
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -113,34 +121,50 @@ class ArgOp(TensorOp, ABC):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         outer, extent, inner = lines_of(self.operand, self.axis.value.data)
-        input = k.view(ins[0], [outer, extent, inner])
-        out = k.view(outs[0], [outer, 1, inner])
+        # Lines that lie apart have a loop of their own around them.
+        shape = (outer, extent, inner) if inner > 1 else (outer, extent)
+        input = k.view(ins[0], shape)
+        out = k.view(outs[0], (outer, *shape[2:]))
+        loops = [AffineExpr.dimension(n) for n in range(len(shape)) if n != 1]
+        maps = [AffineMap.identity(len(shape)), AffineMap(len(shape), 0, tuple(loops))]
 
-        def find(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
-            line = Line(input, place[:1], place[1:])
-            found = self._place(k, line)
-            Line(out, place[:1], place[1:]).store(k, found, k.index(0))
+        def point(k: KernelBuilder, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            place = k.insert(arith.IndexCastOp(k.insert(IndexOp(1)), i64))
+            type = args[0].type
+            worst = k.constant(self._worst(type), type)
+            none = k.constant(extent if self.last is None else -1, i64)
+            values, inits = [args[0], place], [worst, none]
+            return all_reduce_by(k, values, inits, self._better)[1:]
 
-        k.parallel([outer, inner], find)
+        build_row(k, [1], [input], [out], maps, point)
 
-    def _place(self, k: KernelBuilder, line: Line) -> SSAValue:
-        def step(
-            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
-        ) -> Sequence[SSAValue]:
-            best, place = carried
-            value = line.load(k, index)
-            relation = self.RELATION if self.last is None else self.RELATION[0] + "e"
-            wins = k.compare(relation, value, best)
-            if isinstance(value.type, AnyFloat):
-                wins = k.insert(arith.OrIOp(wins, k.compare("ne", value, value)))
-                settled = k.compare("eq", best, best)
-                wins = k.insert(arith.AndIOp(wins, settled))
-            return k.select(wins, value, best), k.select(wins, index, place)
+    def _worst(self, type: Attribute) -> float:
+        """The number that no number loses against."""
+        folds = LARGEST if self.RELATION == "gt" else SMALLEST
+        if isinstance(type, AnyFloat):
+            return neutral(folds.floats, type)
+        assert isa(type, IntegerType), "checked by the verifier"
+        if not is_unsigned(type):
+            return neutral(folds.signed, type)
+        return 0 if self.RELATION == "gt" else (1 << type.width.data) - 1
 
-        zero = k.index(0)
-        first = [line.load(k, zero), zero]
-        _, place = k.loop(k.index(1), k.index(line.extent), first, step)
-        return k.insert(arith.IndexCastOp(place, i64))
+    def _better(
+        self, k: KernelBuilder, first: Sequence[SSAValue], second: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Build the one of two elements that comes first, with its place."""
+        best, place = first
+        value, other = second
+        before = k.compare("lt", other, place)
+        follows = before if self.last is None else k.compare("gt", other, place)
+        wins = k.compare(self.RELATION, value, best)
+        tie = k.insert(arith.AndIOp(k.compare("eq", value, best), follows))
+        if isinstance(value.type, AnyFloat):
+            is_nan = k.compare("ne", value, value)
+            tie = k.insert(arith.OrIOp(tie, k.insert(arith.AndIOp(is_nan, before))))
+            wins = k.insert(arith.OrIOp(wins, is_nan))
+            wins = k.insert(arith.AndIOp(wins, k.compare("eq", best, best)))
+        wins = k.insert(arith.OrIOp(wins, tie))
+        return k.select(wins, value, best), k.select(wins, other, place)
 
 
 def lines_of(value: SSAValue, axis: int) -> tuple[int, int, int]:

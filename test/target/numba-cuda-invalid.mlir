@@ -151,6 +151,23 @@ launch.kernel @moves target "cuda" (%x: memref<6x33xf32>, %o: memref<6xf32>) {
 
 // -----
 
+launch.kernel @region target "cuda" (%x: memref<4x64xf32>, %o: memref<4xf32>) {
+  // expected-error@+1 {{kernel @region: #launch.rows<block, threads 64, width 1> is for other rows: a warp joins folds by a region}}
+  kernel.row along [1] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
+      ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) attributes {schedule = #launch.rows<block, threads 64, width 1>} {
+  ^bb0(%v: f32):
+    %z = arith.constant 0.0 : f32
+    %s = kernel.all_reduce by %v init(%z : f32) : f32 {
+    ^bb1(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      kernel.yield %c : f32
+    }
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
 launch.kernel @odd target "cuda" (%x: memref<64x33xf32>, %o: memref<64xf32>) {
   // expected-error@+1 {{kernel @odd: #launch.rows<warp, threads 32, width 4> moves 4 elements, but 1 lie so}}
   kernel.row along [1] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]

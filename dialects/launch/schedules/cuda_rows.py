@@ -17,7 +17,8 @@ class RowsAttr(ScheduleAttr):
     The GPU schedule of rows (`kernel.row`): in the form `warp` the threads of a warp
     have a row, in the form `block` those of a block, so many `threads`. They move
     `width` elements at once. Where elements are `kept`, they stay in registers from one
-    pass over the row to the next, so that each is read and written once.
+    pass over the row to the next, so that each is read and written once. Folds by a
+    region are of the form `warp` alone.
 
     In the form `grid`, for a fold over points that do not follow each other, a block
     has as many rows side by side as its `width`, and divides the points of each among

@@ -32,9 +32,11 @@ from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
     Fold,
     Place,
+    RegionFold,
     RowLoop,
     Rows,
     dtype_of,
+    has_regions,
     is_neutral,
     place_of,
     rows_of,
@@ -62,6 +64,8 @@ class RowStagePrinter(CudaStagePrinter):
             return f"{schedule} is for one fold over points that lie apart"
         if (reason := unshared(op)) is not None:
             return f"{schedule} is for other rows: {reason}"
+        if has_regions(op) and schedule.form == "block":
+            return f"{schedule} is for other rows: a warp joins folds by a region"
         if (width := widest(op)) % schedule.width:
             return f"{schedule} moves {schedule.width} elements, but {width} lie so"
         return None
@@ -139,7 +143,8 @@ class RowPrinter:
             self._printer.print_local_array(name, size, self._dtype(place))
         folds = [fold for loop in rows.loops for fold in loop.folds]
         if folds and rows.threads > WARP:
-            types = {dtype_of(fold.value.type) for fold in folds}
+            values = [fold.value for fold in folds if isinstance(fold, Fold)]
+            types = {dtype_of(value.type) for value in values}
             size = len(folds) * rows.threads // WARP
             dtype = "f64" if "f64" in types else "f32"
             self._printer.print_shared_array("slots_0", size, dtype)
@@ -198,6 +203,9 @@ class RowPrinter:
         loop = rows.loops[number]
         names: list[str] = []
         for fold in loop.folds:
+            if isinstance(fold, RegionFold):
+                names += self._print_starts(fold)
+                continue
             names.append(printer.new_value())
             type = dtype_of(fold.value.type)
             neutral = printer.scalars.float_constant(fold.neutral, type)
@@ -212,8 +220,12 @@ class RowPrinter:
             else:
                 self._print_element(loop, indices, names)
             self._print_stores(number, indices, count)
-        for fold, name in zip(loop.folds, names, strict=True):
-            self._print_join(fold, name)
+        rest = iter(names)
+        for fold in loop.folds:
+            if isinstance(fold, RegionFold):
+                self._print_region_join(fold, [next(rest) for _ in fold.values])
+            else:
+                self._print_join(fold, next(rest))
 
     def _print_indices(self) -> list[str]:
         """Print the indices of the first point that a thread has in a turn."""
@@ -349,6 +361,36 @@ class RowPrinter:
             initial = printer.name(fold.initial)
             printer.line(f"{result} = {joined(initial, name)}")
         printer.set_loop(fold.result, result)
+
+    def _print_starts(self, fold: RegionFold) -> list[str]:
+        """Print what a thread starts from; the names of it."""
+        printer, names = self._printer, list[str]()
+        for value, initial in zip(fold.values, fold.initials, strict=True):
+            names.append(printer.new_value())
+            first = self._call(dtype_of(value.type), printer.name(initial))
+            printer.line(f"{names[-1]} = {first}")
+            printer.set_loop(value, names[-1])
+        return names
+
+    def _print_region_join(self, fold: RegionFold, names: Sequence[str]) -> None:
+        """Print how the lanes of a row combine what each has by a region."""
+        printer, mask = self._printer, WARP // 2
+        last = fold.combine.last_op
+        assert last is not None, "a region ends in kernel.yield"
+        while mask:
+            others = [printer.new_value() for _ in names]
+            for other, name in zip(others, names, strict=True):
+                printer.line(f"{other} = {self._call('shuffle_xor', name, str(mask))}")
+            for arg, name in zip(fold.combine.args, (*names, *others), strict=True):
+                printer.set_loop(arg, name)
+            for op in fold.combine.ops:
+                if op is not last:
+                    printer.print_statement(op)
+            made = ", ".join(map(printer.name, last.operands))
+            printer.line(f"{', '.join(names)}, = {made},")
+            mask //= 2
+        for result, name in zip(fold.results, names, strict=True):
+            printer.set_loop(result, name)
 
 
 def _is_value(op: object) -> bool:

@@ -43,6 +43,9 @@ MOST_KEPT_OF_MANY = 24
 GOOD_KEPT = 16
 """The registers for that in blocks that have room for more threads."""
 
+JOINED = frozenset(("f32", "f64", "i32", "i64"))
+"""The types of values that lanes pass to each other."""
+
 INF = float("inf")
 NEUTRAL: Mapping[type[Operation], float] = {
     arith.AddfOp: 0.0,
@@ -75,13 +78,22 @@ class Fold(NamedTuple):
         return NEUTRAL[type(self.op)]
 
 
+class RegionFold(NamedTuple):
+    """Values that a loop carries together: a region makes one set of two."""
+
+    values: Sequence[BlockArgument]
+    initials: Sequence[SSAValue]
+    results: Sequence[SSAValue]
+    combine: Block
+
+
 @dataclass(frozen=True)
 class RowLoop:
     """A pass over the elements of a row."""
 
     ops: Sequence[scf.ForOp]
     """Its loops, the outermost first."""
-    folds: Sequence[Fold]
+    folds: Sequence[Fold | RegionFold]
     loads: Sequence[Place]
     """The elements that are read, each once."""
     stores: Sequence[Place]
@@ -163,7 +175,7 @@ def rows_schedule(row: RowOp) -> RowsAttr | str:
     if extent < WARP:
         return f"rows of fewer than {WARP} elements have a thread each"
     words, width = _kept_words(row), widest(row)
-    threads = _threads(extent * max(1, words))
+    threads = WARP if has_regions(row) else _threads(extent * max(1, words))
     turns = -(-extent // (threads * width))
     most = MOST_KEPT_OF_MANY if threads == MOST_THREADS else MOST_KEPT
     form = "warp" if threads == WARP else "block"
@@ -198,14 +210,33 @@ def unshared(row: RowOp) -> str | None:
         if type_name(element_of(value)) in (None, "i1"):
             return f"rows of {element_of(value)} have a thread each"
     for op in row.body.block.ops:
-        is_float = all(isinstance(value.type, AnyFloat) for value in op.results)
-        if isinstance(op, AllReduceOp) and op.combine is not None:
-            return "folds by a region are of a thread"
-        if isinstance(op, AllReduceOp) and not is_float:
-            return "integers are folded by a thread"
+        reason = _unjoined(op) if isinstance(op, AllReduceOp) else None
+        if reason is not None:
+            return reason
         if not _is_scalar(op):
             return f"{op.name} has no source on a device"
     return None
+
+
+def _unjoined(fold: AllReduceOp) -> str | None:
+    """The reason that the threads of a row cannot join what each has folded."""
+    types = [value.type for value in fold.results]
+    if fold.combine is None:
+        is_float = all(isinstance(type, AnyFloat) for type in types)
+        return None if is_float else "integers are folded by a thread"
+    for type in types:
+        if type_name(type) not in JOINED:
+            return f"values of {type} are folded by a thread"
+    for op in fold.combine.block.ops:
+        if not _is_scalar(op):
+            return f"{op.name} has no source on a device"
+    return None
+
+
+def has_regions(row: RowOp) -> bool:
+    """Whether folds of a row are by regions, which the threads of a warp join."""
+    ops = row.body.block.ops
+    return any(isinstance(op, AllReduceOp) and op.combine is not None for op in ops)
 
 
 def _is_contiguous(map: AffineMap, along: int) -> bool:
@@ -258,7 +289,8 @@ def rows_of(row: RowOp, loops: scf.ParallelOp, schedule: RowsAttr) -> Rows:
     """The rows of an op as it is scheduled, given the loops that it stands for."""
     extents = _extents_along(row)
     passes = (op for op in loops.body.block.ops if isinstance(op, scf.ForOp))
-    found = [_row_loop(_nest(op, len(extents))) for op in passes]
+    pairs = zip(passes, passes_of(row).passes, strict=True)
+    found = [_row_loop(_nest(op, len(extents)), each.folds) for op, each in pairs]
     return Rows(extents, schedule, found)
 
 
@@ -276,8 +308,8 @@ def _nest(op: scf.ForOp, depth: int) -> list[scf.ForOp]:
     return [op, *_nest(inner, depth - 1)]
 
 
-def _row_loop(nest: Sequence[scf.ForOp]) -> RowLoop:
-    """A pass over a row, given the loops that it is."""
+def _row_loop(nest: Sequence[scf.ForOp], folded: Sequence[AllReduceOp]) -> RowLoop:
+    """A pass over a row, given the loops that it is, and its folds."""
     variables, ops = _variables(nest), [*nest[-1].body.block.ops]
     loads = [
         place_of(x.memref, x.indices, variables)
@@ -289,7 +321,7 @@ def _row_loop(nest: Sequence[scf.ForOp]) -> RowLoop:
         for x in ops
         if isinstance(x, memref.StoreOp)
     ]
-    return RowLoop(nest, _folds(nest), list(dict.fromkeys(loads)), stores)
+    return RowLoop(nest, _folds(nest, folded), list(dict.fromkeys(loads)), stores)
 
 
 def _variables(nest: Sequence[scf.ForOp]) -> list[BlockArgument]:
@@ -304,16 +336,26 @@ def place_of(
     return buffer, tuple(found)
 
 
-def _folds(nest: Sequence[scf.ForOp]) -> list[Fold]:
+def _folds(
+    nest: Sequence[scf.ForOp], folded: Sequence[AllReduceOp]
+) -> list[Fold | RegionFold]:
     op, inner = nest[0], nest[-1].body.block
     _, *carried = inner.args
     last = inner.last_op
     assert last is not None, "a loop ends in scf.yield"
-    folds: list[Fold] = []
-    for number, (value, yielded) in enumerate(zip(carried, last.operands, strict=True)):
-        made = yielded.owner
-        assert isinstance(made, Operation), "an op folds"
-        folds.append(Fold(made, value, op.iter_args[number], op.results[number]))
+    folds: list[Fold | RegionFold] = []
+    first = 0
+    for each in folded:
+        own = slice(first, first + len(each.outs))
+        initials, results = op.iter_args[own], op.results[own]
+        made = last.operands[first].owner
+        if each.combine is not None:
+            block = each.combine.block
+            folds.append(RegionFold(carried[own], initials, results, block))
+        else:
+            assert isinstance(made, Operation), "an op folds"
+            folds.append(Fold(made, carried[first], initials[0], results[0]))
+        first = own.stop
     return folds
 
 

@@ -141,3 +141,31 @@ def test_folds_are_shared_as_their_schedule_says(
     assert run_lanes(source, [x.reshape(-1), w.reshape(-1), found.reshape(-1)]) == 0
     wanted = (x.astype(np.float64) * w[:, None, :]).sum(0)
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("op", ["arg_max", "arg_min"])
+@pytest.mark.parametrize("last", ["", " last"])
+@pytest.mark.parametrize("type", ["f32", "f64", "i32", "i64"])
+def test_places_are_found_by_warps(
+    device_kernels: Kernels, op: str, last: str, type: str
+) -> None:
+    body = f"""
+      %x = job.input "x" : tensor<5x70x{type}>
+      %y = op.{op} %x axis 1{last} : tensor<5x70x{type}> -> tensor<5x1xi64>
+      job.output "y", %y : tensor<5x1xi64>
+    """
+    dtype = np.dtype({"f": "float", "i": "int"}[type[0]] + type[1:])
+    x = np.random.default_rng(9).integers(0, 12, (5, 70)).astype(dtype)
+    if type[0] == "f":
+        x[1, 40] = x[1, 50] = np.nan
+        x[2] = -np.inf
+    found = np.full((5, 1), -1, np.int64)
+    source = run(device_kernels, body, x, found)
+    assert "shuffle_xor" in source
+    sign = 1 if op == "arg_max" else -1
+    values = sign * x.astype(np.float64)
+    wanted: NDArray[np.int64] = np.argmax(values, 1)
+    if last:
+        has_nan = np.isnan(values).any(1)
+        wanted[~has_nan] = 69 - np.argmax(values[:, ::-1], 1)[~has_nan]
+    np.testing.assert_array_equal(found[:, 0], wanted)
