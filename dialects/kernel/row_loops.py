@@ -106,7 +106,7 @@ class _RowLoops:
         self.values.update(zip(made, results, strict=True))
 
     def _inits(self, k: KernelBuilder, fold: AllReduceOp) -> Sequence[SSAValue]:
-        """What a fold starts from."""
+        """The values that a fold starts from."""
         if fold.combine is not None:
             return [self.values[value] for value in fold.inits]
         type = fold.value.type

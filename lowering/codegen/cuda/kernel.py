@@ -24,6 +24,7 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names
@@ -35,6 +36,7 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     BlockReductionPrinter,
     block_reduction_of,
 )
+from penstock.lowering.codegen.cuda.fold_schedule import scheduled_fold
 from penstock.lowering.codegen.cuda.lane_distribution import (
     spread_of,
     turns_of,
@@ -234,7 +236,7 @@ class CudaPrinter(DevicePrinter):
     def print_computation(self, computation: Computation) -> None:
         fold = warp_reduction_of(computation) or block_reduction_of(computation)
         if fold is not None:
-            self.print_fold(fold)
+            self._print_shared(fold)
             return
         name, vectors = self.next_phase, vectors_of(computation)
         if vectors is None:
@@ -245,7 +247,12 @@ class CudaPrinter(DevicePrinter):
         fallback = self._print_plain(f"{name}_plain", computation)
         self.add_phase(f"Phase({name}, {items}, fallback={fallback})")
 
-    def print_fold(self, fold: WarpReduction | BlockReduction) -> None:
+    def print_fold(self, computation: Computation, schedule: RowsAttr) -> None:
+        fold = scheduled_fold(computation, schedule)
+        assert not isinstance(fold, str), "has been asked whether it fits"
+        self._print_shared(fold)
+
+    def _print_shared(self, fold: WarpReduction | BlockReduction) -> None:
         """Print a phase of folds that threads share."""
         name, computation = self.next_phase, fold.computation
         if isinstance(fold, BlockReduction):

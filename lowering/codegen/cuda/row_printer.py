@@ -22,11 +22,7 @@ from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.statements import Computation
-from penstock.lowering.codegen.cuda.fold_schedule import (
-    fold_misfit,
-    folding_of,
-    scheduled_fold,
-)
+from penstock.lowering.codegen.cuda.fold_schedule import fold_misfit, folding_of
 from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
@@ -100,9 +96,7 @@ class RowStagePrinter(CudaStagePrinter):
         if not isinstance(computation, Computation):
             self._printer.print_phase(stage)
             return
-        fold = scheduled_fold(computation, self._schedule)
-        assert not isinstance(fold, str), "has been asked whether it fits"
-        self._printer.print_fold(fold)
+        self._printer.print_fold(computation, self._schedule)
 
 
 class RowPrinter:

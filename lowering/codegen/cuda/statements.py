@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
@@ -15,14 +14,11 @@ from xdsl.ir import Operation, SSAValue
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.loops import Access, row_major
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body import statements as body
 from penstock.lowering.codegen.body.kernel_functions import cuda_functions
 from penstock.lowering.codegen.body.scalars import type_name
-from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
-
-if TYPE_CHECKING:
-    from penstock.lowering.codegen.cuda.block_reduction import BlockReduction
-    from penstock.lowering.codegen.cuda.warp_reduction import WarpReduction
+from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, sum_of
 
 WORDS = """
     PARAMETERS at column decay first_column first_row from_a from_b from_k from_o from_q
@@ -155,8 +151,8 @@ class DevicePrinter(BodyPrinter):
         return text
 
     @abstractmethod
-    def print_fold(self, fold: WarpReduction | BlockReduction) -> None:
-        """Print a phase of folds that threads share."""
+    def print_fold(self, computation: Computation, schedule: RowsAttr) -> None:
+        """Print a phase of folds that threads share as a schedule says."""
 
     def print_fold_of_lanes(
         self, name: str, fold: Callable[[str, str], str], lanes: int, apart: int = 1
