@@ -32,6 +32,7 @@ PASSES = (
     "op-fuse-rows",
     "op-infer-shapes",
     "op-raise-patterns",
+    "op-select-branches",
     "op-split-pads",
     "op-unroll-loops",
     "op-use-winograd",

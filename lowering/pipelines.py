@@ -105,6 +105,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         *shared * options.merge,
         call("op-infer-shapes"),
         call("op-unroll-loops"),
+        call("op-select-branches"),
         # Folding sees through reshapes only once they are merged, and leaves
         # constants that nobody uses.
         call("job-clean"),

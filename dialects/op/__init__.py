@@ -41,6 +41,7 @@ from penstock.dialects.op.comparison import (
     NotEqualOp,
     WhereOp,
 )
+from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import (
@@ -168,6 +169,7 @@ Op = Dialect(
         GreaterOp,
         GroupNormOp,
         LayerNormOp,
+        IfOp,
         LeakyReluOp,
         LessEqualOp,
         LessOp,

@@ -16,15 +16,17 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.diagnostics import LocatedVerifyException
 
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
-    The values that a body of ops on tensors has in the end: of `op.fused` its results,
-    of `op.loop` what the next iteration starts from and what is stacked.
+    The values that a body of ops on tensors has in the end: of `op.fused` and `op.if`
+    their results, of `op.loop` those that are carried on, and those that are stacked.
 
     ```mlir
     op.yield %r, %s : tensor<4xf32>, tensor<4xf32>
@@ -63,3 +65,19 @@ def yield_of(block: Block) -> YieldOp:
     if not isinstance(last := block.last_op, YieldOp):
         raise VerifyException("the body should end in op.yield of its results")
     return last
+
+
+def verify_members(block: Block, where: str) -> None:
+    """
+    Raise `VerifyException` for an op of a body that is none on tensors, or that acts at
+    another rate than the job.
+    """
+    end = yield_of(block)
+    for op in block.ops:
+        if op is not end and (not isinstance(op, TensorOp) or has_rate(op)):
+            raise LocatedVerifyException([(op, f"{op.name} cannot be part {where}")])
+
+
+def has_rate(op: Operation) -> bool:
+    """Whether an op, or one in a body of it, acts at another rate than its job."""
+    return any(isinstance(inner, RateOp) for inner in op.walk())

@@ -28,12 +28,10 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import BodyOp, yield_of
+from penstock.dialects.op.body import BodyOp, verify_members, yield_of
 from penstock.dialects.op.group_form import evaluate_block
-from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal
-from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 if TYPE_CHECKING:
@@ -140,7 +138,7 @@ class LoopOp(BodyOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         block = self.body.block
-        self._verify_body()
+        verify_members(block, "of an iteration")
         wanted, given = self.argument_types(), [*map(tensor_type, block.args)]
         if len(wanted) != len(given) or not all(map(are_compatible, wanted, given)):
             texts = (", ".join(map(str, types)) for types in (wanted, given))
@@ -160,13 +158,6 @@ class LoopOp(BodyOp):
                     f"{after} after it"
                 )
         return [*kept, *(_stacked(type, self.count) for type in yielded[len(kept) :])]
-
-    def _verify_body(self) -> None:
-        end = yield_of(self.body.block)
-        for op in self.body.block.ops:
-            if op is not end and (not isinstance(op, TensorOp) or has_rate(op)):
-                text = f"{op.name} cannot be part of an iteration"
-                raise LocatedVerifyException([(op, text)])
 
     def flops(self) -> int:
         return self.count * sum(member.flops() for member in self.members)
@@ -195,11 +186,6 @@ class LoopOp(BodyOp):
         raise VerifyException(
             "a loop has no kernel of its own: op-unroll-loops comes before"
         )
-
-
-def has_rate(op: Operation) -> bool:
-    """Whether an op, or one in a body of it, acts at another rate than its job."""
-    return any(isinstance(inner, RateOp) for inner in op.walk())
 
 
 def _taken(type: TensorType, times: int) -> TensorType:

@@ -88,7 +88,13 @@ class TensorOp(IRDLOperation, ABC):
 
     traits = traits_def(
         KnownAttributes(
-            *OF_VALUES, "in_place", "layouts", "no_attention", "no_pattern", "no_rows"
+            *OF_VALUES,
+            "in_place",
+            "layouts",
+            "no_attention",
+            "no_pattern",
+            "no_rows",
+            "no_select",
         )
     )
 

@@ -37,13 +37,11 @@ from penstock.dialects.utils.walk import outermost
 
 
 def unroll_job(job: JobOp, up_to: int | None) -> None:
-    """Unroll the loops of a job, and those that are in their bodies."""
-    left = [op for op in job.body.block.ops if isinstance(op, LoopOp)]
-    while left:
-        loop = left.pop()
+    """Unroll the loops of a job, those in bodies before the ones around them."""
+    for loop in [op for op in job.walk(region_first=True) if isinstance(op, LoopOp)]:
         if is_known(loop) and (up_to is None or loop.count <= up_to):
             count("loops")
-            left += [op for op in unroll(loop) if isinstance(op, LoopOp)]
+            unroll(loop)
 
 
 def is_known(loop: LoopOp) -> bool:
@@ -53,8 +51,8 @@ def is_known(loop: LoopOp) -> bool:
     )
 
 
-def unroll(loop: LoopOp) -> Sequence[Operation]:
-    """Replace a loop by copies of its body; the ops that take its place."""
+def unroll(loop: LoopOp) -> None:
+    """Replace a loop by copies of its body."""
     copies, state = Copies(loop), [*loop.carries]
     rows: dict[int, Sequence[SSAValue]] = {}
     for number in loop.order:
@@ -71,7 +69,6 @@ def unroll(loop: LoopOp) -> Sequence[Operation]:
     Rewriter.insert_op(copies.ops, InsertPoint.before(loop))
     loop.detach()
     loop.erase()
-    return copies.ops
 
 
 @dataclass

@@ -1,0 +1,97 @@
+"""
+Conditions as selections: `op.if` becomes the ops of both of its bodies, and an
+`op.where` for each result. Where the condition is a constant, one body is enough.
+
+Ops compute what they are given whether it is used or not, so that nothing waits for the
+condition; they must not fail. A body with an op that can, such as a gather whose
+indices are checked, stays, and says so: `no_select = "op.gather can fail"`. Conditions
+in bodies are replaced first.
+
+Example: `test/lowering/op/op-select-branches-example.mlir`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from penstock.dialects.job import JobOp
+from penstock.dialects.op.body import yield_of
+from penstock.dialects.op.comparison import WhereOp
+from penstock.dialects.op.condition import IfOp
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.tensor_op import can_fail
+from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.pass_events import count
+from penstock.dialects.utils.walk import outermost
+
+NO_SELECT = "no_select"
+"""The reason why a condition stays: an attribute of it."""
+
+
+def select_in(job: JobOp) -> None:
+    """Replace the conditions of a job, and say where that is not done."""
+    for op in [op for op in job.walk(region_first=True) if isinstance(op, IfOp)]:
+        bodies = bodies_of(op)
+        failing = [x for body in bodies for x in body.ops if can_fail(x)]
+        if len(bodies) > 1 and failing:
+            op.attributes[NO_SELECT] = StringAttr(f"{failing[0].name} can fail")
+            continue
+        count("conditions")
+        select(op, bodies)
+
+
+def bodies_of(op: IfOp) -> Sequence[Block]:
+    """The bodies that may run: one where the condition is known."""
+    if isinstance(constant := op.condition.owner, ConstantOp):
+        assert constant.splat is not None, "it has one element"
+        return [(op.then if constant.splat else op.otherwise).block]
+    return [op.then.block, op.otherwise.block]
+
+
+def select(op: IfOp, bodies: Sequence[Block]) -> None:
+    """Replace a condition by the ops of bodies, and selections of what they yield."""
+    made: list[Operation] = []
+    columns = list(zip(*(copied(block, op, made) for block in bodies), strict=True))
+    for old, values in zip(op.outs, columns, strict=True):
+        new = values[0]
+        if len(values) > 1:
+            where = WhereOp.of(op.condition, *values)
+            made.append(where)
+            new = where.results[0]
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for new in made:
+        if "placement" in op.attributes:
+            new.attributes.setdefault("placement", op.attributes["placement"])
+        carry(op, new)
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    op.detach()
+    op.erase()
+
+
+def copied(block: Block, op: IfOp, made: list[Operation]) -> Sequence[SSAValue]:
+    """Copy the ops of a body to the end of a list; the values that it yields."""
+    known: dict[SSAValue, SSAValue] = dict(zip(block.args, op.reads, strict=True))
+    end = yield_of(block)
+    made += [inner.clone(known) for inner in block.ops if inner is not end]
+    return [known[value] for value in end.values]
+
+
+@dataclass(frozen=True)
+class OpSelectBranchesPass(ModulePass):
+    """
+    Compute both bodies of conditions, and select.
+    """
+
+    name = "op-select-branches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for job in outermost(op, JobOp):
+            select_in(job)
