@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
@@ -65,6 +65,27 @@ def yield_of(block: Block) -> YieldOp:
     if not isinstance(last := block.last_op, YieldOp):
         raise VerifyException("the body should end in op.yield of its results")
     return last
+
+
+def values_outside(blocks: Iterable[Block]) -> list[SSAValue]:
+    """The values that ops of blocks read and that none of these makes, each once."""
+    own = [*blocks]
+    found = dict.fromkeys(
+        value for block in own for op in block.ops for value in op.operands
+    )
+    return [value for value in found if _block_of(value) not in own]
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent_block()
+
+
+def isolate(block: Block, values: Sequence[SSAValue]) -> None:
+    """Let ops of a block read values from outside as new arguments of it, in order."""
+    known = {value: block.insert_arg(value.type, len(block.args)) for value in values}
+    for op in block.ops:
+        op.operands = [known.get(value, value) for value in op.operands]
 
 
 def verify_members(block: Block, where: str) -> None:

@@ -63,7 +63,8 @@ def api_page() -> str:
     lines += ["## Ops: `penstock.ops`", "", _OPS, ""]
     lines += table(("function", "result"), list(_op_rows()))
     lines += ["Ops with bodies take functions:", ""]
-    lines += _sections({"penstock.ops.loop": penstock.ops.loop})
+    bodies = {"penstock.ops.loop": penstock.ops.loop}
+    lines += _sections({**bodies, "penstock.ops.cond": penstock.ops.cond})
     lines += ["## Errors: `penstock.errors`", "", text_of(penstock.errors), ""]
     errors = members_of(penstock.errors, "penstock.errors")
     rows = [(f"`{name}`", _sentence(error)) for name, error in errors.items()]

@@ -1,4 +1,4 @@
-"""Loops of traced functions: they compute what a loop of Python does with NumPy."""
+"""Loops and conditions of traced functions compute what Python does with NumPy."""
 
 from __future__ import annotations
 
@@ -105,6 +105,28 @@ def test_a_loop_without_iterations_gives_what_it_carries(random: Random):
     assert rows.shape == (0, SIZE)
 
 
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+def test_conditions_choose_between_results(random: Random, scale: float):
+    x = floats(random, SIZE) * np.float32(scale)
+    w = floats(random, SIZE)
+
+    @penstock.job
+    def clipped(x: Row, v: Row) -> Any:
+        norm = (x * x).sum() ** 0.5
+
+        def shorter() -> Any:
+            return penstock.ops.cond(v[0] > 0, lambda: x / norm, lambda: -x), norm * 0
+
+        return penstock.ops.cond(norm > 1, shorter, lambda: (x * v, norm))
+
+    found, rest = clipped(x, w)
+    norm = np.sqrt(np.sum(x.astype(np.float64) ** 2))
+    wanted = (x / norm if w[0] > 0 else -x) if norm > 1 else x * w
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_allclose(rest, 0 if norm > 1 else norm, rtol=1e-5)
+    assert clipped.ir.count("op.if") == 2
+
+
 X = Annotated[Tensor, (4, 3), "f32"]
 
 
@@ -158,6 +180,29 @@ def leaking(x: X) -> Any:
     return kept[0] + 1
 
 
+def leaking_branch(x: X) -> Any:
+    kept: list[Any] = []
+
+    def keep() -> Any:
+        kept.append(x[0] * 2)
+        return kept[0]
+
+    _ = penstock.ops.cond(x[0, 0] > 0, keep, lambda: x[0])
+    return kept[0] + 1
+
+
+def other_results(x: X) -> Any:
+    return penstock.ops.cond(x[0, 0] > 0, lambda: x[0], lambda: [x[0]])
+
+
+def other_extents(x: X) -> Any:
+    return penstock.ops.cond(x[0, 0] > 0, lambda: x[0], lambda: x[0, :2])
+
+
+def many_conditions(x: X) -> Any:
+    return penstock.ops.cond(x[0] > 0, lambda: x[0], lambda: x[1])
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -171,7 +216,17 @@ def leaking(x: X) -> Any:
         (other_number, "one number of iterations is needed, got 3, 4"),
         (less_than_none, "there are no -1 iterations"),
         (scalar_slices, "a scalar has no slices"),
-        (assigning, "a variable is not assigned to in a loop: carry its value"),
+        (assigning, "a variable is not assigned to in an iteration of a loop: let its"),
+        (leaking_branch, "tensor 3xf32 of a branch of a condition is used in"),
+        (
+            other_results,
+            "one body returns result 3xf32, the other one result.0 3xf32",
+        ),
+        (other_extents, "one body returns result 3xf32, the other one result 2xf32"),
+        (
+            many_conditions,
+            "penstock.ops.cond: the condition is one i1, got 3xi1",
+        ),
         (leaking, "tensor 3xf32 of an iteration of a loop is used in 'leaking'"),
     ],
 )

@@ -1,15 +1,20 @@
-"""Loops in traced functions: `penstock.ops.loop`, and the traces of their bodies."""
+"""
+Loops and conditions in traced functions: `penstock.ops.loop` and `penstock.ops.cond`,
+and the traces of their bodies.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Region, SSAValue
 
 from penstock.dialects.job import InitAttr
-from penstock.dialects.op.body import YieldOp
+from penstock.dialects.op.body import YieldOp, isolate, values_outside
+from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.loop import INDEX, LoopOp
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.python.calls import as_tensor
@@ -20,27 +25,28 @@ from penstock.tools.frontend.python.tensor import Tensor
 from penstock.tools.frontend.python.trace import Trace, current_trace, tracing
 
 Carried = TypeVar("Carried")
+Result = TypeVar("Result")
 Structure: TypeAlias = Callable[[Mapping[str, Tensor]], object]
 """Makes a structure anew of tensors by name."""
 
-NAME = "penstock.ops.loop"
+LOOP = "penstock.ops.loop"
+COND = "penstock.ops.cond"
 
 
 class BodyTrace(Trace):
     """
-    The ops of one iteration. Tensors of the function around it, and variables, are
-    read from outside: they are arguments of the body.
+    The ops of a body, such as those of one iteration. They read values of the function
+    around it until the body is isolated; variables are those of the job.
     """
 
-    def __init__(self, outer: Trace):
+    def __init__(self, outer: Trace, origin: str):
         super().__init__(outer.job)
         self.outer = outer
-        self.reads: dict[SSAValue, SSAValue] = {}
-        """The arguments for values from outside."""
+        self._origin = origin
 
     @property
     def origin(self) -> str:
-        return "an iteration of a loop"
+        return self._origin
 
     def argument(self, type: TensorType) -> Tensor:
         """A new argument of the body."""
@@ -48,12 +54,7 @@ class BodyTrace(Trace):
         return Tensor(block.insert_arg(type, len(block.args)), self)
 
     def value_of(self, tensor: Tensor) -> SSAValue:
-        if tensor.trace is self:
-            return tensor.value
-        value = self.outer.value_of(tensor)
-        if value not in self.reads:
-            self.reads[value] = self.argument(tensor_type(value)).value
-        return self.reads[value]
+        return tensor.value if tensor.trace is self else self.outer.value_of(tensor)
 
     def variable(
         self, name: str, type: TensorType, init: InitAttr, array: Array | None
@@ -62,7 +63,8 @@ class BodyTrace(Trace):
 
     def assign(self, target: Tensor, value: Tensor) -> None:
         raise refuse(
-            "a variable is not assigned to in a loop: carry its value, and assign after"
+            f"a variable is not assigned to in {self._origin}: let its value be a "
+            "result, and assign after"
         )
 
 
@@ -111,23 +113,25 @@ def loop(
     assert "op.loop 6" in smoothed.ir
     ```
     """
-    trace = current_trace(NAME)
+    trace = current_trace(LOOP)
     kept, as_carry = _tensors(trace, carry, "carry")
     taken, as_slices = _tensors(trace, slices, "slices")
     count = _count(list(taken.values()), times)
-    inside = BodyTrace(trace)
+    inside = BodyTrace(trace, "an iteration of a loop")
     _ = inside.argument(INDEX)
     before = {name: inside.argument(_type_of(x)) for name, x in kept.items()}
     given = {name: inside.argument(_slice_type(x)) for name, x in taken.items()}
     with tracing(inside):
         result = body(cast(Carried, as_carry(before)), as_slices(given))
         stacked, as_stacked = _finish(inside, result, kept)
-    with refusing(NAME):
+    reads = values_outside([inside.block])
+    isolate(inside.block, reads)
+    with refusing(LOOP):
         made = LoopOp(
             count,
             [trace.value_of(tensor) for tensor in kept.values()],
             [trace.value_of(tensor) for tensor in taken.values()],
-            list(inside.reads),
+            reads,
             Region(inside.block),
             backward=backward,
         )
@@ -142,7 +146,7 @@ def _finish(
 ) -> tuple[Sequence[str], Structure]:
     """End a body by its results; the names of those that are stacked."""
     if not is_sequence(result) or len(found := list(result)) != 2:
-        raise refuse(f"{NAME}: the body returns what it carries, and other results")
+        raise refuse(f"{LOOP}: the body returns what it carries, and other results")
     after, _ = _tensors(trace, found[0], "carry")
     stacked, as_stacked = _tensors(trace, found[1], "stacked")
     _check_carried(carried, after)
@@ -151,13 +155,74 @@ def _finish(
     return list(stacked), as_stacked
 
 
+def cond(
+    condition: object,
+    then: Callable[[], Result],
+    otherwise: Callable[[], Result],
+) -> Result:
+    """
+    Let a condition decide which ops run, as in `jax.lax.cond`.
+
+    * `condition`: one `i1`, a tensor or a number.
+    * `then` and `otherwise`: functions of no arguments, which are traced once each;
+      they read tensors of the function around them. Their results, alone or in lists,
+      tuples and dictionaries, have the same structure, shapes and dtypes.
+
+    Returns the results of the one, if the condition holds, or of the other. Raises
+    TraceError where they do not fit.
+
+    ```python
+    from typing import Annotated
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def clipped(x: Annotated[Tensor, (4,), "f32"]):
+        norm = (x * x).sum() ** 0.5
+        return penstock.ops.cond(norm > 1, lambda: x / norm, lambda: x)
+
+
+    assert "op.if" in clipped.ir
+    ```
+    """
+    trace = current_trace(COND)
+    choice = as_tensor(trace, condition, np.dtype(np.bool_), COND)
+    if (choice.shape, choice.dtype) != ((), np.bool_):
+        raise refuse(f"{COND}: the condition is one i1, got {choice.text}")
+    bodies = [BodyTrace(trace, "a branch of a condition") for _ in range(2)]
+    first, as_result = _ended(bodies[0], then)
+    second, _ = _ended(bodies[1], otherwise)
+    if first != second:
+        texts = (", ".join(f"{k} {v}" for k, v in x.items()) for x in (first, second))
+        raise refuse("{}: one body returns {}, the other one {}".format(COND, *texts))
+    reads = values_outside([inside.block for inside in bodies])
+    for inside in bodies:
+        isolate(inside.block, reads)
+    with refusing(COND):
+        made = IfOp(trace.value_of(choice), reads, *(Region(x.block) for x in bodies))
+    results = dict(zip(first, trace.results_of(made), strict=True))
+    return cast(Result, as_result(results))
+
+
+def _ended(
+    trace: BodyTrace, function: Callable[[], object]
+) -> tuple[Mapping[str, str], Structure]:
+    """Trace a branch to its end; the shapes and dtypes of its results by name."""
+    with tracing(trace):
+        made, rebuild = _tensors(trace, function(), "result", COND)
+        trace.insert(YieldOp(*map(trace.value_of, made.values())))
+    return {name: tensor.text for name, tensor in made.items()}, rebuild
+
+
 def _tensors(
-    trace: Trace, value: object, name: str
+    trace: Trace, value: object, name: str, what: str = LOOP
 ) -> tuple[dict[str, Tensor], Structure]:
     """The tensors of a structure, by name, and its like of others of these names."""
     leaves: dict[str, object] = {}
     rebuild: Rebuild = flattened(value, name, leaves)
-    tensors = {key: as_tensor(trace, leaf, None, NAME) for key, leaf in leaves.items()}
+    tensors = {key: as_tensor(trace, leaf, None, what) for key, leaf in leaves.items()}
     return tensors, cast(Structure, rebuild)
 
 
@@ -173,15 +238,15 @@ def _slice_type(tensor: Tensor) -> TensorType:
 def _count(slices: Sequence[Tensor], times: int | None) -> int:
     """The number of iterations. Raises TraceError if it is not one number."""
     if any(tensor.ndim == 0 for tensor in slices):
-        raise refuse(f"{NAME}: a scalar has no slices")
+        raise refuse(f"{LOOP}: a scalar has no slices")
     counts = {tensor.shape[0] for tensor in slices}
     counts |= set() if times is None else {times}
     if len(counts) != 1:
         texts = ", ".join(map(str, sorted(counts))) or "nothing that says how many"
-        raise refuse(f"{NAME}: one number of iterations is needed, got {texts}")
+        raise refuse(f"{LOOP}: one number of iterations is needed, got {texts}")
     (count,) = counts
     if count < 0:
-        raise refuse(f"{NAME}: there are no {count} iterations")
+        raise refuse(f"{LOOP}: there are no {count} iterations")
     return count
 
 
@@ -189,10 +254,10 @@ def _check_carried(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) ->
     """Raise TraceError unless an iteration keeps structure, shapes and dtypes."""
     if [*before] != [*after]:
         names = (", ".join(each) or "nothing" for each in (before, after))
-        raise refuse("{}: the body is given {}, and returns {}".format(NAME, *names))
+        raise refuse("{}: the body is given {}, and returns {}".format(LOOP, *names))
     for name, tensor in before.items():
         if (tensor.shape, tensor.dtype) != (after[name].shape, after[name].dtype):
             raise refuse(
-                f"{NAME}: {name} is {tensor.text} before an iteration, "
+                f"{LOOP}: {name} is {tensor.text} before an iteration, "
                 f"{after[name].text} after it"
             )
