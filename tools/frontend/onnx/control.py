@@ -7,10 +7,20 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, NodeProto, OperatorSetIdProto
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
+from penstock.dialects.op.body import YieldOp, isolate, values_outside, yield_of
+from penstock.dialects.op.condition import IfOp
+from penstock.dialects.op.tensor_op import can_fail
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.expansion import graph_of
-from penstock.tools.frontend.onnx.graph import JobBuilder, Node, Unsupported
+from penstock.tools.frontend.onnx.graph import (
+    AlreadyReported,
+    JobBuilder,
+    Node,
+    NotKnown,
+    Unsupported,
+)
 from penstock.tools.frontend.onnx.ops import Value
 
 Opsets: TypeAlias = Sequence[OperatorSetIdProto]
@@ -38,13 +48,56 @@ class Bodies(Protocol):
 
 
 def read_if(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
-    """Read the branch of a condition that is known."""
+    """Read both branches of a condition, or the one that it is known to choose."""
     node = Node(proto, bodies.builder)
+    if isinstance(condition := node.value(0), SSAValue):
+        read_branches(bodies, proto, name, opsets, condition)
+        return
     branch = "then_branch" if node.known_number(0, "the condition") else "else_branch"
     graph = graph_of(proto, branch)
     results = bodies.read_graph(proto, graph, name, [], opsets, "")
     for index, value in enumerate(results):
         node.give_value(value, index)
+
+
+def read_branches(
+    bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets, condition: SSAValue
+) -> None:
+    """
+    Read a condition as an op. Raises `NotKnown` where both branches cannot be computed
+    whatever it is.
+    """
+    node, builder = Node(proto, bodies.builder), bodies.builder
+    blocks: list[Block] = []
+    for branch in ("then_branch", "else_branch"):
+        graph = graph_of(proto, branch)
+        with builder.body() as block:
+            try:
+                results = bodies.read_graph(
+                    proto, graph, name, [], opsets, f"{branch}/"
+                )
+            except AlreadyReported:
+                raise NotKnown(f"'{branch}' cannot be read", node.inputs[0]) from None
+            block.add_op(YieldOp(*map(builder.as_tensor, results)))
+        blocks.append(block)
+    check_branches(blocks, node.inputs[0])
+    reads = values_outside(blocks)
+    for block in blocks:
+        isolate(block, reads)
+    shape = tensor_type(condition).get_shape()
+    choice = builder.as_tensor(node.ops.reshape(condition, [])) if shape else condition
+    made = builder.insert(IfOp(choice, reads, *map(Region, blocks)))
+    for index, value in enumerate(made):
+        node.give_value(value, index)
+
+
+def check_branches(blocks: Sequence[Block], condition: str) -> None:
+    """Raise `NotKnown` if results differ in type, or ops of a branch can fail."""
+    types = [[value.type for value in yield_of(block).values] for block in blocks]
+    if types[0] != types[1]:
+        raise NotKnown("the types of results follow from its condition", condition)
+    for op in (op for block in blocks for op in block.ops if can_fail(op)):
+        raise NotKnown(f"{op.name} in a branch can fail", condition)
 
 
 def read_loop(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:

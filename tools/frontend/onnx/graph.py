@@ -10,7 +10,8 @@ as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
@@ -81,6 +82,7 @@ class JobBuilder:
 
     def __init__(self, weights_file: str):
         self.block = Block()
+        """The block that ops are added to: that of the job, or of a body in it."""
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
         self.dequantized: dict[str, Dequantized] = {}
@@ -88,6 +90,7 @@ class JobBuilder:
         self.node: str | None = None
         """The name of the node that is read, which its ops have as their location."""
         self.ops = Ops(self)
+        self._home = self.block
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
         self._known: dict[int, tuple[Array, SSAValue]] = {}
@@ -120,13 +123,13 @@ class JobBuilder:
 
     def _materialize(self, name: str, array: Array) -> SSAValue:
         if array.size <= LONGEST_CONSTANT:
-            return self._insert(ConstantOp(dense_of(array)), [name])[0]
+            return self._keep(ConstantOp(dense_of(array)), name)
         if (triangle := self._triangle(name, array)) is not None:
             return triangle
         type = TensorType(element_type_of(array.dtype), array.shape)
         self.weights[name] = np.asarray(array, order="C")
         init = InitAttr("npz", {"file": self._weights_file})
-        return self._insert(VariableOp(name, init, type), [name])[0]
+        return self._keep(VariableOp(name, init, type), name)
 
     def _triangle(self, name: str, array: Array) -> SSAValue | None:
         """A mask that says what comes after what, without its elements."""
@@ -137,9 +140,9 @@ class JobBuilder:
             ConstantOp(dense_of(np.asarray(number, array.dtype)))
             for number in (found.inside, found.outside)
         )
-        operands = [self._insert(number, [""])[0] for number in numbers]
+        operands = [self._keep(number, "") for number in numbers]
         made = TriangleOp.of(*operands, shape=array.shape, offset=found.offset)
-        return self._insert(self._located(made), [name])[0]
+        return self._keep(self._located(made), name)
 
     def add(
         self, op: type[TensorOp], *operands: Tensors, **values: object
@@ -148,8 +151,7 @@ class JobBuilder:
         Add an op that is called as by `TensorOp.of`; its results have no names. Raises
         `VerifyException` if the operands do not fit.
         """
-        made = op.of(*operands, **values)
-        return self._insert(self._located(made), [""] * len(made.results))
+        return self.insert(op.of(*operands, **values))
 
     def _located(self, op: TensorOp) -> TensorOp:
         if self.node is not None:
@@ -170,6 +172,28 @@ class JobBuilder:
             name = f"known_{len(self._unnamed) + 1}"
             self._unnamed[key] = self._materialize(name, array)
         return self._unnamed[key]
+
+    @contextmanager
+    def body(self) -> Generator[Block]:
+        """
+        Let ops be added to a new block. They read values of the job as they are, and
+        known ones are kept there, for all bodies.
+        """
+        outer, self.block = self.block, Block()
+        try:
+            yield self.block
+        finally:
+            self.block = outer
+
+    def insert(self, op: TensorOp) -> Sequence[SSAValue]:
+        """Add an op that is made already; its results."""
+        return self._insert(self._located(op), [""] * len(op.results))
+
+    def _keep(self, op: Operation, name: str) -> SSAValue:
+        """Let a known value be part of the job; a body may be left again."""
+        self._home.add_op(op)
+        op.results[0].name_hint = hint(name)
+        return op.results[0]
 
     def _insert(self, op: Operation, names: Sequence[str]) -> Sequence[SSAValue]:
         self.block.add_op(op)

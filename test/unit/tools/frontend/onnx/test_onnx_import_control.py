@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from penstock.dialects.op import IfOp
 from penstock.tools.driver.diagnostics import Rejected, UsageError
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
@@ -74,6 +75,55 @@ def test_a_branch_is_chosen(
         model = make_model([branch("k")], {"x": X}, known=known)
         got = evaluate(import_model(model, "m"), {"x": X})
         assert_close(got, run_onnxruntime(model, {"x": X}))
+
+
+def test_a_condition_on_data_is_one_job_for_all_inputs(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    known = {"zero": np.zeros(1, np.float32), "w": X * 2}
+    total = helper.make_node("ReduceSum", ["x"], ["m"], keepdims=0)
+    sign = helper.make_node("Greater", ["m", "zero"], ["k"])
+    inner = helper.make_node("Abs", ["x"], ["p"])
+    nested = helper.make_node(
+        "If",
+        ["k"],
+        ["q"],
+        then_branch=graph([inner], [], ["p"]),
+        else_branch=graph([helper.make_node("Mul", ["x", "w"], ["r"])], [], ["r"]),
+    )
+    twice = helper.make_node("Add", ["q", "w"], ["s"])
+    taken = graph([nested, twice], [], ["s"])
+    other = graph([helper.make_node("Neg", ["x"], ["v"])], [], ["v"])
+    choice = helper.make_node("If", ["k"], ["y"], then_branch=taken, else_branch=other)
+    model = make_model([total, sign, choice], {"x": X}, known=known)
+    imported = import_model(model, "m")
+    assert sum(isinstance(op, IfOp) for op in imported.module.walk()) == 2
+    for x in (X, -X):
+        assert_close(evaluate(imported, {"x": x}), run_onnxruntime(model, {"x": x}))
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        ("Transpose", "the types of results follow from its condition"),
+        ("Gather", "op.gather in a branch can fail"),
+    ],
+)
+def test_a_condition_that_decides_too_much_has_to_be_known(
+    op: str, reason: str, make_model: MakeModel, evaluate: Evaluate
+):
+    operands = ["x", "i"] if op == "Gather" else ["x"]
+    taken = graph([helper.make_node(op, operands, ["u"])], [], ["u"])
+    other = graph([helper.make_node("Neg", ["x"], ["v"])], [], ["v"])
+    choice = helper.make_node("If", ["k"], ["y"], then_branch=taken, else_branch=other)
+    inputs = {"x": X, "k": YES, "i": np.array([3, 1, 0, 2])}
+    model = make_model([choice], inputs)
+    with pytest.raises(NeedsInputs) as raised:
+        import_model(model, "m")
+    (note,) = raised.value.diagnoses[0].notes
+    assert (note.partition("': ")[2], raised.value.inputs) == (reason, {"k"})
+    got = evaluate(import_for(model, "m", inputs), inputs)["y"]
+    np.testing.assert_array_equal(got, X.T if op == "Transpose" else X[[3, 1, 0, 2]])
 
 
 def test_a_loop_is_written_out(
