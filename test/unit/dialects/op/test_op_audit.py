@@ -838,8 +838,8 @@ def images() -> Iterator[Case]:
 PIECES: Mapping[type[RateOp], int] = {AccOp: 4, RepeatOp: 4, PackOp: 4, UnpackOp: 4}
 """The acts of ops for a piece; they are compared by a test of their own."""
 
-ELSEWHERE = PIECES.keys() | {ops.LoopOp}
-"""Ops that no case is of; `test_loop.py` has those without a kernel."""
+ELSEWHERE = PIECES.keys() | {ops.IfOp, ops.LoopOp}
+"""Ops that no case is of; `test_frontend_loops.py` has those without a kernel."""
 
 
 @pytest.mark.parametrize(
