@@ -48,6 +48,7 @@ from xdsl.ir.affine import (
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.utils.half_precision import compute_in_f32, is_half
 from penstock.dialects.utils.signless import drop_signs, is_unsigned
 
@@ -266,8 +267,31 @@ class KernelBuilder:
                 raise AssertionError(f"{expr} is not linear")
 
     def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """One element of a memref."""
+        """One element of a memref, or the number around it."""
+        if isinstance(source.owner, PaddedOp):
+            return self._load_padded(source.owner, indices)
         return self.insert(memref.LoadOp.get(source, indices))
+
+    def _load_padded(self, view: PaddedOp, indices: Sequence[SSAValue]) -> SSAValue:
+        """The element of what is padded, or the number around it."""
+        element = memref_type(view.result).element_type
+        if 0 in view.shape:
+            return self.constant(view.number, element)
+        inside = self.constant(1, i1)
+        held: list[SSAValue] = []
+        for index, (low, high), extent in zip(
+            indices, view.pads, view.shape, strict=True
+        ):
+            if low == high == 0:
+                held.append(index)
+                continue
+            own, last = self.sub(index, self.index(low)), self.index(extent - 1)
+            nearest = self.minimum(self.maximum(own, self.index(0)), last)
+            is_own = self.compare("eq", own, nearest)
+            inside = self.insert(arith.AndIOp(inside, is_own))
+            held.append(nearest)
+        found = self.load(view.source, held)
+        return self.select(inside, found, self.constant(view.number, element))
 
     def store(
         self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue]

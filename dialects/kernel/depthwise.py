@@ -174,7 +174,8 @@ def _loops_of(op: StructuredOp, number: int, dims: slice) -> list[int] | None:
     may have none. None if there are others, or elements are left out.
     """
     value, extents = op.accessed()[number], op.loops().extents
-    if isinstance(value.owner, PaddedOp) and any(map(any, value.owner.pads[dims])):
+    owner = value.owner
+    if isinstance(owner, PaddedOp) and any(map(any, owner.pads[dims])):
         return None
     found: list[int] = []
     exprs = op.maps()[number].results[dims]
@@ -188,8 +189,11 @@ def _loops_of(op: StructuredOp, number: int, dims: slice) -> list[int] | None:
 
 def _is_regular(input: SSAValue, out: SSAValue, windows: tuple[Window, Window]) -> bool:
     """Whether windows fill the pads around images, and rows of them are lines."""
-    owner = input.owner
-    image = (owner.shape if isinstance(owner, PaddedOp) else shape_of(input))[-2:]
+    owner, image = input.owner, shape_of(input)[-2:]
+    if isinstance(owner, PaddedOp):
+        image = owner.shape[-2:]
+        if owner.number != 0:
+            return False
     if any(min(window.stride, window.dilation) < 1 for window in windows):
         return False
     counts = tuple(

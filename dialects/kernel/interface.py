@@ -245,7 +245,7 @@ def linear_access(value: SSAValue, map: AffineMap) -> Access:
     """The access to an operand by a map that the verifier has found to be linear."""
     owner = value.owner
     if isinstance(owner, PaddedOp):
-        access = access_of(map, owner.shape, owner.pads)
+        access = access_of(map, owner.shape, owner.pads, owner.number)
     else:
         access = access_of(map, shape_of(value))
     assert access is not None, "checked by the verifier"

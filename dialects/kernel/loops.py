@@ -2,7 +2,7 @@
 The loop nest of a stage: accesses, merging of loops, and their order.
 
 An access is linear: element `offset + sum(stride * loop)` of a dense buffer. Where the
-buffer has padding around it, an element is zero if an index is out of its bounds. The
+buffer has padding around it, an element is a number if an index is out of bounds. The
 order of the loops follows a rule on the strides alone, see `loop_order`.
 """
 
@@ -33,11 +33,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Access:
-    """Element `offset + sum(strides[l] * loop l)` of a buffer; zero out of bounds."""
+    """
+    Element `offset + sum(strides[l] * loop l)` of a buffer, or a number out of bounds.
+    """
 
     strides: tuple[int, ...]
     offset: int = 0
     bounds: tuple[Bound, ...] = ()
+    outside: float = 0
+    """The number out of bounds."""
 
     @property
     def loops(self) -> set[int]:
@@ -103,11 +107,15 @@ def is_linear(expr: AffineExpr) -> bool:
 
 
 def access_of(
-    map: AffineMap, shape: Sequence[int], pads: Sequence[tuple[int, int]] = ()
+    map: AffineMap,
+    shape: Sequence[int],
+    pads: Sequence[tuple[int, int]] = (),
+    outside: float = 0,
 ) -> Access | None:
     """
     The access to a dense buffer by an affine map of loops, or None if it is not linear.
-    `pads` are the zeros before and after each dimension that the map counts, too.
+    `pads` count the elements before and after each dimension, which the map counts too,
+    and which are all the number `outside`.
     """
     if not all(is_linear(expr) for expr in map.results):
         return None
@@ -131,6 +139,7 @@ def access_of(
         ),
         element(index.offset for index in indices),
         tuple(index for index, pad in zip(indices, pads, strict=True) if any(pad)),
+        outside,
     )
 
 
@@ -201,10 +210,10 @@ def _kept(nest: Nest, loops: Sequence[int]) -> Nest:
         return tuple(strides[loop] for loop in loops)
 
     accesses = (
-        Access(
-            kept(access.strides),
-            access.offset,
-            tuple(replace(b, strides=kept(b.strides)) for b in access.bounds),
+        replace(
+            access,
+            strides=kept(access.strides),
+            bounds=tuple(replace(b, strides=kept(b.strides)) for b in access.bounds),
         )
         for access in nest.accesses
     )

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 from xdsl.dialects import linalg
-from xdsl.dialects.arith import AndIOp, ExtFOp, ExtSIOp, ExtUIOp
+from xdsl.dialects.arith import ExtFOp, ExtSIOp, ExtUIOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     f32,
-    i1,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -40,7 +39,7 @@ from penstock.dialects.kernel.interface import (
     element_of,
     listed,
 )
-from penstock.dialects.kernel.views import PaddedOp, root_of
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.utils.half_precision import is_half
 
 if TYPE_CHECKING:
@@ -398,7 +397,7 @@ class SumOp(StructuredOp):
             ) -> SSAValue:
                 inside = {**at, **dict(zip(terms, turns, strict=True))}
                 factors = [
-                    load_padded(k, value, k.indices(map, inside))
+                    k.load(value, k.indices(map, inside))
                     for value, map in zip(
                         self.operands[: outs.start], maps, strict=False
                     )
@@ -448,24 +447,6 @@ def extended(
     assert isa(type, IntegerType), "numbers are floats or integers"
     extension = ExtUIOp if unsigned else ExtSIOp
     return k.insert(extension(value, type))
-
-
-def load_padded(
-    k: KernelBuilder, source: SSAValue, places: Sequence[SSAValue]
-) -> SSAValue:
-    """An element of a memref, or a zero around it."""
-    owner = source.owner
-    if not isinstance(owner, PaddedOp):
-        return k.load(source, places)
-    inside = k.constant(1, i1)
-    held: list[SSAValue] = []
-    for place, (low, _), extent in zip(places, owner.pads, owner.shape, strict=True):
-        own, last = k.sub(place, k.index(low)), k.index(extent - 1)
-        nearest = k.minimum(k.maximum(own, k.index(0)), last)
-        inside = k.insert(AndIOp(inside, k.compare("eq", own, nearest)))
-        held.append(nearest)
-    element = k.load(owner.source, held)
-    return k.select(inside, element, k.constant(0, element.type))
 
 
 def index_by(

@@ -176,7 +176,7 @@ def nest_of(op: ContractionLike) -> Nest | str:
     for number, (map, shape) in enumerate(zip(maps, shapes, strict=True)):
         owner = op.operands[number].owner
         if isinstance(owner, PaddedOp):
-            access = access_of(map, owner.shape, owner.pads)
+            access = access_of(map, owner.shape, owner.pads, owner.number)
         else:
             access = access_of(map, shape)
         if access is None:
@@ -300,6 +300,8 @@ def device_contraction_of(op: Operation) -> Contraction | str | None:
 
 def _bounds_refusal(found: Contraction) -> str | None:
     """Why padding around the factors cannot be skipped when they are packed, if so."""
+    if any(access.outside != 0 for access in found.nest.accesses):
+        return "a factor has other numbers than 0 around it"
     if found.nest.accesses[found.a].bounds:
         return "the factor with rows has padding around it"
     if found.bounds and found.signs is not None:

@@ -403,17 +403,18 @@ class BodyPrinter(ABC):
     def _within(
         self, text: str, type: Attribute, access: Access, loops: Sequence[str]
     ) -> str:
-        """The load of an access, or zero where it is out of bounds."""
+        """The load of an access, or the number that is out of bounds."""
         conditions = (
             f"0 <= {self.element(Access(b.strides, b.offset), loops)} < {b.extent}"
             for b in access.bounds
         )
         name = type_name(type)
         if name in ("bf16", "f16", "f32", "f64"):
-            zero = self.scalars.float_constant(0.0, "f64" if name == "f64" else "f32")
+            wide = "f64" if name == "f64" else "f32"
+            other = self.scalars.float_constant(access.outside, wide)
         else:
-            zero = self.scalars.integer_constant(0, type)
-        return f"{text} if {' and '.join(conditions)} else {zero}"
+            other = self.scalars.integer_constant(int(access.outside), type)
+        return f"{text} if {' and '.join(conditions)} else {other}"
 
     def loaded(self, buffer: SSAValue, element: str) -> str:
         """An element of a buffer as an expression of the element's type."""
