@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--inputs", type=Path, default=ROOT, metavar="DIR", help="take files from there"
     )
+    add("--fixed", action="store_true", help="sources with all numbers in the code")
     add("--models", nargs="+", metavar="NAME", help=f"models, or {groups}, not files")
     add(
         "--compare",
@@ -134,14 +135,16 @@ def _tasks(args: argparse.Namespace) -> list[Task]:
     number, count = args.shard
     if args.models:
         return [
-            partial(lines_of_models, name, variants, first, count * args.jobs)
+            partial(
+                lines_of_models, name, variants, first, count * args.jobs, args.fixed
+            )
             for name in args.models
             for first in range(number - 1, count * args.jobs, count)
         ]
     root = args.inputs.resolve()
     names = args.files or (QUICK if args.quick else ("test", "examples"))
     files = _files(root, names)[number - 1 :: count]
-    return [partial(lines_of_file, path, root, variants) for path in files]
+    return [partial(lines_of_file, path, root, variants, args.fixed) for path in files]
 
 
 def _files(root: Path, names: Iterable[str]) -> list[Path]:

@@ -29,11 +29,13 @@ _RUN = re.compile(r"^// *RUN: *(.*)$", re.MULTILINE)
 _LEVEL = ("launch-", "convert-plan-to-launch")
 
 
-def lines_of_file(path: Path, root: Path, variants: Sequence[Variant]) -> list[Line]:
-    """The kernels of all sections of a file."""
+def lines_of_file(
+    path: Path, root: Path, variants: Sequence[Variant], fixed: bool = False
+) -> list[Line]:
+    """The kernels of all sections of a file, with all numbers in them if `fixed`."""
     data = path.read_bytes()
     name = path.relative_to(root).as_posix()
-    lowering = _lowering()
+    lowering = _lowering(fixed)
     standard = {str(v): v.passes(lowering.available) for v in variants}
     runs = run_lines(data.decode(), lowering)
     found: list[Line] = []
@@ -79,8 +81,8 @@ def _read(data: bytes, name: str, compiler: Compiler) -> ModuleOp:
 
 
 @cache
-def _lowering() -> Lowering:
-    return Lowering()
+def _lowering(fixed: bool) -> Lowering:
+    return Lowering(fixed)
 
 
 def run_lines(text: str, lowering: Lowering) -> dict[str, Passes]:
@@ -211,10 +213,14 @@ def whole_models(name: str) -> Models:
 
 
 def lines_of_models(
-    name: str, variants: Sequence[Variant], first: int = 0, step: int = 1
+    name: str,
+    variants: Sequence[Variant],
+    first: int = 0,
+    step: int = 1,
+    fixed: bool = False,
 ) -> Iterator[Line]:
     """The kernels of a group of models, or of a model; of each of so many models."""
-    lowering = _lowering()
+    lowering = _lowering(fixed)
     cases = {str(v): v.passes(lowering.available) for v in variants}
     is_group = name in GROUPS
     found = GROUPS[name]() if is_group else whole_models(name)

@@ -78,7 +78,9 @@ def limited() -> Generator[None]:
 class Lowering:
     """The compiler, which takes modules to the sources of their kernels."""
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: bool = False) -> None:
+        self.fixed = fixed
+        """Whether sources have all numbers in them."""
         self.compiler, self.available = installed_compiler()
 
     def lines(
@@ -142,7 +144,9 @@ class Lowering:
             yield Line(f"{name}:{next(iter(branch.cases))}", FAILED, message_of(error))
             return
         kernels = [op for op in branch.module.walk() if isinstance(op, KernelOp)]
-        texts = [(label_of(op, n), source_of(op)) for n, op in enumerate(kernels)]
+        texts = [
+            (label_of(op, n), source_of(op, self.fixed)) for n, op in enumerate(kernels)
+        ]
         for label in _shown(branch.cases):
             for kernel, text in texts:
                 yield Line(f"{name}:{label}", kernel, text)
@@ -188,10 +192,11 @@ def label_of(kernel: KernelOp, number: int) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def source_of(kernel: KernelOp) -> str:
+def source_of(kernel: KernelOp, fixed: bool = False) -> str:
     """The source of a kernel, or a line for each reason why it has none."""
     try:
-        return kernel_source(kernel)
+        # Sources of before there were arguments for numbers are listed, too.
+        return kernel_source(kernel, is_fixed=True) if fixed else kernel_source(kernel)
     except LocatedPassFailure as failure:
         return "".join(f"no source: {text}\n" for _, text in failure.findings)
     except Exception as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, ClassVar
 
 from xdsl.context import Context
@@ -38,10 +39,10 @@ BUILT_IN: Mapping[str, str] = {
 """The kinds of devices that have a code generator of ours."""
 
 
-def kernel_source(kernel: KernelOp) -> str:
+def kernel_source(kernel: KernelOp, *, is_fixed: bool = False) -> str:
     """
     The module text of a kernel, in the form that its target asks for: its own, if it
-    has one.
+    has one. If it is fixed, all numbers are in the code.
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
@@ -57,7 +58,9 @@ def kernel_source(kernel: KernelOp) -> str:
     kernel = as_printed(kernel)
     try:
         if target == "cpu" and MEMBERS in kernel.attributes:
-            return wave_source(kernel, printer)
+            return wave_source(kernel, partial(cpu_source, is_fixed=True))
+        if target == "cpu":
+            return cpu_source(kernel, is_fixed=is_fixed)
         return printer(kernel)
     except LocatedPassFailure:
         raise

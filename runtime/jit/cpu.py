@@ -1,10 +1,10 @@
 """
 Compiling the source of CPU kernels, once for all processes.
 
-A kernel's source is written to the cache folder as `<hash>/kernel.py`, where the hash
-covers all that its machine code depends on, also the modules that it imports, and the
-machine code beside it as `kernel.o`. Numba is imported when there is something to
-compile.
+A kernel's source without its head (`penstock.runtime.jit.source_head`) is written to
+the cache folder as `<hash>/kernel.py`, where the hash covers all that its machine code
+depends on, also the modules that it imports, and the machine code beside it as
+`kernel.o`. Numba is imported when there is something to compile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -34,6 +34,7 @@ from penstock.runtime.jit.object_file import (
 )
 from penstock.runtime.jit.package_digest import code_of_plugins, packages_in
 from penstock.runtime.jit.source_digest import digest_below, imported_modules
+from penstock.runtime.jit.source_head import Row, row_of, split_head
 from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 
@@ -48,14 +49,21 @@ class CompiledKernel:
     """The most parts that are of use: `PARTS` of the source, or 1."""
     from_cache: bool
     """Whether the machine code was found on disk."""
+    row: Row = ()
+    """The words of a call, where some are numbers: `ROW` of the source."""
 
     def __call__(self, args: int, part: int = 0, parts: int = 1) -> int:
         """
-        Run a part of the kernel on the row of words at the address `args`.
+        Run a part of the kernel on the row of addresses at the address `args`.
 
         Returns 0, or 1 + the index of the assertion that failed.
         """
-        return KernelFunction(self.address)(args, part, parts)
+        count = sum(isinstance(word, str) for word in self.row)
+        given = (ctypes.c_int64 * count).from_address(args)
+        words = row_of(list(given), self.row, int)
+        row = (ctypes.c_int64 * len(words))(*words)
+        at = ctypes.addressof(row) if words else args
+        return KernelFunction(self.address)(at, part, parts)
 
 
 KernelFunction = ctypes.CFUNCTYPE(
@@ -69,7 +77,8 @@ _SLP = "SLP_VECTORIZE"
 ROOM_EVERY = 64
 """The number of kernels compiled between two looks at the size of the cache."""
 
-_compiled: dict[str, CompiledKernel] = {}
+_compiled: dict[str, dict[tuple[int | None, Row], CompiledKernel]] = {}
+"""The kernels of each key, by the parts and row of their heads."""
 _lock = Lock()
 
 
@@ -77,14 +86,19 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
     """
     The machine code of a module text that defines the C function `kernel`.
 
-    The same text is compiled once per process. `name` is for people: it is the name in
-    tracebacks and of no influence.
+    The same text is compiled once per process, and once for all heads. `name` is for
+    people: it is the name in tracebacks and of no influence.
     """
-    key = key_of(source)
+    code, parts, row = split_head(source)
+    key = key_of(code)
     with _lock:
         if key not in _compiled:
-            _compiled[key] = _load(source, key, name)
-        return _compiled[key]
+            _compiled[key] = {(None, ()): _load(code, key, name)}
+        found = _compiled[key]
+        if (parts, row) not in found:
+            plain = found[None, ()]
+            found[parts, row] = replace(plain, parts=parts or plain.parts, row=row)
+        return found[parts, row]
 
 
 def is_kept(source: str) -> bool:
@@ -94,6 +108,7 @@ def is_kept(source: str) -> bool:
 
 def key_of(source: str) -> str:
     """The cache key of the machine code of a module text and of its imports."""
+    source = split_head(source).code
     used = imported_modules(source) | {"runtime.jit.cpu"}
     facts = [source, digest_below(used), *code_of_plugins(packages_in(source))]
     if "runtime.kernels.cpu.matmul.amx" in used:

@@ -20,6 +20,7 @@ from threading import Thread
 from penstock.runtime.jit.cache import VARIABLE, cache_dir
 from penstock.runtime.jit.child import child_command
 from penstock.runtime.jit.cpu import is_kept
+from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.options import processors
 
 LEAST_EACH = 8
@@ -44,7 +45,7 @@ def compile_missing(
         if is_kept(source):
             done(name)
         else:
-            missing.setdefault(source, []).append(name)
+            missing.setdefault(split_head(source).code, []).append(name)
     count = min(processes or processors(), len(missing) // LEAST_EACH)
     if count < 2:
         return

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from penstock.runtime.core.io_kernels import Callback, copy_kernel
 from penstock.runtime.jit.cpu import CompiledKernel, compile_cpu
+from penstock.runtime.jit.source_head import row_of
 from penstock.runtime.loading.kernel_failures import compiling
 from penstock.runtime.loading.memory import HostChunk
 from penstock.runtime.program.executable import Kernel
@@ -115,7 +116,8 @@ class Cpu:
         with compiling(kernel.name):
             compiled = compile_cpu(source, kernel.name)
         self._kernels.append(compiled)
-        return Call(compiled.address, tuple(args), parts=compiled.parts)
+        words = row_of(args, compiled.row, Fixed)
+        return Call(compiled.address, tuple(words), parts=compiled.parts)
 
     def call_at(self, address: int, args: Sequence[Argument]) -> Call:
         """

@@ -23,6 +23,7 @@ from numba import types
 from penstock.runtime.core.atomics import Integer, call_kernel, compiled, load_word
 from penstock.runtime.core.core import CHUNKS
 from penstock.runtime.jit.cpu import CompiledKernel
+from penstock.runtime.jit.source_head import Row, row_of
 from penstock.runtime.loading.memory import HostChunk
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.runtime.observe.timing_rounds import (
@@ -107,17 +108,20 @@ class Arguments:
         for number in self._restored:
             self._chunks[number].write(0, self._values[number])
 
-    def row(self, panels: Sequence[Panels | None]) -> npt.NDArray[np.int64]:
-        """The addresses of the arguments of a contender, each in its panels."""
-        return np.array(
-            [
-                chunk.address if lies is None else self._in_panels(number, lies)
-                for number, (chunk, lies) in enumerate(
-                    zip(self._chunks, panels, strict=True)
-                )
-            ],
-            np.int64,
-        )
+    def row(
+        self, panels: Sequence[Panels | None], row: Row = ()
+    ) -> npt.NDArray[np.int64]:
+        """
+        The words of a call of a contender: addresses of arguments, each in its panels,
+        and the numbers of a row.
+        """
+        addresses = [
+            chunk.address if lies is None else self._in_panels(number, lies)
+            for number, (chunk, lies) in enumerate(
+                zip(self._chunks, panels, strict=True)
+            )
+        ]
+        return np.array(row_of(addresses, row, int), np.int64)
 
     def _in_panels(self, number: int, panels: Panels) -> int:
         chunk = HostChunk(max(self._values[number].nbytes, 1))
@@ -161,7 +165,7 @@ class TimedKernel:
         self.result = Result(contender.name)
         self._kernel = contender.kernel
         self._arguments = arguments
-        self._row = arguments.row(contender.panels)
+        self._row = arguments.row(contender.panels, contender.kernel.row)
         self._words = np.zeros(2, np.int64)
         self._threads = threads
         useful = min(contender.kernel.parts, CHUNKS * threads)

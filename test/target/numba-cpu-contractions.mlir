@@ -55,7 +55,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-NEXT:              [[N:v[0-9]+]] = min(12, 30 - [[K]])
 // CHECK-NEXT:              pack_0([[B:v[0-9]+]] + [[K]] * 64, [[P]], 16, [[N]])
 // CHECK-NEXT:              micro_kernel_0([[A:v[0-9]+]] + [[I]] * 480 + [[K]] * 4, [[P]], [[O:v[0-9]+]] + [[I]] * 256, 4, 16, [[N]], 0, [[K]] + [[N]] == 30, ())
-// CHECK:           line_0((address_of(o), address_of(o),))
+// CHECK:           line_0((address_of(o), address_of(o), n0,))
 launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>, %o: memref<8x16xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 12], packed>} ins(%a, %b : memref<8x30xf32>, memref<30x16xf32>) outs(%o : memref<8x16xf32>)
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%o : memref<8x16xf32>) {

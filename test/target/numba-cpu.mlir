@@ -35,16 +35,15 @@ launch.kernel @add_integers target "cpu" (%a: memref<4x8xi32>, %b: memref<4x8xi3
   linalg.add ins(%a, %b : memref<4x8xi32>, memref<4x8xi32>) outs(%o : memref<4x8xi32>)
 }
 
-// A long loop is cut into lines, which parts share.
+// A long loop is cut into lines, which parts share. Its extent is an argument.
 // CHECK-LABEL: # kernel long
 // CHECK:       PARTS = 5
-// CHECK:       line_0 = line("f32", 4096, body_0, loads=2, stores=1)
-// CHECK:       line_1 = line("f32", 904, body_1, loads=2, stores=1)
-// CHECK:       for [[I:i[0-9]+]] in range(49 * part // parts, 49 * (part + 1) // parts):
-// CHECK-NEXT:      if [[I]] < 48:
-// CHECK-NEXT:          line_0((address_of(a) + ([[I]] * 4096) * 4, address_of(b) + ([[I]] * 4096) * 4, address_of(o) + ([[I]] * 4096) * 4,))
-// CHECK-NEXT:      else:
-// CHECK-NEXT:          line_1((address_of(a) + ([[I]] * 4096) * 4, address_of(b) + ([[I]] * 4096) * 4, address_of(o) + ([[I]] * 4096) * 4,))
+// CHECK-NEXT:  ROW = ["a", "b", "o", 197512, 49]
+// CHECK:       line_0 = line("f32", None, body_0, loads=2, stores=1)
+// CHECK:       n0 = number(args, 3)
+// CHECK-NEXT:  n1 = number(args, 4)
+// CHECK-NEXT:  for [[I:i[0-9]+]] in range(n1 * part // parts, n1 * (part + 1) // parts):
+// CHECK-NEXT:      line_0((address_of(a) + ([[I]] * 4096) * 4, address_of(b) + ([[I]] * 4096) * 4, address_of(o) + ([[I]] * 4096) * 4, min(4096, n0 - [[I]] * 4096),))
 launch.kernel @long target "cpu" (%a: memref<8x24689xf32>, %b: memref<8x24689xf32>, %o: memref<8x24689xf32>) {
   linalg.add ins(%a, %b : memref<8x24689xf32>, memref<8x24689xf32>) outs(%o : memref<8x24689xf32>)
 }

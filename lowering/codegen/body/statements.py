@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +30,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_functions
+from penstock.lowering.codegen.body.numbers import LEAST
 from penstock.lowering.codegen.body.scalars import Scalars, type_name
 
 OWN_NAMES = frozenset(
@@ -49,7 +50,7 @@ def reserved_names() -> frozenset[str]:
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
-    r"[pvi][0-9]+"
+    r"[npvi][0-9]+"
     r"|(body|columns?|finish|join|kept|line|load|pack|panel|phase|slots|store|micro_kernel"
     r"|turn)_[0-9]+(_tail|_plain)?"
 )
@@ -159,6 +160,10 @@ class BodyPrinter(ABC):
         """A name for the variable of a loop."""
         return next(self._loops)
 
+    def new_sequential_loop(self) -> str:
+        """A name for the variable of a loop whose turns are scalar and in order."""
+        return self.new_loop()
+
     def name(self, value: SSAValue) -> str:
         """The name of a value in the text."""
         return self._names.get(value, "unknown")
@@ -175,6 +180,19 @@ class BodyPrinter(ABC):
             names.append(hint)
             self._names[arg] = hint
         return names
+
+    # Numbers
+
+    def number(self, value: int, *role: Hashable, least: int = LEAST) -> str:
+        """
+        The text of an extent, stride or offset in some role: its digits, or the name of
+        an argument that it is, if it is not less than the least one of these.
+        """
+        return str(value)
+
+    def step(self, loop: str, value: int) -> str:
+        """The text of the stride of a loop, or of another index, in a buffer."""
+        return str(value)
 
     # Findings
 
@@ -255,9 +273,14 @@ class BodyPrinter(ABC):
             self.open(f"for {names[loop]} in {ends}:")
             self.load_inputs(computation, names, {*outer, *opened[:position]})
 
-    def range_over(self, op: Operation, loop: int, extent: int) -> str:
-        """The range of a stage's loop, which is known by its number."""
-        return f"range({extent})"
+    def range_over(
+        self, op: Operation, loop: int, extent: int, least: int = LEAST
+    ) -> str:
+        """
+        The range of a stage's loop, which is known by its number; from the least one
+        on, the extent may be an argument.
+        """
+        return f"range({self.number(extent, op, loop, least=least)})"
 
     def print_output(
         self,
@@ -398,7 +421,11 @@ class BodyPrinter(ABC):
         """The number of the element that loops of these names touch."""
         terms = list(zip(loops, access.strides, strict=True))
         terms.sort(key=lambda term: -abs(term[1]))
-        return sum_of(terms, access.offset)
+        return self.place_of(terms, access.offset)
+
+    def place_of(self, terms: Iterable[tuple[str, int]], offset: int = 0) -> str:
+        """The number of the element that so many steps of indices lead to."""
+        return sum_of(terms, offset, self.step)
 
     def _within(
         self, text: str, type: Attribute, access: Access, loops: Sequence[str]
@@ -472,7 +499,8 @@ class BodyPrinter(ABC):
         """The number of the element that indices say."""
         assert isa(buffer.type, MemRefType), "checked by the verifier"
         names = (self.name(index) for index in indices)
-        return sum_of(zip(names, row_major(buffer.type.get_shape()), strict=True))
+        strides = row_major(buffer.type.get_shape())
+        return self.place_of(zip(names, strides, strict=True))
 
     def _print_scalar(self, op: Operation) -> None:
         operands = [self.name(operand) for operand in op.operands]
@@ -499,7 +527,7 @@ class BodyPrinter(ABC):
         variable, *arguments = op.body.block.args
         self._name_all([*arguments, *op.results], [*carried, *carried])
         bounds = (self.name(value) for value in (op.lb, op.ub, op.step))
-        self._names[variable] = self.new_loop()
+        self._names[variable] = self.new_sequential_loop()
         with self.block(f"for {self.name(variable)} in {range_of(*bounds)}:"):
             self._assign_all(carried, self.print_statements(op.body.block))
 
@@ -561,14 +589,25 @@ def range_of(lower: str, upper: str, step: str) -> str:
     return f"range({upper})" if lower == "0" else f"range({lower}, {upper})"
 
 
-def sum_of(terms: Iterable[tuple[str, int]], offset: int = 0) -> str:
-    """The sum of `name * factor` and an offset, with numbers added up."""
+def _digits(name: str, value: int) -> str:
+    return str(value)
+
+
+def sum_of(
+    terms: Iterable[tuple[str, int]],
+    offset: int = 0,
+    text: Callable[[str, int], str] = _digits,
+) -> str:
+    """
+    The sum of `name * factor` and an offset, with numbers added up. `text` gives that
+    of the factor of a name, or of the offset, whose name is empty.
+    """
     parts: list[str] = []
     for name, factor in terms:
         if name.lstrip("-").isdigit():
             offset += int(name) * factor
         elif factor:
-            parts.append(name if factor == 1 else f"{name} * {factor}")
+            parts.append(name if factor == 1 else f"{name} * {text(name, factor)}")
     if offset or not parts:
-        parts.append(str(offset))
+        parts.append(text("", offset))
     return " + ".join(parts).replace("+ -", "- ")

@@ -16,19 +16,25 @@ Where it is 1, part 0 does all the work, and the others none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Generator, Hashable, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from penstock.dialects.kernel.interface import StructuredOp
-from penstock.dialects.kernel.loops import loop_order
+from penstock.dialects.kernel.loops import Nest, loop_order
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
+from penstock.lowering.codegen.body.numbers import LEAST, LEAST_OTHER, Numbers
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
-from penstock.lowering.codegen.body.vector_loop import vector_loop_of
+from penstock.lowering.codegen.body.vector_loop import (
+    vector_loop_of,
+    vector_loop_of_for,
+)
 from penstock.lowering.codegen.cpu.contract import printer_of
 from penstock.lowering.codegen.cpu.matmul import (
     Group,
@@ -45,13 +51,14 @@ from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
 
 
-def cpu_source(kernel: KernelOp) -> str:
+def cpu_source(kernel: KernelOp, *, is_fixed: bool = False) -> str:
     """
-    The module text of a kernel: a function `kernel(args, part, parts)`.
+    The module text of a kernel: a function `kernel(args, part, parts)`. If it is fixed,
+    all numbers are in the code, and its arguments are addresses.
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
     """
-    return CpuPrinter(kernel).text()
+    return CpuPrinter(kernel, is_fixed).text()
 
 
 class CpuPrinter(BodyPrinter):
@@ -59,8 +66,13 @@ class CpuPrinter(BodyPrinter):
 
     reorders_sums = True
 
-    def __init__(self, kernel: KernelOp):
+    def __init__(self, kernel: KernelOp, is_fixed: bool = False):
         super().__init__(kernel)
+        self._numbers = Numbers()
+        self._is_fixed = is_fixed
+        self._takes_numbers = False
+        self._in_code: set[Hashable] = set()
+        """The loops, and strides, that are in the code."""
         self._lines = InnerLoopPrinter(self)
         self._columns = OuterLoopPrinter(self)
         self._micro_kernels = self._find_micro_kernels()
@@ -148,12 +160,34 @@ class CpuPrinter(BodyPrinter):
             *self._stages.values(),
         )
 
-    def range_over(self, op: Operation, loop: int, extent: int) -> str:
+    def range_over(
+        self, op: Operation, loop: int, extent: int, least: int = LEAST
+    ) -> str:
         split = self._splits.get(op)
+        count = self.number(extent, op, loop, least=least)
         if split is None or split.parts == 1 or loop != split.loop:
-            return super().range_over(op, loop, extent)
-        ends = (f"{extent} * {at} // parts" for at in ("part", "(part + 1)"))
+            return f"range({count})"
+        ends = (f"{count} * {at} // parts" for at in ("part", "(part + 1)"))
         return f"range({', '.join(ends)})"
+
+    def number(self, value: int, *role: Hashable, least: int = LEAST) -> str:
+        if not self._takes_numbers or value < least or role in self._in_code:
+            return str(value)
+        return self._numbers.name(value, *role)
+
+    def step(self, loop: str, value: int) -> str:
+        is_loop = not loop or (loop[0] == "i" and loop not in self._in_code)
+        may_vary = abs(value) >= LEAST and value not in self._in_code
+        if self._takes_numbers and is_loop and may_vary:
+            return self._numbers.name(value, loop)
+        return str(value)
+
+    @contextmanager
+    def taking_numbers(self) -> Generator[None]:
+        """The text of a stage in which numbers are arguments."""
+        self._takes_numbers = not self._is_fixed
+        yield
+        self._takes_numbers = False
 
     def text(self) -> str:
         """The module text."""
@@ -167,12 +201,28 @@ class CpuPrinter(BodyPrinter):
                 with self.block("if part != 0:"):
                     self.line("return 0")
             self._print_buffers()
+            start = len(self.lines)
             self.print_phases()
             self.line("return 0")
+            self.lines[start:start] = self._loaded_numbers()
         self.finish()
         definitions += [*self._lines.definitions, *self._columns.definitions]
-        lines = [f"PARTS = {self.parts}", *definitions, "", "", *self.lines, ""]
-        return "\n".join([*self._imports(used_names(lines)), "", *lines])
+        lines = [*definitions, "", "", *self.lines, ""]
+        head = [f"PARTS = {self.parts}", *self._row()]
+        return "\n".join([*self._imports(used_names(lines)), "", *head, *lines])
+
+    def _loaded_numbers(self) -> list[str]:
+        """The lines that load the numbers among the arguments."""
+        first = len(self.arguments)
+        return [
+            f"    {name} = {self.scalars.call('number', 'args', str(place))}"
+            for place, name in enumerate(self._numbers.names, start=first)
+        ]
+
+    def _row(self) -> list[str]:
+        """The line that says which words of a row of arguments are numbers."""
+        numbers = self._numbers.values
+        return [f"ROW = {json.dumps([*self.arguments, *numbers])}"] if numbers else []
 
     def _imports(self, told: set[str]) -> list[str]:
         """The lines that import what the text uses, of the names that it tells."""
@@ -203,13 +253,22 @@ class CpuPrinter(BodyPrinter):
 
     def print_copy(self, source: str, target: str, elements: int) -> None:
         loop = self.new_loop()
-        with self.block(f"for {loop} in range({elements}):"):
+        with self.taking_numbers():
+            count = self.number(elements, loop, least=LEAST_OTHER)
+        with self.block(f"for {loop} in range({count}):"):
             self.line(f"{target}[{loop}] = {source}[{loop}]")
 
     def print_parallel(self, op: scf.ParallelOp) -> None:
         if (found := outer_vector_loop_of(op)) is not None:
-            self._columns.print_parallel(found)
+            with self.taking_numbers():
+                self._columns.print_parallel(found)
             return
+        lines = lines_in(op)
+        self._in_code |= lines or {(op, len(op.upperBound) - 1)}
+        with self.taking_numbers():
+            self._print_loops(op)
+
+    def _print_loops(self, op: scf.ParallelOp) -> None:
         bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
         with self.restoring_depth():
             for number, (variable, ends) in enumerate(
@@ -217,6 +276,8 @@ class CpuPrinter(BodyPrinter):
             ):
                 loop = self.new_loop()
                 self.set_loop(variable, loop)
+                if (op, number) in self._in_code:
+                    self._in_code.add(loop)
                 lower, upper, step = (self.name(end) for end in ends)
                 ends = range_of(lower, upper, step)
                 if (lower, step) == ("0", "1") and upper.isdigit():
@@ -229,16 +290,36 @@ class CpuPrinter(BodyPrinter):
         if not self._lines.print_for(op):
             super().print_for(op)
 
+    def new_sequential_loop(self) -> str:
+        name = self.new_loop()
+        self._in_code.add(name)
+        return name
+
     def print_computation(self, computation: Computation) -> None:
         nest = computation.nest
         order = loop_order(nest)
         line = vector_loop_of(computation, order)
         if line is not None:
-            self._lines.print_computation(computation, order, line)
+            with self.taking_numbers():
+                self._lines.print_computation(computation, order, line)
             return
         loops = [self.new_loop() for _ in nest.extents]
+        for loop in {*order.loops[-1:], *reductions_of(nest)}:
+            extent = nest.extents[loop]
+            self._in_code |= {loops[loop], (computation.op, loop), extent}
         inner = sum(nest.reductions) if order.in_register else 0
         split = len(order.loops) - inner
-        with self.restoring_depth():
+        with self.taking_numbers(), self.restoring_depth():
             self.open_loops(computation, loops, (), order.loops[:split])
             self.print_output(computation, loops, order.loops, split)
+
+
+def lines_in(op: scf.ParallelOp) -> set[int]:
+    """The extents of the vectorized loops in a loop."""
+    loops = (inner for inner in op.body.walk() if isinstance(inner, scf.ForOp))
+    return {line.extent for loop in loops if (line := vector_loop_of_for(loop))}
+
+
+def reductions_of(nest: Nest) -> list[int]:
+    """The loops whose terms are added up."""
+    return [loop for loop, reduces in enumerate(nest.reductions) if reduces]

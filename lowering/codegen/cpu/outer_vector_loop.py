@@ -10,7 +10,7 @@ store where it has loaded. Threads share blocks of columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -22,7 +22,8 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import row_major
 from penstock.lowering.codegen.body.contraction import ELEMENTS
-from penstock.lowering.codegen.body.statements import BodyPrinter, sum_of
+from penstock.lowering.codegen.body.numbers import LEAST, is_digits
+from penstock.lowering.codegen.body.statements import BodyPrinter
 from penstock.lowering.codegen.body.vector_loop import (
     BYTES,
     IndexOp,
@@ -222,48 +223,60 @@ class OuterLoopPrinter:
             if len(calls) == 1:
                 out.line(calls[0])
                 return
-            with out.block(f"if {loops[-1]} < {whole}:"):
+            end = out.number(whole, "whole", found.op)
+            with out.block(f"if {loops[-1]} < {end}:"):
                 out.line(calls[0])
             with out.block("else:"):
                 out.line(calls[1])
 
     def _call(
-        self, found: OuterVectorLoop, extent: int, body: str, loops: Sequence[str]
+        self, found: OuterVectorLoop, extent: int, body: _Body, loops: Sequence[str]
     ) -> str:
         """The call for so many columns, where the parallel loops are."""
         name = f"columns_{self.count}"
         self.count += 1
-        self.definitions.append(
-            f'{name} = columns("{found.element}", {extent}, {body})'
-        )
+        facts = [f'"{found.element}"', str(extent), body.name]
+        if body.numbers:
+            facts.append(f"numbers={len(body.numbers)}")
+        self.definitions.append(f"{name} = columns({', '.join(facts)})")
         size = BYTES[found.element]
         addresses: list[str] = []
         for buffer, (*outer, _) in found.bases:
-            terms = zip(loops, (*outer, COLUMN_BLOCK), strict=True)
+            steps = [(loop, n * size) for loop, n in zip(loops, outer, strict=False)]
+            blocks = f"{loops[-1]} * {COLUMN_BLOCK * size}"
             start = f"address_of({self.printer.name(buffer)})"
-            place = sum_of([(loop, step * size) for loop, step in terms])
-            addresses.append(f"{start} + {place}")
-        return f"{name}(({', '.join(addresses)},))"
+            if any(outer):
+                start += f" + {self.printer.place_of(steps)}"
+            addresses.append(f"{start} + {blocks}")
+        return f"{name}(({', '.join((*addresses, *body.numbers))},))"
 
-    def _body(self, found: OuterVectorLoop) -> str:
-        """Define what a column does; the name of that."""
-        printer = _BodyPrinter(found)
+    def _body(self, found: OuterVectorLoop) -> _Body:
+        """Define what a column does."""
         name = f"column_{self.count}"
-        given = ", ".join(("x", *printer.addresses.values()))
+        printer = _BodyPrinter(found, self.printer)
         # All of them first: they add to the names that are used.
         lines = list(printer.lines(found.op.body.block))
+        given = ", ".join(("x", *printer.addresses.values(), *printer.numbers))
         self.printer.scalars.names |= printer.scalars.names
         self.definitions += ["", "", f"def {name}({given}):"]
         self.definitions += [f"    {line}" for line in lines]
         self.definitions += ["", ""]
-        return name
+        return _Body(name, printer.numbers)
+
+
+class _Body(NamedTuple):
+    """A function that says what a column does, and the numbers that it is given."""
+
+    name: str
+    numbers: Sequence[str]
 
 
 class _BodyPrinter:
     """Prints what a column does."""
 
-    def __init__(self, found: OuterVectorLoop):
-        self.found = found
+    def __init__(self, found: OuterVectorLoop, kernel: BodyPrinter):
+        self.found, self.kernel = found, kernel
+        self.numbers: list[str] = []
         self.scalars = InnerLoopScalars()
         self.addresses = {base: f"p{n}" for n, base in enumerate(found.bases)}
         self.names: dict[SSAValue, str] = {}
@@ -306,11 +319,24 @@ class _BodyPrinter:
     def _place(self, op: Operation) -> str:
         base, place = self.found.places[op]
         steps = [
-            f"({self.names[loop]}, {step})"
+            f"({self.names[loop]}, {self._number(step, self.names[loop])})"
             for loop, step in place.steps.items()
             if step
         ]
-        return ", ".join([self.addresses[base], str(place.offset), *steps])
+        offset = self._number(place.offset, "")
+        if not is_digits(offset):
+            offset, steps = "0", [f"({offset}, 1)", *steps]
+        return ", ".join([self.addresses[base], offset, *steps])
+
+    def _number(self, value: int, *role: Hashable) -> str:
+        """The text of a number, which is noted if it is given."""
+        text = str(value)
+        # A block that is less than a vector is slow unless LLVM unrolls its loops.
+        if value >= LEAST and self.found.extents[-1] % COLUMN_BLOCK == 0:
+            text = self.kernel.number(value, self.found.op, *role)
+        if not is_digits(text) and text not in self.numbers:
+            self.numbers.append(text)
+        return text
 
     def _loop(self, op: scf.ForOp) -> Iterator[str]:
         number = next(self.loops)
@@ -320,11 +346,13 @@ class _BodyPrinter:
         given = ", ".join([f"i{number}", *(self._named(value) for value in carried)])
         yield f"def turn_{number}({given}):"
         yield from (f"    {line}" for line in self.lines(op.body.block))
-        last = op.body.block.last_op
-        assert last is not None, "a loop ends in scf.yield"
-        yielded = ", ".join(self.name(value) for value in last.operands)
+        yields = op.body.block.last_op
+        assert yields is not None, "a loop ends in scf.yield"
+        yielded = ", ".join(self.name(value) for value in yields.operands)
         yield f"    return [{yielded}]"
-        ends = number_of(op.lb), number_of(op.ub)
-        call = f"x.loop({ends[0]}, {ends[1]}, [{starts}], turn_{number})"
+        first, end = number_of(op.lb), number_of(op.ub)
+        assert end is not None, "the loops of columns have known ends"
+        last = self._number(end, "end", number)
+        call = f"x.loop({first}, {last}, [{starts}], turn_{number})"
         results = ", ".join(self._named(value) for value in op.results)
         yield f"{results}, = {call}" if results else call

@@ -16,6 +16,12 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Order
 from penstock.lowering.codegen.body.epilogue import VectorScalars
+from penstock.lowering.codegen.body.numbers import (
+    LEAST_OTHER,
+    LEAST_WHOLE,
+    WHOLE,
+    is_digits,
+)
 from penstock.lowering.codegen.body.statements import (
     BodyPrinter,
     Computation,
@@ -82,7 +88,7 @@ class InnerLoopPrinter:
             line.steps.append(1)
             line.ahead.append(shape_of(load)[-1])
             loads.append(self._place(load))
-        call = self.call(line, loads, stores, starts)
+        call = self.call(line, loads, stores, starts, str(line.extent))
         self._assign(op.results, call)
         return True
 
@@ -141,8 +147,15 @@ class InnerLoopPrinter:
         whole, rest = divmod(line.extent, BLOCK)
         with out.restoring_depth():
             extent = whole + bool(rest)
-            out.open(f"for {block} in {out.range_over(computation.op, 0, extent)}:")
+            count = self._count(line)
+            least = 0 if not is_digits(count) else extent + 1
+            ends = out.range_over(computation.op, 0, extent, least)
+            out.open(f"for {block} in {ends}:")
             place = [f"{block} * {BLOCK}"]
+            if not is_digits(count):
+                left = f"min({BLOCK}, {count} - {block} * {BLOCK})"
+                out.line(self._call_of(computation, line, place, (), left))
+                return
             lines = [replace(line, extent=n) for n in (BLOCK, rest) if n]
             calls = [self._call_of(computation, one, place, ()) for one in lines]
             if len(calls) == 1:
@@ -159,8 +172,12 @@ class InnerLoopPrinter:
         line: VectorLoop,
         loops: Sequence[str],
         starts: Sequence[str],
+        count: str | None = None,
     ) -> str:
-        """The call for the elements where loops of these names are."""
+        """
+        The call for the elements where loops of these names are, or for a number of
+        them that the kernel knows when it runs.
+        """
         op = computation.op
         places: dict[SSAValue, str] = {
             arg: self.address(operand, self.printer.element(access, loops))
@@ -175,7 +192,13 @@ class InnerLoopPrinter:
         loads = [places[value] for value, _ in line.loads]
         outputs = computation.body.args[-computation.nest.outputs :]
         stores = [places[arg] for arg, _ in zip(outputs, line.stores, strict=False)]
-        return self.call(line, loads, stores, starts)
+        return self.call(line, loads, stores, starts, count)
+
+    def _count(self, line: VectorLoop) -> str:
+        """The text of the extent of the next line."""
+        has_rest = bool(line.folds) or line.extent % WHOLE > 0
+        least = LEAST_OTHER if has_rest else LEAST_WHOLE
+        return self.printer.number(line.extent, "line", self.count, least=least)
 
     def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:
         """The address of the element of the first turn."""
@@ -208,10 +231,19 @@ class InnerLoopPrinter:
         loads: Sequence[str],
         stores: Sequence[str],
         starts: Sequence[str],
+        count: str | None = None,
     ) -> str:
-        """The call of a line that is defined here."""
+        """
+        The call of a line that is defined here, of as many elements as it has or as a
+        text says.
+        """
         numbers, body = self._body(line)
-        facts = [f'"{line.element}"', str(line.extent), f"body_{self.count}"]
+        count = count or self._count(line)
+        is_known = is_digits(count)
+        extent = count if is_known else "None"
+        facts = [f'"{line.element}"', extent, f"body_{self.count}"]
+        if not is_known and line.extent % WHOLE == 0:
+            facts.append(f"multiple={WHOLE}")
         if loads:
             facts.append(f"loads={len(loads)}")
         if any(step != 1 for step in line.steps):
@@ -232,7 +264,8 @@ class InnerLoopPrinter:
             f"{name} = line({', '.join(facts)})",
         ]
         self.count += 1
-        given = ", ".join((*loads, *stores, *numbers, *starts))
+        further = () if is_known else (count,)
+        given = ", ".join((*loads, *stores, *numbers, *starts, *further))
         return f"{name}(({given},))"
 
     def _body(self, line: VectorLoop) -> tuple[list[str], list[str]]:

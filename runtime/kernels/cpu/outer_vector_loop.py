@@ -25,15 +25,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.simd import Code, LlvmValue, Vector, word
+from penstock.runtime.kernels.cpu.simd import (
+    Code,
+    LlvmValue,
+    Vector,
+    word,
+)
 from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, InnerLoopLanes
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
-Step: TypeAlias = tuple[LlvmValue, int]
+Step: TypeAlias = tuple[LlvmValue, int | LlvmValue]
 """Where a loop is, and by how many elements its turns are apart."""
 
 Body: TypeAlias = Callable[..., None]
-"""Does what columns do, given `OuterLoopLanes` and the address of each buffer."""
+"""
+Does what columns do, given `OuterLoopLanes`, the address of each buffer, and numbers.
+"""
 
 
 class OuterLoopLanes(InnerLoopLanes):
@@ -65,7 +72,7 @@ class OuterLoopLanes(InnerLoopLanes):
     def loop(
         self,
         first: int,
-        end: int,
+        end: int | LlvmValue,
         carried: Sequence[Vector],
         turn: Callable[..., Sequence[Vector]],
     ) -> Sequence[Vector]:
@@ -80,7 +87,10 @@ class OuterLoopLanes(InnerLoopLanes):
             return [vector.value for vector in new]
 
         starts = [vector.value for vector in carried]
-        ends = self._code.loop(word(end - first), 1, starts, body)
+        turns = word(end - first) if isinstance(end, int) else end
+        if first and not isinstance(end, int):
+            turns = self.builder.sub(end, word(first))
+        ends = self._code.loop(turns, 1, starts, body)
         return [self.made(value) for value in ends]
 
 
@@ -89,9 +99,11 @@ class _Columns:
     element: str
     extent: int
     body: Body
+    numbers: int
+    """The count of numbers after the addresses."""
     processor: Processor
 
-    def emit(self, code: Code, addresses: Sequence[LlvmValue]) -> None:
+    def emit(self, code: Code, values: Sequence[LlvmValue]) -> None:
         """Emit what all columns do."""
         most = self.processor.vector_bytes // code.size
         lanes = min(most, 1 << (self.extent - 1).bit_length())
@@ -100,7 +112,7 @@ class _Columns:
         )
 
         def turn(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            self._step(code, addresses, at, wide, wide)
+            self._step(code, values, at, wide, wide)
             return carried
 
         end = self.extent // wide * wide
@@ -108,29 +120,37 @@ class _Columns:
             code.loop(word(end), wide, (), turn)
         for start in range(end, self.extent, lanes):
             count = min(lanes, self.extent - start)
-            self._step(code, addresses, word(start), lanes, count)
+            self._step(code, values, word(start), lanes, count)
 
     def _step(
         self,
         code: Code,
-        addresses: Sequence[LlvmValue],
+        values: Sequence[LlvmValue],
         at: LlvmValue,
         lanes: int,
         count: int,
     ) -> None:
         """Emit what some columns do, fewer than there are lanes or as many."""
         mask = None if count == lanes else code.lanes_below(lanes, word(count))
-        places = [code.advanced(address, at, 1) for address in addresses]
-        self.body(OuterLoopLanes(code, lanes, mask), *places)
+        first = len(values) - self.numbers
+        places = [code.advanced(address, at, 1) for address in values[:first]]
+        self.body(OuterLoopLanes(code, lanes, mask), *places, *values[first:])
 
 
-def columns(element: str, extent: int, body: Body, processor: Processor | None = None):
+def columns(
+    element: str,
+    extent: int,
+    body: Body,
+    processor: Processor | None = None,
+    *,
+    numbers: int = 0,
+):
     """
-    A function of one tuple, the address of the first column in each buffer, that has
-    `extent` columns do what `body` says, in vectors of the `processor`, by default of
-    the one that compiles.
+    A function of one tuple, the address of the first column in each buffer and some
+    `numbers`, that has `extent` columns do what `body` says, in vectors of the
+    `processor`, by default of the one that compiles.
     """
-    made = _Columns(element, extent, body, processor or processor_here())
+    made = _Columns(element, extent, body, numbers, processor or processor_here())
 
     @intrinsic
     def call(_typing, addresses):

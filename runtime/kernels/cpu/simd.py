@@ -45,6 +45,16 @@ def word(value: int) -> ir.Constant:
     return ir.Constant(WORD, value)
 
 
+def as_word(value: int | LlvmValue) -> LlvmValue:
+    """A number as 64 bits."""
+    return word(value) if isinstance(value, int) else value
+
+
+def down_to(builder: ir.IRBuilder, count: LlvmValue, step: int) -> LlvmValue:
+    """A number from 0 on, rounded down to a multiple of a power of two."""
+    return builder.and_(count, word(-step))
+
+
 def internal_function(
     module: ir.Module, name: str, words: int
 ) -> tuple[ir.Function, ir.IRBuilder]:
@@ -83,9 +93,15 @@ class Code:
             return address
         return self.builder.add(address, word(offset * self.size))
 
-    def advanced(self, address: LlvmValue, count: LlvmValue, stride: int) -> LlvmValue:
+    def advanced(
+        self, address: LlvmValue, count: LlvmValue, stride: int | LlvmValue
+    ) -> LlvmValue:
         """An address `count` steps of `stride` elements further on."""
-        step = self.builder.mul(count, word(stride * self.size))
+        if isinstance(stride, int):
+            step = self.builder.mul(count, word(stride * self.size))
+        else:
+            elements = self.builder.mul(count, stride)
+            step = self.builder.mul(elements, word(self.size))
         return self.builder.add(address, step)
 
     def _pointer(self, address: LlvmValue, offset: int, type: ir.Type) -> LlvmValue:

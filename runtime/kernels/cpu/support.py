@@ -2,9 +2,9 @@
 The library of generated CPU source: buffers and scalar functions.
 
 A kernel is a C function `int32(int64 args, int64 part, int64 parts)`. `args` is the
-address of a row of words, one buffer address an argument. Element access compiles to
-one load or store that LLVM knows to touch no other buffer, so that loops vectorise
-without checks at run time.
+address of a row of words: one buffer address an argument, then numbers. Element access
+compiles to one load or store that LLVM knows to touch no other buffer, so that loops
+vectorise without checks at run time.
 
 Integer operations wrap, division by zero gives zero as in NumPy, and no function
 raises. Functions that NumPy or Python have too are computed in the type of their
@@ -196,6 +196,21 @@ buffer_i8 = _buffer_of("i8")
 buffer_i16 = _buffer_of("i16")
 buffer_i32 = _buffer_of("i32")
 buffer_i64 = _buffer_of("i64")
+
+
+@intrinsic(prefer_literal=True)
+def number(_typing, args, place):
+    """The word at a place in the row of arguments: an extent, stride or offset."""
+    if not isinstance(place, types.IntegerLiteral):
+        return None
+
+    def generate(context, builder, signature, values):
+        word = ir.IntType(64)
+        offset = ir.Constant(word, 8 * place.literal_value)
+        pointer = builder.inttoptr(builder.add(values[0], offset), word.as_pointer())
+        return builder.load(pointer)
+
+    return types.int64(types.int64, place), generate
 
 
 ################################################################################

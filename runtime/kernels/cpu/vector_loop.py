@@ -34,6 +34,8 @@ from penstock.runtime.kernels.cpu.simd import (
     Lanes,
     LlvmValue,
     Vector,
+    as_word,
+    down_to,
     word,
 )
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
@@ -227,7 +229,10 @@ class InnerLoopLanes(Lanes):
 @dataclass(frozen=True)
 class _Line:
     element: str
-    extent: int
+    extent: int | None
+    """None if it is known when the line runs."""
+    multiple: int
+    """Of how many elements the extent is a multiple, a power of two."""
     loads: int
     stores: int
     folds: Sequence[str]
@@ -242,13 +247,22 @@ class _Line:
     def lanes(self) -> int:
         """Lanes of a vector: no more than the line has elements, rounded up."""
         most = self.processor.vector_bytes // (4 if self.element == "f32" else 8)
+        if self.extent is None:
+            return most
         return min(most, 1 << (self.extent - 1).bit_length())
 
     def emit(self, code: Code, values: Sequence[LlvmValue]) -> list[LlvmValue]:
-        """Emit the loop on addresses, numbers, and what folds begin with."""
+        """
+        Emit the loop on addresses, numbers, and what folds begin with; then the extent,
+        if it is known when it runs.
+        """
+        extent = None
+        if self.extent is None:
+            *values, extent = values
         ends = self.loads, self.loads + self.stores, len(values) - len(self.folds)
         sources, targets = values[: ends[0]], values[ends[0] : ends[1]]
-        run = _Run(self, code, sources, targets, values[ends[1] : ends[2]])
+        numbers = values[ends[1] : ends[2]]
+        run = _Run(self, code, sources, targets, numbers, extent)
         return [
             self._finished(code, fold, total, start)
             for fold, total, start in zip(
@@ -306,56 +320,90 @@ class _Run:
     sources: Sequence[LlvmValue]
     targets: Sequence[LlvmValue]
     numbers: Sequence[LlvmValue]
+    extent: LlvmValue | None
+    """The number of elements, if it is known when the line runs."""
 
     def all(self) -> list[LlvmValue]:
         """Emit everything; a vector of what each fold has at the end."""
+        if self.extent is not None:
+            return self._all_of(self.extent)
+        assert self.line.extent is not None, "it is known"
+        return self._all_of_known(self.line.extent)
+
+    def _all_of(self, extent: LlvmValue) -> list[LlvmValue]:
+        """
+        Emit a loop over long vectors, and one over vectors, the last under a mask.
+        """
+        lanes, line, builder = self.line.lanes, self.line, self.code.builder
+        wide = lanes * (FOLDED_AT_ONCE if line.folds else AT_ONCE)
+        totals: Sequence[LlvmValue] = [self._neutral(fold, wide) for fold in line.folds]
+        end = down_to(builder, extent, wide)
+        totals = self._loop(end, totals, wide)
+        totals = [
+            narrowed(self.code, fold, total, lanes)
+            for fold, total in zip(line.folds, totals, strict=True)
+        ]
+        if line.multiple % wide == 0:
+            return totals
+        left = builder.sub(extent, end)
+
+        def turn(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            rest = None if line.multiple % lanes == 0 else builder.sub(left, at)
+            return self._step(builder.add(end, at), carried, lanes, rest)
+
+        return [*self.code.loop(left, lanes, totals, turn)]
+
+    def _all_of_known(self, extent: int) -> list[LlvmValue]:
         lanes, line = self.line.lanes, self.line
-        vectors = line.extent // lanes
+        vectors = extent // lanes
         most = FOLDED_AT_ONCE if line.folds else AT_ONCE
         wide = lanes * min(most, 1 << max(0, vectors.bit_length() - 1))
         totals = [self._neutral(fold, wide) for fold in line.folds]
-        end = line.extent // wide * wide
+        end = extent // wide * wide
         if end == wide:
             totals = self._step(word(0), totals, wide, None)
         elif end:
-            totals = self._loop(end, totals, wide)
+            totals = self._loop(word(end), totals, wide)
         totals = [
             narrowed(self.code, fold, total, lanes)
             for fold, total in zip(line.folds, totals, strict=True)
         ]
         for start in range(end, vectors * lanes, lanes):
             totals = self._step(word(start), totals, lanes, None)
-        if rest := line.extent % lanes:
-            mask = self.code.lanes_below(lanes, word(rest))
-            totals = self._step(word(vectors * lanes), totals, lanes, mask)
+        if rest := extent % lanes:
+            totals = self._step(word(vectors * lanes), totals, lanes, rest)
         return totals
 
     def _neutral(self, fold: str, lanes: int) -> LlvmValue:
         return ir.Constant(self.code.vector(lanes), [_FOLDS[fold].neutral] * lanes)
 
     def _loop(
-        self, end: int, totals: Sequence[LlvmValue], lanes: int
+        self, end: LlvmValue, totals: Sequence[LlvmValue], lanes: int
     ) -> list[LlvmValue]:
         def turn(start: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             return self._step(start, carried, lanes, None)
 
-        return [*self.code.loop(word(end), lanes, totals, turn)]
+        return [*self.code.loop(end, lanes, totals, turn)]
 
     def _step(
         self,
         at: LlvmValue,
         totals: Sequence[LlvmValue],
         lanes: int,
-        mask: LlvmValue | None,
+        rest: int | LlvmValue | None,
     ) -> list[LlvmValue]:
-        """Emit what is done with one vector; what totals are with it."""
+        """
+        Emit what is done with one vector, or with the rest of one; what totals are with
+        it.
+        """
         code = self.code
         x = InnerLoopLanes(code, lanes)
-        count = lanes if mask is None else self.line.extent % lanes
+        count = lanes if rest is None else rest
+        mask = None if rest is None else code.lanes_below(lanes, as_word(rest))
         codes = [code_for(code, type) for type in self.line.types]
         loaded = (
             self._loaded_short(codes[number], address, lanes, count)
-            if self._is_short(codes[number], count) and step == 1
+            if step == 1 and self._is_short(codes[number], count)
             else self._loaded(codes[number], address, at, step, lanes, count)
             for number, (address, step) in enumerate(
                 zip(self.sources, self.line.steps, strict=True)
@@ -371,7 +419,8 @@ class _Run:
         ):
             here, number = own.advanced(address, at, 1), value.value
             # LLVM writes 32 bits for a masked store of one lane that it has cut.
-            if count == 1 or self._is_short(own, count):
+            is_short = self._is_short(own, count)
+            if isinstance(count, int) and (count == 1 or is_short):
                 for lane, width in powers_in(count):
                     part = code.shuffled(number, number, range(lane, lane + width))
                     own.store(part, here, lane)
@@ -382,14 +431,15 @@ class _Run:
             for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
         ]
 
-    def _is_short(self, code: Code, count: int) -> bool:
+    def _is_short(self, code: Code, count: int | LlvmValue) -> bool:
         """
         Whether a line is less than a vector, of what is in memory as it is computed.
         Then nothing is masked: what is stored under a mask seems to touch the next
         lines as well, which would wait for it.
         """
-        is_part = count == self.line.extent and count < self.line.lanes
-        return is_part and code.size == self.code.size
+        if not isinstance(count, int) or count != self.line.extent:
+            return False
+        return count < self.line.lanes and code.size == self.code.size
 
     @staticmethod
     def _loaded_short(
@@ -425,18 +475,22 @@ class _Run:
         at: LlvmValue,
         step: int,
         lanes: int,
-        count: int,
+        count: int | LlvmValue,
     ) -> LlvmValue:
         """The elements of the first lanes, which are some steps apart."""
-        here = code.advanced(address, at, step)
+        here, number = code.advanced(address, at, step), as_word(count)
         if step == 1:
-            mask = None if count == lanes else code.lanes_below(lanes, word(count))
+            mask = None if count == lanes else code.lanes_below(lanes, number)
             return code.load(here, 0, lanes, mask)
         if step != 2:
-            mask = code.lanes_below(lanes, word(count))
+            mask = code.lanes_below(lanes, number)
             return code.gather(here, 0, lanes, step, mask)
-        span = 2 * count - 1
-        masks = (code.lanes_below(lanes, word(span - n * lanes)) for n in range(2))
+        if isinstance(count, int):
+            spans = [word(2 * count - 1 - n * lanes) for n in range(2)]
+        else:
+            twice = code.builder.add(count, count)
+            spans = [code.builder.sub(twice, word(1 + n * lanes)) for n in range(2)]
+        masks = (code.lanes_below(lanes, span) for span in spans)
         parts = [
             code.load(here, part * lanes, lanes, mask)
             for part, mask in enumerate(masks)
@@ -454,7 +508,7 @@ class _Run:
 
 def line(
     element: str,
-    extent: int,
+    extent: int | None,
     body: Body,
     loads: int = 0,
     stores: int = 0,
@@ -463,10 +517,13 @@ def line(
     ahead: Sequence[int] = (),
     memory: Sequence[str] = (),
     processor: Processor | None = None,
+    *,
+    multiple: int = 1,
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
-    that are stored, numbers, and what each fold begins with. It gives a tuple of what
+    that are stored, numbers, and what each fold begins with. If no extent is given, the
+    tuple ends in it, a `multiple` of a power of two. It gives a tuple of what
     each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
     terms are taken in any order.
 
@@ -488,6 +545,7 @@ def line(
     made = _Line(
         element,
         extent,
+        multiple,
         loads,
         stores,
         folds,

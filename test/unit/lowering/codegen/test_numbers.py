@@ -1,0 +1,276 @@
+"""Kernels whose numbers are arguments, with others than they were compiled with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.pipelines import PipelineOptions, pipeline
+from penstock.runtime.jit import cache
+from penstock.runtime.jit.cpu import KernelFunction, compile_cpu, key_of
+from penstock.runtime.jit.source_head import split_head
+from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+
+Array: TypeAlias = NDArray[Any]
+Extents: TypeAlias = tuple[int, ...]
+GUARD = 64
+"""Elements around each array, which no kernel writes."""
+
+
+def kernel_of(op: str, result: str, *operands: str) -> KernelOp:
+    """The only kernel of a job of one op, whose operands are `%a`, `%b`..."""
+    inputs = [
+        f'%{name} = job.input "{name}" : tensor<{type}>'
+        for name, type in zip("ab", operands, strict=False)
+    ]
+    names = ", ".join(f"%{name}" for name in "ab"[: len(operands)])
+    types = ", ".join(f"tensor<{type}>" for type in operands)
+    word, _, rest = op.partition(" ")
+    lines = [
+        *inputs,
+        f"%y = op.{word} {names} {rest} : {types} -> tensor<{result}>",
+        f'job.output "y", %y : tensor<{result}>',
+    ]
+    text = f"job.job @net placement <cpu, [0:0]> {{ {' '.join(lines)} }}"
+    compiler, passes = installed_compiler()
+    module = compiler.parse(text.encode(), "test.mlir")
+    run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cpu")))
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelOp))
+    return kernel
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    A kernel by its extents: `make` gives it, `numbers` those of its arguments, `shapes`
+    the shapes of operands and the result, which is computed by `expected`.
+    """
+
+    make: Callable[[Extents], KernelOp]
+    compiled: Extents
+    others: Sequence[Extents]
+    numbers: Callable[[Extents], Sequence[int]]
+    shapes: Callable[[Extents], Sequence[Extents]]
+    expected: Callable[[Sequence[Array]], Array]
+    dtype: type[np.number[Any]] = np.float32
+
+
+def blocks(n: int) -> int:
+    return -(-n // 4096)
+
+
+def softmax(x: Array, axis: int) -> Array:
+    powers = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+CASES = {
+    "long map": Case(
+        lambda e: kernel_of("relu", f"{e[0]}xf32", f"{e[0]}xf32"),
+        (20011,),
+        [(0,), (1,), (63,), (64,), (4096,), (4097,), (30000,)],
+        lambda e: [e[0], blocks(e[0])],
+        lambda e: [(e[0],), (e[0],)],
+        lambda arrays: np.maximum(arrays[0], 0),
+    ),
+    "whole vectors": Case(
+        lambda e: kernel_of(
+            "add", f"{e[0]}x{e[1]}xf32", f"{e[0]}x{e[1]}xf32", f"{e[1]}xf32"
+        ),
+        (40, 192),
+        [(0, 64), (1, 128), (3, 640)],
+        lambda e: [e[0], e[1], e[1]],
+        lambda e: [(e[0], e[1]), (e[1],), (e[0], e[1])],
+        lambda arrays: arrays[0] + arrays[1],
+    ),
+    "broadcast": Case(
+        lambda e: kernel_of(
+            "add", f"{e[0]}x{e[1]}xf32", f"{e[0]}x{e[1]}xf32", f"{e[1]}xf32"
+        ),
+        (40, 1027),
+        [(0, 5), (1, 1), (7, 0), (3, 65), (2, 2047)],
+        lambda e: [e[0], e[1], e[1]],
+        lambda e: [(e[0], e[1]), (e[1],), (e[0], e[1])],
+        lambda arrays: arrays[0] + arrays[1],
+    ),
+    "halves": Case(
+        lambda e: kernel_of("add", f"{e[0]}xf16", f"{e[0]}xf16", f"{e[0]}xf16"),
+        (1027,),
+        [(1,), (2,), (33,), (1500,)],
+        lambda e: [e[0]],
+        lambda e: [(e[0],), (e[0],), (e[0],)],
+        lambda arrays: arrays[0] + arrays[1],
+        np.float16,
+    ),
+    "integers": Case(
+        lambda e: kernel_of("add", f"{e[0]}x30xi64", f"{e[0]}x30xi64", "30xi64"),
+        (40,),
+        [(0,), (1,), (17,)],
+        lambda e: [e[0]],
+        lambda e: [(e[0], 30), (30,), (e[0], 30)],
+        lambda arrays: arrays[0] + arrays[1],
+        np.int64,
+    ),
+    "transpose": Case(
+        lambda e: kernel_of(
+            "transpose by [1, 0, 2]",
+            f"{e[1]}x{e[0]}x{e[2]}xf32",
+            f"{e[0]}x{e[1]}x{e[2]}xf32",
+        ),
+        (20, 30, 1030),
+        [(1, 2, 3), (3, 1, 65), (0, 4, 5), (5, 4, 1)],
+        lambda e: [e[1], e[0], e[1] * e[2], e[2], e[0] * e[2], e[2], e[2]],
+        lambda e: [(e[0], e[1], e[2]), (e[1], e[0], e[2])],
+        lambda arrays: arrays[0].transpose(1, 0, 2),
+    ),
+    "rows": Case(
+        lambda e: kernel_of("softmax axis 1", f"{e[0]}x200xf32", f"{e[0]}x200xf32"),
+        (40,),
+        [(0,), (1,), (100,)],
+        lambda e: [e[0]],
+        lambda e: [(e[0], 200), (e[0], 200)],
+        lambda arrays: softmax(arrays[0], 1),
+    ),
+    "columns": Case(
+        lambda e: kernel_of(
+            "softmax axis 1", f"{e[0]}x{e[1]}x{e[2]}xf32", f"{e[0]}x{e[1]}x{e[2]}xf32"
+        ),
+        (16, 17, 1024),
+        [(0, 3, 64), (1, 1, 64), (2, 40, 192)],
+        lambda e: [
+            e[2],
+            e[1],
+            e[2],
+            e[1],
+            e[2],
+            e[1],
+            4 * e[1] * e[2],
+            e[0],
+            e[2] // 64,
+        ],
+        lambda e: [(e[0], e[1], e[2]), (e[0], e[1], e[2])],
+        lambda arrays: softmax(arrays[0], 1),
+    ),
+    "sums of rows": Case(
+        lambda e: kernel_of("reduce_sum axes [1]", f"{e[0]}xf32", f"{e[0]}x2001xf32"),
+        (50,),
+        [(0,), (1,), (64,)],
+        lambda e: [e[0]],
+        lambda e: [(e[0], 2001), (e[0],)],
+        lambda arrays: arrays[0].sum(1, dtype=np.float64),
+    ),
+    "sums of planes": Case(
+        lambda e: kernel_of(
+            "reduce_sum axes [0, 2]", f"{e[1]}xf32", f"{e[0]}x{e[1]}x{e[2]}xf32"
+        ),
+        (20, 192, 1027),
+        [(1, 64, 1), (3, 128, 17), (0, 64, 5), (2, 64, 2000)],
+        lambda e: [e[1], e[1], e[0], e[1] * e[2], e[2], e[2]],
+        lambda e: [(e[0], e[1], e[2]), (e[1],)],
+        lambda arrays: arrays[0].sum((0, 2), dtype=np.float64),
+    ),
+    "maxima of columns": Case(
+        lambda e: kernel_of(
+            "reduce_max axes [1]", f"{e[0]}x{e[2]}xf32", f"{e[0]}x{e[1]}x{e[2]}xf32"
+        ),
+        (20, 30, 2001),
+        [(1, 1, 1), (3, 2, 65), (2, 5, 4099)],
+        lambda e: [
+            e[0] * e[2],
+            blocks(e[0] * e[2]),
+            e[0],
+            e[1],
+            e[1] * e[2],
+            e[2],
+            e[2],
+            e[2],
+        ],
+        lambda e: [(e[0], e[1], e[2]), (e[0], e[2])],
+        lambda arrays: arrays[0].max(1),
+    ),
+}
+
+
+def check_numbers(case: Case) -> None:
+    """Check which numbers are arguments of a kernel."""
+    row = split_head(kernel_source(case.make(case.compiled))).row
+    words = [word for word in row if isinstance(word, int)]
+    assert words == [*case.numbers(case.compiled)]
+
+
+def run(case: Case, extents: Extents, parts: int, seed: int) -> None:
+    """Run the code of the compiled extents on others, and compare with NumPy."""
+    check_numbers(case)
+    kernel = compile_cpu(kernel_source(case.make(case.compiled)), "kernel")
+    random = np.random.default_rng(seed)
+    shapes = case.shapes(extents)
+    # Integers, whose sums are exact in any order.
+    arrays = [random.integers(-8, 8, shape).astype(case.dtype) for shape in shapes]
+    buffers = [np.full(array.size + 2 * GUARD, 77, case.dtype) for array in arrays]
+    for array, buffer in zip(arrays, buffers, strict=True):
+        buffer[GUARD : GUARD + array.size] = array.reshape(-1)
+    first = GUARD * np.dtype(case.dtype).itemsize
+    addresses = [buffer.ctypes.data + first for buffer in buffers]
+    row = np.array([*addresses, *case.numbers(extents)], np.int64)
+    for part in range(parts):
+        assert KernelFunction(kernel.address)(row.ctypes.data, part, parts) == 0
+    result = buffers[-1]
+    wanted = case.expected(arrays[:-1]).astype(case.dtype)
+    got = result[GUARD : GUARD + wanted.size].reshape(wanted.shape)
+    np.testing.assert_allclose(got, wanted, rtol=2e-6, err_msg=f"seed {seed}")
+    assert (result[:GUARD] == 77).all()
+    assert (result[GUARD + wanted.size :] == 77).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_code_is_good_for_other_extents(name: str) -> None:
+    case = CASES[name]
+    for seed, extents in enumerate([case.compiled, *case.others]):
+        run(case, extents, 1, seed)
+
+
+def test_parts_share_any_extent() -> None:
+    for seed, parts in enumerate((2, 3)):
+        run(CASES["columns"], (5, 4, 64), parts, seed)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_those_of_numbers_in_the_code(name: str) -> None:
+    case = CASES[name]
+    kernel = case.make(case.compiled)
+    random = np.random.default_rng(7)
+    arrays = [
+        random.standard_normal(shape).astype(np.float32).astype(case.dtype)
+        for shape in case.shapes(case.compiled)
+    ]
+    results: list[bytes] = []
+    for is_fixed in (True, False):
+        source = kernel_source(kernel, is_fixed=is_fixed)
+        assert bool(split_head(source).row) != is_fixed
+        row = np.array([array.ctypes.data for array in arrays], np.int64)
+        assert compile_cpu(source, "kernel")(row.ctypes.data) == 0
+        results.append(arrays[-1].tobytes())
+    assert results[0] == results[1]
+
+
+def test_two_extents_share_one_entry_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    first, second = (
+        kernel_source(kernel_of("neg", f"{n}xf32", f"{n}xf32")) for n in (20099, 31007)
+    )
+    assert first != second
+    assert key_of(first) == key_of(second)
+    kernels = [compile_cpu(source, "kernel") for source in (first, second)]
+    assert kernels[0].address == kernels[1].address
+    assert [kernel.row[2:] for kernel in kernels] == [(20099, 5), (31007, 8)]
+    assert len([*(tmp_path / "cache").rglob("*.o")]) == 1
