@@ -80,6 +80,8 @@ UNCHANGED = "unchanged"
 SOURCE = "source"
 """The attribute of a kernel with a text that is compiled in place of its body."""
 
+AUTHOR = "author"
+"""The attribute of a kernel that says whose `source` it has, a text."""
 
 PLAIN_LOOPS = "plain_loops"
 """The attribute of a kernel that lists its stages without a schedule, and why."""
@@ -96,7 +98,7 @@ class KernelOp(IRDLOperation):
     elements lie (`#launch.panels`), or `unit` for the usual one. The attribute
     `plain_loops` lists the stages that no schedule was found for, each with the reason.
     With the attribute `source`, a text in the form that the target asks for, this text
-    is compiled, and the body is its meaning.
+    is compiled, and the body is its meaning; `author` says which alternative wrote it.
 
     ```mlir
     launch.kernel @zero target "cpu" (%o: memref<4xf32>) {
@@ -114,6 +116,7 @@ class KernelOp(IRDLOperation):
 
     traits = traits_def(
         KnownAttributes(
+            AUTHOR,
             "cost",
             "members",
             "panels",
@@ -236,6 +239,9 @@ class KernelOp(IRDLOperation):
     def verify_(self) -> None:
         if (source := self.attributes.get(SOURCE)) is not None and self.source is None:
             raise VerifyException(f"the source of a kernel is a text, got {source}")
+        author = self.attributes.get(AUTHOR)
+        if not isinstance(author, StringAttr | None):
+            raise VerifyException(f"the author of a source is a text, got {author}")
         for panels, type in zip(self.panels, self.body.block.arg_types, strict=True):
             if panels is not None and isa(type, MemRefType):
                 panels.verify_shape(type.get_shape())

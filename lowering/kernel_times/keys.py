@@ -36,7 +36,7 @@ ABI = 1
 WHOLE = "task"
 """The name of the one time that a task has in the kernel database."""
 
-NOTES = ("cost", "refused", "selected")
+NOTES = ("author", "cost", "refused", "selected")
 """The attributes that passes note on kernels, which do not change their results."""
 
 _PACKAGES = ("numba", "llvmlite", "penstock")

@@ -55,10 +55,12 @@ def author_of(kernel: KernelOp, line: int | None) -> str:
     """
     The alternative that a kernel has its source of, as a part of a message, with the
     place where its file has this line of the source, or where the alternative is
-    defined; nothing if a person wrote the source into IR.
+    defined, as far as that is known here, else as the kernel notes it; nothing if a
+    person wrote the source into IR.
     """
     from xdsl.dialects.builtin import StringAttr
 
+    from penstock.dialects.launch.actors import AUTHOR
     from penstock.lowering.launch.autotune.registry import alternatives
     from penstock.lowering.launch.autotune.selection import SELECTED
 
@@ -71,7 +73,8 @@ def author_of(kernel: KernelOp, line: int | None) -> str:
         if selected.startswith((f"{alternative.name}:", f"{alternative.name} ")):
             place = place_of_source(type(alternative), kernel.source or "", line)
             return f", of the alternative '{alternative.name}'{place}"
-    return ""
+    noted = kernel.attributes.get(AUTHOR)
+    return f", of the alternative {noted.data}" if isinstance(noted, StringAttr) else ""
 
 
 def place_of_source(author: type, source: str, line: int | None) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from os.path import basename
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 
 from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
+from penstock.dialects.launch.actors import AUTHOR
 from penstock.dialects.launch.memory import VariableOp
-from penstock.dialects.utils.diagnostics import Finding
+from penstock.dialects.utils.diagnostics import Finding, definition_of
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
 from penstock.lowering.kernel_times.keys import Key, kernel_key
 from penstock.lowering.launch.autotune.alternatives import (
@@ -129,6 +131,7 @@ class Selector:
             return
         if not choice.candidate.alternative.is_applied_later:
             apply(choice.candidate, kernel)
+            note_author(choice.candidate.alternative, kernel)
             for number, variables in constants.items():
                 for variable in variables:
                     variable.panels = kernel.panels[number]
@@ -150,6 +153,18 @@ def apply(candidate: Candidate, kernel: KernelOp) -> None:
             f"the alternative '{candidate.name}' changes the arguments of "
             f"@{kernel.sym_name.data}"
         )
+
+
+def note_author(alternative: Alternative, kernel: KernelOp) -> None:
+    """
+    Let a kernel with a source say whose it is, for those who load a plan of it without
+    the alternative: by the name of that, its file without a folder, and its line.
+    """
+    if kernel.source is None:
+        return
+    place = definition_of(type(alternative))
+    where = f" ({basename(place.file)}:{place.line})" if place else ""
+    kernel.attributes[AUTHOR] = StringAttr(f"'{alternative.name}'{where}")
 
 
 def note_failing(program: ProgramOp) -> None:

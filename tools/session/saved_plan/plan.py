@@ -143,7 +143,12 @@ class Plan(Executable):
         return self
 
     def locate(self, error: KernelError) -> None:
-        """Do nothing, as the file that the kernel came from is not known any more."""
+        """Raise `Rejected` with what a kernel notes of the author of its source."""
+        from penstock.tools.driver.diagnostics import reject
+        from penstock.tools.session.kernel_sources import author_of, own_sources
+
+        own = {kernel.sym_name.data: kernel for kernel in own_sources(self.program)}
+        reject(f"{error}{author_of(own[error.kernel], error.line)}")
 
     def check_kernels(self) -> None:
         """

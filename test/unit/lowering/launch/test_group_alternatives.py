@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from xdsl.parser import Parser
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.launch.autotune import registry
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
     Request,
     Variant,
 )
 from penstock.plugins import register
+from penstock.runtime.jit.cache import VARIABLE
 from penstock.tools.exceptions import PenstockError
 from penstock.tools.session.session import Model, Session
 
@@ -203,3 +206,38 @@ def test_one_op_is_no_group() -> None:
     alternative.ops = ["op.matmul"]
     assert alternative.refusal(request_of("op.matmul")) is None
     assert request_of("op.matmul").computes == ("op.matmul",)
+
+
+IMPORTING = PRODUCT.replace(
+    "from penstock", "from helper_of_products import zero\nfrom penstock", 1
+).replace("f32(0)", "f32(zero)")
+
+
+def test_a_saved_plan_names_the_alternative_of_a_source_that_fails_later(
+    offered: Sourced,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "helper_of_products.py").write_text("zero = 0\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(offered, "text", IMPORTING)
+    plan = tmp_path / "net.penstock"
+    with Session(model()) as session:
+        session.save(plan)
+
+    def nothing(_: str) -> list[object]:
+        """Stand in for plug-ins where the plan goes."""
+        return []
+
+    monkeypatch.setattr(registry, "plugins_of", nothing)
+    # Nor is there what its source imports.
+    monkeypatch.delitem(sys.modules, "helper_of_products", raising=False)
+    (tmp_path / "helper_of_products.py").unlink()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr("penstock.runtime.jit.cpu._compiled", {})
+    with pytest.raises(PenstockError) as caught:
+        Session.open(plan, allow_source=True)
+    place = f"test_group_alternatives.py:{line_of('class Sourced')}"
+    said = str(caught.value)
+    assert "kernel @fused_matmul_0: its source fails: ModuleNotFoundError" in said
+    assert said.endswith(f", of the alternative 'own-product' ({place})")

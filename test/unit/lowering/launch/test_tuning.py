@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from penstock.dialects.plan import TaskOp
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.kernel_times.database import Entry, KernelDatabase
+from penstock.lowering.kernel_times.database import Entry, KernelDatabase, Time
+from penstock.lowering.kernel_times.keys import Key
 from penstock.lowering.launch.autotune import registry
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
@@ -31,6 +33,7 @@ from penstock.lowering.pipelines import (
     PipelineOptions,
     job_passes,
     kernel_passes,
+    pipeline,
     plan_passes,
     timing,
 )
@@ -47,6 +50,7 @@ from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.driver.pipeline_edits import Edit
 from penstock.tools.driver.plugins import unload
+from penstock.tools.session import tuning as tuning_module
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import KERNELS, Model, Session
 from penstock.tools.session.tuning import (
@@ -555,3 +559,64 @@ def test_what_is_asked_of_plans_and_databases_that_cannot_be_is_refused(
     plan = run("sum.penstock", "--random-inputs", "1", "--tune", folder=tmp_path)
     assert plan.returncode == 2
     assert "--tune and --kernels are for what is compiled" in plan.stderr
+
+
+# Keys ---------------------------------------------------------------------------------
+
+FORMS = """
+job.job @forms placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1x3x12x12xf32>
+  %k = job.variable "k" init <he_normal, seed = 1> : tensor<8x3x3x3xf32>
+  %b = job.variable "b" init <ones> : tensor<8xf32>
+  %w = job.variable "w" init <he_normal, seed = 2> : tensor<8x16xf32>
+  %i = job.input "i" : tensor<5xi64>
+  %c = op.conv2d %x, %k, %b pads [1, 1, 1, 1]
+    : tensor<1x3x12x12xf32>, tensor<8x3x3x3xf32>, tensor<8xf32> -> tensor<1x8x12x12xf32>
+  %r = op.relu %c : tensor<1x8x12x12xf32> -> tensor<1x8x12x12xf32>
+  %p = op.max_pool2d %r kernel [2, 2] strides [2, 2]
+    : tensor<1x8x12x12xf32> -> tensor<1x8x6x6xf32>
+  %n = op.group_norm %p, %b groups 2
+    : tensor<1x8x6x6xf32>, tensor<8xf32> -> tensor<1x8x6x6xf32>
+  %m = op.reduce_mean %n axes [2, 3] : tensor<1x8x6x6xf32> -> tensor<1x8xf32>
+  %h = op.matmul %m, %w : tensor<1x8xf32>, tensor<8x16xf32> -> tensor<1x16xf32>
+  %s = op.softmax %h axis 1 : tensor<1x16xf32> -> tensor<1x16xf32>
+  %g = op.gather %n[%i] axis 1
+    : tensor<1x8x6x6xf32>, tensor<5xi64> -> tensor<1x5x6x6xf32>
+  %e = op.exp %g : tensor<1x5x6x6xf32> -> tensor<1x5x6x6xf32>
+  job.output "s", %s : tensor<1x16xf32>
+  job.output "e", %e : tensor<1x5x6x6xf32>
+}
+"""
+"""Kernels that are raised, and such as are built as structured ops or loops."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_measured_is_looked_up_by_the_same_keys(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, told = tmp_path / "kernels.db", dict[str, Key]()
+
+    def nothing(*_: object) -> None:
+        """Stand in for what takes time."""
+
+    def record(model: Model, tasks: dict[str, Key], *_: object) -> None:
+        told.update(tasks)
+
+    monkeypatch.setattr(tuning_module, "record_tasks", record)
+    for name in ("compile_subjects", "measure"):
+        monkeypatch.setattr(tuning_module, name, nothing)
+    measured = {subject.key.text for subject in tuned(FORMS, path, threads)}
+    read: list[str] = []
+
+    def times(database: KernelDatabase, key: Key) -> dict[str, Time]:
+        read.append(key.text)
+        return {}
+
+    monkeypatch.setattr(KernelDatabase, "times", times)
+    options = PipelineOptions("cpu", threads=threads, database=str(path))
+    model = model_of(FORMS)
+    run_pipeline(*installed_compiler(), model.module, pipeline(options))
+    kinds = [json.loads(text)["kind"] for text in read]
+    assert len(measured) == kinds.count("kernel") > 7
+    wanted = measured | {key.text for key in told.values()}
+    assert wanted == {*read}
