@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, MemRefType, NoneAttr
 from xdsl.ir import Attribute, Block, SSAValue
@@ -133,8 +133,8 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
     def maps(self) -> Sequence[AffineMap]:
         """The index of each of `accessed` as a function of the loops."""
         maps = self.properties["indexing_maps"]
-        assert isa(maps, ArrayAttr[AffineMapAttr]), "checked by the constraints"
-        return [attribute.data for attribute in maps]
+        # The constraints have checked it, and passes ask for maps all the time.
+        return [each.data for each in cast("ArrayAttr[AffineMapAttr]", maps)]
 
     def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
         return block.args

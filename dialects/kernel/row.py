@@ -45,7 +45,7 @@ from penstock.dialects.kernel.interface import (
     listed,
 )
 from penstock.dialects.kernel.row_loops import build_row_loops
-from penstock.dialects.kernel.row_passes import RowPass, is_shared, passes_of
+from penstock.dialects.kernel.row_passes import RowPass, passes_of, shared_values
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -140,8 +140,9 @@ class RowOp(StructuredOp):
         extents, reductions = self.loops()
         points = prod(extents)
         rows = prod(n for n, r in zip(extents, reductions, strict=True) if not r)
+        shared = shared_values(self)
         return sum(
-            rows if is_shared(op.results[0], self) and not _folds(op) else points
+            rows if op.results[0] in shared and not _folds(op) else points
             for op in self.body.block.ops
             if op.results and not isinstance(op, arith.ConstantOp | KeepOp | IndexOp)
         )
@@ -254,10 +255,9 @@ class RowOp(StructuredOp):
                 raise VerifyException(f"the body computes scalars, got {op.name}")
 
     def _verify_inits(self) -> None:
+        shared = shared_values(self)
         for op in self.body.block.ops:
-            if isinstance(op, AllReduceOp) and not all(
-                is_shared(value, self) for value in op.inits
-            ):
+            if isinstance(op, AllReduceOp) and not shared.issuperset(op.inits):
                 raise VerifyException(
                     "a fold starts from numbers that all points of a row share"
                 )
@@ -267,7 +267,7 @@ class RowOp(StructuredOp):
         extents, reductions = self.loops()
         rows = {loop for loop, r in enumerate(reductions) if not r}
         several = {loop for loop, extent in enumerate(extents) if extent != 1}
-        last = self.body.block.last_op
+        last, shared = self.body.block.last_op, shared_values(self)
         assert isinstance(last, YieldOp), "checked"
         for number, map in enumerate(maps):
             used = map.used_dims()
@@ -280,7 +280,7 @@ class RowOp(StructuredOp):
                     "a result has an element for each point of a row, or one for the "
                     f"row, got {map}"
                 )
-            if not used & along and not is_shared(last.values[number], self):
+            if not used & along and last.values[number] not in shared:
                 raise VerifyException(
                     f"result {number} has one element a row, but its value is another "
                     "one at each point"

@@ -9,7 +9,7 @@ made of each other the last is kept that both passes have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, KeepOp, YieldOp
 from penstock.dialects.kernel.row import RowOp
-from penstock.dialects.kernel.row_passes import is_shared, passes_of
+from penstock.dialects.kernel.row_passes import passes_of, shared_values
 
 
 def add_keeps(row: RowOp) -> None:
@@ -40,29 +40,29 @@ def _keep(value: SSAValue) -> KeepOp:
 
 def _candidates(row: RowOp) -> Iterator[SSAValue]:
     """The values that a pass and a later one compute, and others are made of there."""
-    passes = passes_of(row).passes
+    passes, shared = passes_of(row).passes, shared_values(row)
     for op in row.body.block.ops:
         if len(op.results) != 1 or isinstance(op, AllReduceOp | KeepOp):
             continue
         (value,) = op.results
         computing = [n for n, each in enumerate(passes) if op in each.ops]
-        if len(computing) < 2 or is_shared(value, row):
+        if len(computing) < 2 or value in shared:
             continue
         first = {*passes[computing[0]].ops}
         users = {use.operation for use in value.uses}
         later = {op for n in computing[1:] for op in passes[n].ops} - first
         is_last = bool(users & later) or any(isinstance(u, YieldOp) for u in users)
         is_kept = any(isinstance(user, KeepOp) for user in users)
-        if is_last and not is_kept and _is_costly(value, row):
+        if is_last and not is_kept and _is_costly(value, shared):
             yield value
 
 
-def _is_costly(value: SSAValue, row: RowOp) -> bool:
+def _is_costly(value: SSAValue, shared: Container[SSAValue]) -> bool:
     """Whether a value is worth being kept."""
     loads, pending, seen = 0, [value], set[SSAValue]()
     while pending:
         each = pending.pop()
-        if each in seen or is_shared(each, row):
+        if each in seen or each in shared:
             continue
         seen.add(each)
         owner = each.owner

@@ -88,11 +88,6 @@ class RowPasses:
     """The number of the result in whose row each value lies that is kept."""
 
 
-def is_shared(value: SSAValue, row: RowStage) -> bool:
-    """Whether a value of the body is the same at all points of a row."""
-    return value in _shared_values(row)
-
-
 def passes_of(row: RowStage) -> RowPasses:
     """
     The passes of an op. Raises `VerifyException` where no result has room for a value
@@ -101,7 +96,8 @@ def passes_of(row: RowStage) -> RowPasses:
     return _Analysis(row).found()
 
 
-def _shared_values(row: RowStage) -> set[SSAValue]:
+def shared_values(row: RowStage) -> set[SSAValue]:
+    """The values of the body that are the same at all points of a row."""
     along, maps = set(row.along_loops), row.maps()
     shared: set[SSAValue] = {
         arg
@@ -122,7 +118,7 @@ class _Analysis:
 
     def __init__(self, row: RowStage):
         self._row = row
-        self._shared = _shared_values(row)
+        self._shared = shared_values(row)
         last = row.body.block.last_op
         assert isinstance(last, YieldOp), "checked by the verifier"
         self._yielded = last.values
