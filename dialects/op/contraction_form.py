@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class ContractionForm(GroupForm):
     """
     A contraction, and the ops on elements that follow it and keep its type: on a CPU
-    they are computed while the sums are in registers. Where it `starts`, the sums start
+    they are computed while the sums are in registers. Results are any of what is made
+    of the sums, or these themselves. Where it `starts`, the sums start
     from the elements of an operand, which an `op.add` adds to them.
     """
 
@@ -75,25 +76,28 @@ class ContractionForm(GroupForm):
             text = f"{root.name} should read arguments of the body"
             raise LocatedVerifyException([(root, text)])
         type = tensor_type(made)
-        if len(self.yielded) != 1 or self.yielded[0].type != type:
-            got = ", ".join(str(value.type) for value in self.yielded)
-            raise VerifyException(f"one {type} should be yielded, got {got}")
-        if not self._is_made_of_sums():
-            raise VerifyException(f"the result should be made of that of {root.name}")
+        made_of_sums = self._made_of_sums()
+        for value in self.yielded:
+            if value.type != type:
+                raise VerifyException(f"results should be {type}, got {value.type}")
+            if value not in made_of_sums:
+                raise VerifyException(
+                    f"results should be made of that of {root.name}, one is not"
+                )
         for op in self.after:
             for value in op.operands:
                 verify_broadcast(tensor_type(value), type)
         if self.starts:
             self._verify_start()
-        return (type,)
+        return [type] * len(self.yielded)
 
-    def _is_made_of_sums(self) -> bool:
-        """Whether the result depends on the sums."""
-        made = {self.root.results[0]}
+    def _made_of_sums(self) -> set[SSAValue]:
+        """The sums, and the values that depend on them."""
+        made: set[SSAValue] = {self.root.results[0]}
         for op in self.after:
             if made.intersection(op.operands):
                 made.update(op.results)
-        return self.yielded[0] in made
+        return made
 
     def _verify_start(self) -> None:
         """
@@ -124,7 +128,8 @@ class ContractionForm(GroupForm):
             return ()
         # A start that is a factor, too, would be overwritten too early.
         same = [value for value in ins if value is ins[start.index]]
-        return (InPlacePair(start.index, 0),) if len(same) == 1 else ()
+        results = range(len(self.yielded)) if len(same) == 1 else ()
+        return [InPlacePair(start.index, result) for result in results]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

@@ -63,8 +63,9 @@ class FusedOp(FusibleOp, BodyOp):
     }
     ```
 
-    A root may be a contraction, whose sums the others follow, in one result of their
-    type: on a CPU they are computed while the sums are in registers. Where the group
+    A root may be a contraction, whose sums the others follow, in results of their type,
+    which may be the sums: on a CPU they are computed while these are in registers.
+    Where the group
     `starts`, the first op after the sums is an `op.add` of an operand of their type,
     from whose elements the sums start: the result may lie over it. The terms are the
     same, but not in the same order.

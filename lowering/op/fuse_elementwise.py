@@ -37,11 +37,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import AssignOp, JobOp, OutputOp, SbpAttr, placement_of
+from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import PARTIAL
@@ -54,7 +54,7 @@ from penstock.lowering.analysis.in_place_hints import (
     never_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
-from penstock.lowering.op.outline import Splats, outline
+from penstock.lowering.op.outline import MOVABLE, Splats, move_behind, outline
 
 
 @dataclass
@@ -85,10 +85,6 @@ class Group:
         made = [op.results[0] for op in reversed(others)]
         used = [x for x in made if any(u.operation not in self.ops for u in x.uses)]
         return [first.results[0], *used]
-
-
-MOVABLE = AssignOp | OutputOp
-"""Ops without results, which may stand anywhere behind what they use."""
 
 
 def find_groups(
@@ -232,23 +228,6 @@ def fuse_job(job: JobOp, max_ops: int) -> None:
             )
             move_behind(made, positions, positions[group.last])
     erase_unused(used)
-
-
-def move_behind(group: Operation, positions: dict[Operation, int], at: int) -> None:
-    """
-    Let what has no result, but uses one of a group, stand behind it, where that is at
-    this position, and all such ops between them, which keep their order.
-    """
-    users = {use.operation for value in group.results for use in value.uses}
-    early = {op for op in users if isinstance(op, MOVABLE) and positions[op] < at}
-    op = group.prev_op
-    while early and op is not None:
-        before, op = op, op.prev_op
-        if isinstance(before, MOVABLE):
-            early.discard(before)
-            positions[before] = at
-            before.detach()
-            Rewriter.insert_op(before, InsertPoint.after(group))
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,15 @@ Compute elementwise ops together with the contractions that they follow (epilogu
 fusion).
 
 An elementwise op (or an `op.fused` of such ops) becomes an `op.fused` with an op whose
-result it reads (a matmul or a convolution; its last such operand, where there are
-several), if nothing else uses that result, both have one type and run in the same
-place, the contraction asks for no `slots` of its own, and the op is one that a kernel
-computes in registers: all its parts work on floats of one type. Depthwise convolutions
-are left alone: their sums are no tiles. On several devices, where ops say how they are
-cut in parts, they stay apart. Ops that must write over an operand by a hint
-(`in_place`), or whose operand another op must, do too; other hints go on to the whole
-where the operand they are about is still there.
+result it reads (a matmul or a convolution, or a group that it is in; its last such
+operand, where there are several), if both have one type and run in the same place, the
+contraction asks for no `slots` of its own, and the op is one that a kernel computes in
+registers: all its parts work on floats of one type. If others read that result, it is
+one of the group's, too, and these stand behind the group: on a `cpu` only, as tiles on
+GPUs store one result. Depthwise convolutions are left alone: their sums are no tiles.
+On several devices, where ops say how they are cut in parts, they stay apart. Ops that
+must write over an operand by a hint (`in_place`), or whose operand another op must, do
+too; other hints go on to the whole where the operand they are about is still there.
 
 This saves a tensor that is written and read again. On a CPU the epilogue costs next to
 nothing (`launch-schedule-contractions`); on any device the two are one kernel.
@@ -27,10 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, UnitAttr, f32, f64
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -52,41 +54,110 @@ from penstock.lowering.analysis.in_place_hints import (
     must_lie_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
-from penstock.lowering.op.outline import outline
+from penstock.lowering.op.outline import MOVABLE, move_behind, outline
 
 
-def root_of(
-    op: FusibleOp, job: JobOp, overwritten: Overwritten
-) -> ContractionOp | None:
-    """The contraction that an elementwise op can be computed with, if any."""
-    if not _is_of_floats(op) or _is_cut(op) or must_lie_over(op):
-        return None
-    owners = dict.fromkeys(value.owner for value in op.operands)
-    roots = [root for root in owners if isinstance(root, ContractionOp)]
-    fitting = (root for root in reversed(roots) if _is_root(root, op, job))
-    return next(
-        (root for root in fitting if not overwritten.keeps_apart(root, op)), None
-    )
+@dataclass
+class EpilogueFusion:
+    """The ops of a job, as elementwise ones become parts of contractions' kernels."""
+
+    job: JobOp
+    positions: dict[Operation, int]
+    overwritten: Overwritten
+
+    def root_of(self, op: FusibleOp) -> Root | None:
+        """
+        The contraction that an elementwise op can be computed with, if any, or a group
+        that has one already.
+        """
+        if not is_of_floats(op) or is_cut(op) or must_lie_over(op):
+            return None
+        owners = dict.fromkeys(value.owner for value in op.operands)
+        roots = [root for root in owners if is_root(root)]
+        fitting = (root for root in reversed(roots) if self._fits(root, op))
+        return next(
+            (root for root in fitting if not self.overwritten.keeps_apart(root, op)),
+            None,
+        )
+
+    def _fits(self, root: Root, op: FusibleOp) -> bool:
+        types = {value.type for value in (*root.results, *op.results)}
+        if is_cut(root) or "slots" in root.attributes or len(types) > 1:
+            return False
+        if isinstance(root, Conv2dOp) and root.is_depthwise:
+            return False
+        if placement_of(root, self.job) != placement_of(op, self.job):
+            return False
+        others = [user for user in users_of(root) if user is not op]
+        is_several = others or len(root.results) > 1 or len(op.results) > 1
+        return not is_several or (
+            self._is_on_cpu(op) and all(self._may_follow(x, op) for x in others)
+        )
+
+    def _is_on_cpu(self, op: Operation) -> bool:
+        device = placement_of(op, self.job).single_device()
+        return device is not None and device.kind.data == "cpu"
+
+    def _may_follow(self, user: Operation, op: Operation) -> bool:
+        """Whether a reader of a result can stand behind a group in an op's place."""
+        is_behind = self.positions.get(user, -1) > self.positions[op]
+        return is_behind or (user in self.positions and isinstance(user, MOVABLE))
+
+    def fuse(self, root: Root, op: FusibleOp) -> None:
+        """Replace both ops by one, where the elementwise op stood."""
+        starts = isinstance(root, FusedOp) and root.starts is not None
+        kept = [x for x in root.results if any(u.operation is not op for u in x.uses)]
+        position = self.positions[op]
+        group = outline([root, op], [*op.results, *kept], self.overwritten, lead=root)
+        self.positions[group] = position
+        move_behind(group, self.positions, position)
+        (made,) = group.roots
+        assert isinstance(made, ContractionOp), "the root of the group"
+        if starts:
+            group.starts = UnitAttr()
+        elif made.can_start and self._is_on_cpu(group) and is_wide(group):
+            start_sums(made, group)
+
+    def run(self) -> None:
+        """Give each contraction the elementwise ops that follow it."""
+        for op in tuple(self.positions):
+            if is_pointwise(op) and (root := self.root_of(op)):
+                count("epilogues")
+                self.fuse(root, op)
 
 
-def _is_cut(op: Operation) -> bool:
+Root: TypeAlias = ContractionOp | FusedOp
+
+
+def is_root(op: Operation | Block) -> TypeGuard[Root]:
+    """Whether an op is a contraction, or a group around one."""
+    if isinstance(op, FusedOp):
+        return any(isinstance(root, ContractionOp) for root in op.roots)
+    return isinstance(op, ContractionOp)
+
+
+def is_pointwise(op: Operation) -> TypeGuard[FusibleOp]:
+    """Whether an op is computed element by element, maybe with several results."""
+    return is_elementwise(op) or (isinstance(op, FusedOp) and not op.roots)
+
+
+def users_of(op: Operation) -> Iterator[Operation]:
+    """The ops that read results of an op."""
+    return (use.operation for value in op.results for use in value.uses)
+
+
+def is_wide(group: FusedOp) -> bool:
+    """Whether sums are in the type of their result."""
+    return tensor_type(group.results[0]).element_type in (f32, f64)
+
+
+def is_cut(op: Operation) -> bool:
     """Whether an op says how it runs in parts."""
     return OPERANDS in op.attributes or RESULTS in op.attributes
 
 
-def _is_root(root: ContractionOp, op: FusibleOp, job: JobOp) -> bool:
-    return (
-        not _is_cut(root)
-        and not (isinstance(root, Conv2dOp) and root.is_depthwise)
-        and "slots" not in root.attributes
-        and root.results[0].type == op.results[0].type
-        and all(use.operation is op for use in root.results[0].uses)
-        and placement_of(root, job) == placement_of(op, job)
-    )
-
-
-def _is_of_floats(op: FusibleOp) -> bool:
-    """Whether all that an op computes is of the type of its result, and static."""
+def is_of_floats(op: FusibleOp) -> bool:
+    """Whether all that an op computes is of the type of its results, and static."""
     result = tensor_type(op.results[0])
     return (
         isinstance(result.element_type, AnyFloat)
@@ -103,26 +174,6 @@ def _tensors(op: FusibleOp) -> Iterator[SSAValue]:
     if isinstance(op, FusedOp):
         for member in op.members:
             yield from (*member.operands, *member.results)
-
-
-def fuse(
-    root: ContractionOp, op: FusibleOp, job: JobOp, overwritten: Overwritten
-) -> None:
-    """Replace both ops by one, where the elementwise op stood."""
-    group = outline([root, op], op.results, overwritten, lead=root)
-    if can_start(root, group, job):
-        start_sums(root, group)
-
-
-def can_start(root: ContractionOp, group: FusedOp, job: JobOp) -> bool:
-    """Whether the sums of an op may start from what is added to them."""
-    device = placement_of(group, job).single_device()
-    return (
-        device is not None
-        and device.kind.data == "cpu"
-        and root.can_start
-        and tensor_type(root.results[0]).element_type in (f32, f64)
-    )
 
 
 def start_sums(root: ContractionOp, group: FusedOp) -> None:
@@ -172,12 +223,9 @@ def readers_of_elements(value: SSAValue) -> list[Operation]:
 
 
 def fuse_job(job: JobOp) -> None:
-    """Give each contraction of a job the elementwise op that follows it."""
-    overwritten = Overwritten(job.body.block.ops)
-    for op in tuple(job.body.block.ops):
-        if is_elementwise(op) and (root := root_of(op, job, overwritten)):
-            count("epilogues")
-            fuse(root, op, job, overwritten)
+    """Give each contraction of a job the elementwise ops that follow it."""
+    positions = {op: n for n, op in enumerate(job.body.block.ops)}
+    EpilogueFusion(job, positions, Overwritten(positions)).run()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from penstock.dialects.job import AssignOp, OutputOp
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.fused import FusedOp
@@ -24,6 +25,9 @@ from penstock.lowering.analysis.in_place_hints import Member, Overwritten, carri
 
 Splats: TypeAlias = Mapping[SSAValue, ConstantOp]
 """The constants all of whose elements are the same, by their result."""
+
+MOVABLE = AssignOp | OutputOp
+"""Ops without results, which may stand anywhere behind what they use."""
 
 OF_THE_GROUP = ("placement", "sbp", "slots")
 """The attributes that say how an op runs, not what it computes."""
@@ -74,6 +78,23 @@ def outline(
         _move(op, block, inside, splats or {})
     block.add_op(YieldOp(*(inside.get(value, value) for value in results)))
     return group
+
+
+def move_behind(group: Operation, positions: dict[Operation, int], at: int) -> None:
+    """
+    Let what has no result, but uses one of a group, stand behind it, where that is at
+    this position, and all such ops between them, which keep their order.
+    """
+    users = {use.operation for value in group.results for use in value.uses}
+    early = {op for op in users if isinstance(op, MOVABLE) and positions[op] < at}
+    op = group.prev_op
+    while early and op is not None:
+        before, op = op, op.prev_op
+        if isinstance(before, MOVABLE):
+            early.discard(before)
+            positions[before] = at
+            before.detach()
+            Rewriter.insert_op(before, InsertPoint.after(group))
 
 
 def _owner(value: SSAValue) -> Operation:

@@ -25,8 +25,6 @@ job.job @a placement <cpu, [0:0]> attributes {acme.job = 1 : i64} {
 // CHECK-LABEL: launch.program @fused
 // CHECK:         launch.actor @z {{.*}} attributes {acme.view = 1 : i64} {
 // CHECK-NEXT:    }
-// CHECK:         launch.actor @e
-// CHECK-NEXT:      launch.call {{.*}} {acme.note = "relu"}
 // CHECK:         launch.actor @f
 // CHECK-NEXT:      launch.call {{.*}} {acme.note = "tanh", acme.same = 1 : i64}
 // CHECK:         launch.actor @r

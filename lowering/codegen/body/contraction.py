@@ -151,13 +151,13 @@ ContractionLike: TypeAlias = ContractOp | LinalgStructuredOperation
 def maps_of(op: ContractionLike) -> Sequence[AffineMap]:
     """The maps of the factors and of the result of a contraction."""
     if isinstance(op, ContractOp):
-        return op.maps()[: FACTORS + 1]
+        return [*op.maps()[:FACTORS], op.maps()[op.held_at]]
     return [attribute.data for attribute in op.get_indexing_maps()]
 
 
 def result_of(op: ContractionLike) -> SSAValue:
     """The memref that holds the sums of a contraction."""
-    return op.operands[FACTORS]
+    return op.operands[op.held_at if isinstance(op, ContractOp) else FACTORS]
 
 
 def nest_of(op: ContractionLike) -> Nest | str:
@@ -166,7 +166,7 @@ def nest_of(op: ContractionLike) -> Nest | str:
     contraction with its factors and its result.
     """
     if isinstance(op, ContractOp):
-        return op.nest(range(FACTORS + 1))
+        return op.nest([*range(FACTORS), op.held_at])
     maps = [attr.data for attr in op.get_indexing_maps()]
     shapes = [
         value.type.get_shape() if isa(value.type, MemRefType) else ()
@@ -267,17 +267,16 @@ def _contraction_of(
     op: ContractOp, elements: Mapping[Attribute, str]
 ) -> Contraction | str:
     """The same for an op that is a contraction."""
-    if len(op.outs) != 1:
-        return "it has several results"
     if op.depthwise() is not None:
         return "each channel is multiplied by weights of its own"
-    factor, total = element_of(op.a), element_of(op.outs[0])
+    held = op.operands[op.held_at]
+    factor, total = element_of(op.a), element_of(held)
     element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
     if element is None or not (is_of_bytes or factor == total):
         return f"there are no tiles that sum products of {factor} in {total}"
     if op.sum_type != (f32 if is_half(total) else total):
         return f"sums in {op.sum_type} are stored as {total}"
-    nest = op.nest(range(FACTORS + 1))
+    nest = op.nest([*range(FACTORS), op.held_at])
     if 0 in nest.extents:
         return "there are no elements"
     found = _sorted_loops(element, merged(nest))

@@ -107,6 +107,13 @@ class Epilogue:
     start: FusedStage | int | arith.ConstantOp | None = None
     """A folded phase, or the number of an input, or a number that sums start from."""
     after: list[FusedStage] = field(default_factory=list["FusedStage"])
+    results: list[Input] = field(default_factory=list[Input])
+    """The results besides that which holds the sums."""
+
+    @property
+    def places(self) -> list[Input]:
+        """The inputs, then the further results."""
+        return [*self.inputs, *self.results]
 
     def phases(self) -> list[Operation]:
         """The phases that are folded."""
@@ -123,6 +130,8 @@ class FusedStage:
     block: Block
     arguments: Sequence[int | arith.ConstantOp | None]
     """The number of an input, a constant, or None for the element so far."""
+    order: Sequence[int] = (0,)
+    """The numbers of the elements that it yields, as they are stored."""
 
 
 def phases_of(block: Block) -> list[Operation]:
@@ -188,14 +197,28 @@ def epilogue_in(op: SumOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
             _operand_input(contraction, op, number)
             for number in range(len(op.operands) - len(op.extra), len(op.operands))
         ]
+        others = [number for number in op.outs_at() if number != op.held_at]
+        results = [_operand_input(contraction, op, number) for number in others]
         if not _has_vectors(block, element):
             finish = f"its ops have no vectors of {element}"
         elif None in known:
             finish = "an operand is not read in the order of the result"
+        elif not all(_is_alike(contraction, result) for result in results) or (
+            len({element_of(out) for out in op.outs}) > 1
+        ):
+            finish = "its results do not lie alike"
         else:
             arguments = [number_of(found, x) for x in known if x is not None]
-            found.after.append(FusedStage(None, block, (None, *arguments)))
+            found.results += [x for x in results if x is not None]
+            order = [number - op.FACTORS for number in (op.held_at, *others)]
+            stage = FusedStage(None, block, (None, *arguments), order)
+            found.after.append(stage)
     return found, Unfit(start, finish)
+
+
+def _is_alike(contraction: Contraction, result: Input | None) -> bool:
+    """Whether columns of a result follow each other."""
+    return result is not None and (contraction.extents[1] == 1 or result.column == 1)
 
 
 class Unfit(NamedTuple):
@@ -358,7 +381,7 @@ def _has_vectors(block: Block, element: str) -> bool:
     """
     if element in INTEGERS.values():
         (*others, last) = block.ops
-        is_moved = not others and last.operands[0] in block.args
+        is_moved = not others and all(x in block.args for x in last.operands)
         return is_moved and all(INTEGERS.get(a.type) == element for a in block.args)
     # Sums of 16 bits are given in 32.
     given = {element, "f32"} if element not in ELEMENTS.values() else {element}
@@ -424,14 +447,14 @@ def epilogue_lines(finish: Epilogue, scalars: VectorScalars) -> Iterator[str]:
     what is stored.
     """
     numbers = count()
-    value = "s"
+    values: Sequence[str] = ("s",)
     if not _starts_at_zero(finish.start):
         start = yield from _start_lines(finish.start, scalars, numbers)
-        value = f"v{next(numbers)}"
-        yield f"{value} = {start} + s"
+        values = (f"v{next(numbers)}",)
+        yield f"{values[0]} = {start} + s"
     for folded in finish.after:
-        value = yield from _folded_lines(folded, value, scalars, numbers)
-    yield f"return {value}"
+        values = yield from _folded_lines(folded, values[0], scalars, numbers)
+    yield f"return {', '.join(values)}"
 
 
 def _start_lines(
@@ -441,7 +464,8 @@ def _start_lines(
 ) -> Generator[str, None, str]:
     """Lines that compute what sums start from; the generator's value is its name."""
     if isinstance(start, FusedStage):
-        return (yield from _folded_lines(start, "s", scalars, numbers))
+        (value,) = yield from _folded_lines(start, "s", scalars, numbers)
+        return value
     if isinstance(start, arith.ConstantOp):
         return scalars.constant(start.value) or ""
     return f"p{start}"
@@ -482,8 +506,8 @@ def is_zero(constant: arith.ConstantOp) -> bool:
 
 def _folded_lines(
     folded: FusedStage, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
-) -> Generator[str, None, str]:
-    """Lines that compute a phase; the generator's value is the name of its result."""
+) -> Generator[str, None, Sequence[str]]:
+    """Lines that compute a phase; the generator's value are the names it stores."""
     names: dict[SSAValue, str] = {}
     for arg, meaning in zip(folded.block.args, folded.arguments, strict=True):
         match meaning:
@@ -499,7 +523,7 @@ def _folded_lines(
                 names[value] = scalars.constant(owner.value) or ""
         operands = [names[value] for value in op.operands]
         if isinstance(op, linalg.ops.YieldOp | YieldOp):
-            return operands[0]
+            return [operands[number] for number in folded.order]
         if isinstance(op, arith.ConstantOp):
             continue
         text = scalars.expression(op, operands)

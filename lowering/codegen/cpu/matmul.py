@@ -161,6 +161,13 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
     return Group(op, found, schedule, finish)
 
 
+def input_facts(finish: Epilogue, number: int) -> list[str]:
+    """The facts that a micro-kernel is told of the function that finishes sums."""
+    steps = [(place.row, place.column) for place in finish.places]
+    facts = [f"inputs={steps}", f"finish=finish_{number}"]
+    return facts + ([f"results={count}"] if (count := len(finish.results)) else [])
+
+
 class MatmulPrinter:
     """
     Prints a group: definitions of its micro-kernels, and the loops that call them.
@@ -302,8 +309,7 @@ class MatmulPrinter:
         if self.schedule.prefetch:
             facts.append(f"prefetch={self.schedule.prefetch}")
         if not is_trivial(self.group.finish):
-            steps = [(i.row, i.column) for i in self.group.finish.inputs]
-            facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
+            facts += input_facts(self.group.finish, self.number)
         return facts
 
     def _is_far(self) -> bool:
@@ -446,7 +452,7 @@ class MatmulPrinter:
             op.operands[self.contraction.a],
             op.operands[self.contraction.b],
             result_of(op),
-            *(input.buffer for input in self.group.finish.inputs),
+            *(place.buffer for place in self.group.finish.places),
         ]
         names: list[str] = []
         known: dict[SSAValue, str] = {}
@@ -635,7 +641,7 @@ class MatmulPrinter:
 
     def _input_at(self, address: str, number: int, places: Places) -> str:
         """The address where a unit begins in an input."""
-        input = self.group.finish.inputs[number]
+        input = self.group.finish.places[number]
         terms = [
             *zip(places.outer, input.outer, strict=True),
             (places.panel, input.column * self.schedule.columns),

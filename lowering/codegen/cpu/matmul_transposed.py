@@ -15,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.lowering.codegen.body.epilogue import is_trivial
-from penstock.lowering.codegen.cpu.matmul import Addresses, MatmulPrinter, Places
+from penstock.lowering.codegen.cpu.matmul import (
+    Addresses,
+    MatmulPrinter,
+    Places,
+    input_facts,
+)
 from penstock.lowering.codegen.cpu.transposed_tiles import Lines, lines_of
 
 
@@ -54,8 +59,7 @@ class TransposedMatmulPrinter(MatmulPrinter):
         if found.tail[0]:
             facts.append(f"tail={found.tail}")
         if not is_trivial(self.group.finish):
-            steps = [(i.row, i.column) for i in self.group.finish.inputs]
-            facts += [f"inputs={steps}", f"finish=finish_{self.number}"]
+            facts += input_facts(self.group.finish, self.number)
         return [
             self._definition("transposed_micro_kernel", "micro_kernel", tail, facts)
         ]
@@ -84,7 +88,7 @@ class TransposedMatmulPrinter(MatmulPrinter):
                 input.offset,
             )
             for name, input in zip(
-                addresses.inputs, self.group.finish.inputs, strict=True
+                addresses.inputs, self.group.finish.places, strict=True
             )
         ]
         comma = "," if len(rest) == 1 else ""

@@ -129,11 +129,10 @@ class Transform:
 
 def transform_of(op: TileTransformOp) -> Transform | str:
     """The loops of a transform of tiles, or why vectors cannot compute it."""
-    if len(op.outs) != 1:
-        return "it has several results"
-    if (element := ELEMENTS.get(element_of(op.outs[0]))) is None:
-        return f"elements are {element_of(op.outs[0])}"
-    nest = op.nest([P, Q, D, OUT])
+    held = op.operands[op.held_at]
+    if (element := ELEMENTS.get(element_of(held))) is None:
+        return f"elements are {element_of(held)}"
+    nest = op.nest([P, Q, D, op.held_at])
     if 0 in nest.extents:
         return "there are no elements"
     if nest.has_bounds:
@@ -161,6 +160,8 @@ def epilogue_with(op: TileTransformOp, transform: Transform) -> tuple[Epilogue, 
     reasons why one of them is not.
     """
     found, unfit = epilogue_in(op, transform.as_contraction())
+    if len(op.outs) > 1:
+        return found, Unfit(unfit.start, "transforms store one result")
     if transform.interleaves or is_trivial(found):
         return found, unfit
     why = "the results of a tile do not follow each other"
@@ -206,13 +207,14 @@ class TransformPrinter(CpuStagePrinter):
     def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
         found = _planned(op, op.attributes[SCHEDULE])
         assert not isinstance(found, str), "no misfit"
-        self.op, self.schedule, self.transform, self.finish = found
+        self.op, schedule, self.transform, self.finish = found
+        self.lanes = schedule.lanes
         self.printer, self.number = printer, number
         self.names = {"address_of", "tile_transform"}
         self.size = BYTES[self.transform.element]
         # The loops that `Input.outer` is about.
         self.loops = self.transform.as_contraction().outer
-        self.transform = self.transform.merged_down(self.schedule.lanes)
+        self.transform = self.transform.merged_down(self.lanes)
 
     @classmethod
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
@@ -231,7 +233,7 @@ class TransformPrinter(CpuStagePrinter):
 
     def definitions(self) -> list[str]:
         lines: list[str] = []
-        transform, finish, lanes = self.transform, self.finish, self.schedule.lanes
+        transform, finish, lanes = self.transform, self.finish, self.lanes
         extent = transform.tiles
 
         def steps(operand: int, *loops: int) -> str:

@@ -20,7 +20,7 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import epilogue_in, most_fused, phases_of
+from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
 from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
@@ -31,6 +31,7 @@ from penstock.lowering.codegen.cuda.attention_groups import (
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
 from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
+from penstock.lowering.codegen.cuda.matmul_groups import device_epilogue_in
 from penstock.lowering.codegen.cuda.rows import rows_schedule
 from penstock.lowering.codegen.cuda.stage_printer import printers
 
@@ -145,7 +146,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         block, thread = best_tiles(rows, columns, others, processors, choices)
         folds = (0, 0)
         if isinstance(op, ContractOp):
-            _, unfit = epilogue_in(op, found)
+            _, unfit = device_epilogue_in(op, found)
             if any(unfit) and op.held is None:
                 op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
                 continue

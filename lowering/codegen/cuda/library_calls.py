@@ -18,7 +18,7 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import BlockArgument, Operation
 
-from penstock.dialects.kernel.contract import FACTORS, ContractOp
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.library import LibraryAttr
@@ -138,7 +138,8 @@ def arguments_of(
     op: ContractionLike, factors: tuple[int, int]
 ) -> tuple[int, int, int] | None:
     """The numbers of the factors and of the result among the kernel's arguments."""
-    roots = (root_of(op.operands[number]) for number in (*factors, FACTORS))
+    values = (*(op.operands[number] for number in factors), result_of(op))
+    roots = map(root_of, values)
     found = [root.index for root in roots if isinstance(root, BlockArgument)]
     return (found[0], found[1], found[2]) if len(found) == 3 else None
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import gcd
 
-from penstock.dialects.kernel.contract import FACTORS
 from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
+from penstock.lowering.codegen.body.contraction import result_of
 from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.device_limits import VECTORS
@@ -43,7 +43,7 @@ class TiledMatmulPrinter(TilePrinter):
         self.rows, self.columns, self.terms = self.contraction.extents
         self.type = self.contraction.element
         self.wide = VECTORS.get(self.type, 1)
-        self.out = group.op.operands[FACTORS]
+        self.out = result_of(group.op)
         self.finish = ""
         """The name of the function that makes of a sum what is stored, if any."""
         self.tiles = self.factors()

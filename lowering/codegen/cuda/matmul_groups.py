@@ -36,6 +36,7 @@ from penstock.lowering.codegen.body.contraction import (
 )
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
+    Unfit,
     VectorScalars,
     epilogue_in,
     epilogue_of,
@@ -94,7 +95,7 @@ def tiled_matmul_of(
         return f"{schedule} does not fit into shared memory for f64"
     assert isinstance(op, ContractionLike), "a contraction is one"
     if isinstance(op, ContractOp):
-        finish, unfit = epilogue_in(op, found)
+        finish, unfit = device_epilogue_in(op, found)
         why = unfit.start or unfit.finish
         return why or TiledMatmul(op, found, schedule, finish)
     found = replace(found, starts=schedule.folds[0] > 0)
@@ -103,6 +104,16 @@ def tiled_matmul_of(
         before, after = schedule.folds
         return f"{before} phases before and {after} after cannot be folded in {op.name}"
     return TiledMatmul(op, found, schedule, finish)
+
+
+def device_epilogue_in(
+    op: ContractOp, contraction: Contraction
+) -> tuple[Epilogue, Unfit]:
+    """As `epilogue_in`, for tiles on devices."""
+    found, unfit = epilogue_in(op, contraction)
+    if len(op.outs) == 1:
+        return found, unfit
+    return found, Unfit(unfit.start, "tiles on devices store one result")
 
 
 class FoldedScalars(VectorScalars):

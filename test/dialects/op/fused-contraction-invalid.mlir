@@ -80,7 +80,7 @@ job.job @unused placement <cpu, [0:0]> {
 
 job.job @yielded placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x2xf32>
-  // expected-error@+1 {{op.fused: the result should be made of that of op.matmul}}
+  // expected-error@+1 {{op.fused: results should be made of that of op.matmul, one is not}}
   %r = op.fused %x : tensor<2x2xf32> -> tensor<2x2xf32> {
   ^bb0(%p: tensor<2x2xf32>):
     %m = op.matmul %p, %p : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
@@ -93,7 +93,7 @@ job.job @yielded placement <cpu, [0:0]> {
 
 job.job @type placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x2xf32>
-  // expected-error@+1 {{op.fused: one tensor<2x2xf32> should be yielded, got tensor<2x2xf64>}}
+  // expected-error@+1 {{op.fused: results should be tensor<2x2xf32>, got tensor<2x2xf64>}}
   %r = op.fused %x : tensor<2x2xf32> -> tensor<2x2xf64> {
   ^bb0(%p: tensor<2x2xf32>):
     %m = op.matmul %p, %p : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>

@@ -178,3 +178,51 @@ job.job @alone placement <cpu, [0:0]> {
   job.output "t", %t : !y
   job.output "y", %y : !y
 }
+
+// What others read is a result, too, of the sums and of what is made of them; ops that
+// only read such results join. Readers stand behind the group.
+// CHECK-LABEL: job.job @several
+job.job @several placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %r = job.input "r" : !y
+  %m = op.matmul %x, %w : !x, !w -> !y
+  job.output "m", %m : !y
+  // CHECK-NOT:  job.output
+  // CHECK:      %s, %g, %m = op.fused %x, %w, %r : {{.*}} -> tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32> {
+  // CHECK-NEXT: ^bb0(%[[X:.+]]: tensor<4x8xf32>, %[[W:.+]]: tensor<8x8xf32>, %[[R:.+]]: tensor<4x8xf32>):
+  // CHECK-NEXT:   %[[M:.+]] = op.matmul %[[X]], %[[W]]
+  // CHECK-NEXT:   %[[G:.+]] = op.gelu %[[M]]
+  // CHECK-NEXT:   %[[S:.+]] = op.add %[[M]], %[[R]]
+  // CHECK-NEXT:   op.yield %[[S]], %[[G]], %[[M]]
+  // CHECK-NEXT: }
+  // CHECK-NEXT: job.output "m", %m
+  %g = op.gelu %m : !y -> !y
+  %s = op.add %m, %r : !y, !y -> !y
+  job.output "g", %g : !y
+  job.output "s", %s : !y
+}
+
+// A reader that stands before keeps them apart, and so does a GPU.
+// CHECK-LABEL: job.job @readers
+job.job @readers placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  // CHECK: %m = op.matmul
+  // CHECK: %g = op.fused %m, %o
+  // CHECK: %y = op.matmul
+  // CHECK: %z = op.relu %y
+  %m = op.matmul %x, %w : !x, !w -> !y
+  %n = op.transpose %m by [1, 0] : !y -> tensor<8x4xf32>
+  %o = op.reshape %n to [4, 8] : tensor<8x4xf32> -> !y
+  %g = op.fused %m, %o : !y, !y -> !y {
+  ^bb0(%p: !y, %q: !y):
+    %t = op.add %p, %q : !y, !y -> !y
+    op.yield %t : !y
+  }
+  %y = op.matmul %x, %w {placement = #job.placement<cuda, [0:0]>} : !x, !w -> !y
+  %z = op.relu %y {placement = #job.placement<cuda, [0:0]>} : !y -> !y
+  job.output "g", %g : !y
+  job.output "y", %y : !y
+  job.output "z", %z : !y
+}

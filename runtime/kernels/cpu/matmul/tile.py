@@ -42,7 +42,7 @@ from penstock.runtime.kernels.cpu.simd import (
 )
 from penstock.runtime.kernels.cpu.support import Buffer
 
-Finish: TypeAlias = Callable[..., Vector]
+Finish: TypeAlias = Callable[..., Vector | tuple[Vector, ...]]
 """
 The epilogue: the stored vector, given `Lanes`, the sums, and a vector of each input.
 """
@@ -111,6 +111,7 @@ class _MicroKernel(ABC):
     c: int
     inputs: Sequence[tuple[int, int]] = ()
     finish: Finish | None = None
+    results: int = 0
     blocked: bool = False
     masked: bool = False
     fetch: bool = False
@@ -252,9 +253,10 @@ class _MicroKernel(ABC):
         """Store all sums, after what came before is added and, at the end, `finish`."""
         pieces = self.pieces()
         finish = self.finish if ends else None
+        read = len(self.inputs) - self.results
         of_columns = {
             (number, piece): self._input(code, call, number, 0, piece)
-            for number, (of_row, _) in enumerate(self.inputs if finish else ())
+            for number, (of_row, _) in enumerate(self.inputs[:read] if finish else ())
             if of_row == 0
             for piece in range(len(pieces))
         }
@@ -268,13 +270,16 @@ class _MicroKernel(ABC):
                     before = code.builder.select(call.is_first, zero, before)
                     value = code.added(before, value)
                 if finish is not None:
-                    x = Lanes(code, width)
                     values = [
                         of_columns.get((number, index))
                         or self._input(code, call, number, row, index)
-                        for number in range(len(self.inputs))
+                        for number in range(read)
                     ]
-                    value = finish(x, x.made(value), *map(x.made, values)).value
+                    x = Lanes(code, width)
+                    value, *others = finished(finish, x, value, values)
+                    for number, other in enumerate(others, read):
+                        at = row * self.inputs[number][0] + column
+                        code.store(other, call.inputs[number], at, mask)
                 code.store(value, call.c, place, mask)
         self.write_edge(code, rows, sums, call, ends)
 
@@ -402,18 +407,36 @@ class OuterMicroKernel(_MicroKernel):
                 before = code.builder.select(call.is_first, zero, before)
                 value = code.added(before, value)
             if self.finish is not None and ends:
-                x = Lanes(code, rows)
+                read = len(self.inputs) - self.results
                 inputs = [
                     _down(code, address, column * of_column, of_row, rows)
                     for address, (of_row, of_column) in zip(
-                        call.inputs, self.inputs, strict=True
+                        call.inputs[:read], self.inputs[:read], strict=True
                     )
                 ]
-                value = self.finish(x, x.made(value), *map(x.made, inputs)).value
-            for row in range(rows):
-                lane = ir.Constant(INDEX, row)
-                scalar = code.builder.extract_element(value, lane)
-                code.store_scalar(scalar, call.c, row * self.c + column)
+                x = Lanes(code, rows)
+                value, *others = finished(self.finish, x, value, inputs)
+                for number, other in enumerate(others, read):
+                    of_row = self.inputs[number][0]
+                    _store_down(code, other, call.inputs[number], column, of_row, rows)
+            _store_down(code, value, call.c, column, self.c, rows)
+
+
+def finished(
+    finish: Finish, x: Lanes, value: LlvmValue, inputs: Sequence[LlvmValue]
+) -> Sequence[LlvmValue]:
+    """The elements that `finish` makes of sums, one for each result."""
+    made = finish(x, x.made(value), *map(x.made, inputs))
+    return [each.value for each in (made if isinstance(made, tuple) else (made,))]
+
+
+def _store_down(
+    code: Code, value: LlvmValue, address: LlvmValue, place: int, step: int, rows: int
+) -> None:
+    """Store a vector of an element of each row, from a place on."""
+    for row in range(rows):
+        scalar = code.builder.extract_element(value, ir.Constant(INDEX, row))
+        code.store_scalar(scalar, address, place + row * step)
 
 
 def _down(
@@ -525,7 +548,8 @@ def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **fact
     than 0. In a `masked` micro-kernel only `used` columns of the last vector are
     touched. With `blocked` several calls add to one sum, and `first` and `last` are 0
     or 1. `inputs` has the steps from a row and from a column (0 or 1) to the next for
-    each input of `finish`. Rows of b this far ahead are fetched, if `prefetch` is not
+    each input of `finish`; the last `results` of them are further results, which it
+    returns besides that at `c`. Rows of b this far ahead are fetched, if `prefetch` is not
     0; and `ahead` is how many elements further the next micro-kernel call reads b, and
     how many lines of that a tile fetches. With `fetch` each tile begins to fetch where
     it will store, and inputs of its size.

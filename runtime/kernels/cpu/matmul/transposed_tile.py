@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.matmul.packing import transposed
-from penstock.runtime.kernels.cpu.matmul.tile import Finish
+from penstock.runtime.kernels.cpu.matmul.tile import Finish, finished
 from penstock.runtime.kernels.cpu.simd import (
     BIT,
     WORD,
@@ -67,6 +67,7 @@ class _Upright:
     tail: tuple[int, int] = (0, 0)
     inputs: Sequence[tuple[int, int]] = ()
     finish: Finish | None = None
+    results: int = 0
 
     @property
     def height(self) -> int:
@@ -242,9 +243,10 @@ class _Upright:
         if used < lanes:
             bits = [1] * used + [0] * (lanes - used)
             mask = ir.Constant(ir.VectorType(BIT, lanes), bits)
+        read = len(self.inputs) - self.results
         of_columns = {
             number: self._input(code, place, number, (0, column), mask)
-            for number, (of_row, _) in enumerate(self.inputs)
+            for number, (of_row, _) in enumerate(self.inputs[:read])
             if of_row == 0
         }
         x = Lanes(code, lanes)
@@ -253,9 +255,12 @@ class _Upright:
                 inputs = [
                     of_columns.get(index)
                     or self._input(code, place, index, (number, column), mask)
-                    for index in range(len(self.inputs))
+                    for index in range(read)
                 ]
-                value = self.finish(x, x.made(value), *map(x.made, inputs)).value
+                value, *others = finished(self.finish, x, value, inputs)
+                for index, other in enumerate(others, read):
+                    at = number * self.inputs[index][0] + column
+                    code.store(other, place.inputs[index], at, mask)
             code.store(value, place.c, number * self.c + column, mask)
 
     def _input(
@@ -287,7 +292,7 @@ def transposed_micro_kernel(element: str, vectors: int, lanes: int, **facts):
     `turn` is from a turn to the next in b, `c` from a row of the result to the next,
     `tail` the lines and the columns of the last tile, if it is another one. `inputs`
     has the steps from a row and from a column (0 or 1) to the next for each input of
-    `finish`.
+    `finish`, the last `results` of which are further results that it returns.
     """
     kernel = _Upright(element, vectors, lanes, **facts)
     count = len(kernel.inputs)
