@@ -104,8 +104,11 @@ class View {
     const { canvas, context } = this, ratio = devicePixelRatio || 1;
     const width = canvas.clientWidth, height = canvas.clientHeight;
     if (!width || !height) return;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
+    const w = Math.round(width * ratio), h = Math.round(height * ratio);
+    // A new size gives the canvas new memory, which takes longer than most pictures.
+    if (canvas.width !== w || canvas.height !== h || !context.reset)
+      [canvas.width, canvas.height] = [w, h];
+    else context.reset();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (!this.isFitted) { this.begin(); this.isFitted = true; }
     this.paint(context, width, height);

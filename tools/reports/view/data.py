@@ -35,12 +35,17 @@ class Graph:
         self.image = image = image_of(program) if is_ir else program
         self.actors: list[ActorOp | None] = [None] * len(image.actors)
         self.regions: dict[str, Region | None] = {}
+        self.holds: dict[str, list[str]] = {}
+        """The ops of each kernel that computes several."""
         self.ranks: dict[str, int] = {}
         """The rank of each chunk of memory, if it is known."""
         if is_ir:
             self.ranks = ranks_of(program)
             self.actors = [*program.actors]
             self.regions = regions_of(program)
+            kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
+            held = {kernel.sym_name.data: [*kernel.computes] for kernel in kernels}
+            self.holds = {name: ops for name, ops in held.items() if len(ops) > 1}
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
         self.queues = [*image.queues]
         self.number = {queue.name: i for i, queue in enumerate(self.queues)}
@@ -132,6 +137,8 @@ class Graph:
         found: Json = {"op": self._op(step), "name": name}
         if step.verb == "call" and (work := self.kernels[step.subject].work):
             found |= {"flops": work.flops, "bytes": work.bytes}
+        if step.verb == "call" and (held := self.holds.get(step.subject)):
+            found["holds"] = held
         return found
 
     def _register(self, queue: Queue) -> Json:

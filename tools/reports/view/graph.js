@@ -101,7 +101,28 @@ class GraphView extends View {
     this.boxMark = new Uint32Array(boxes);
     this.lineMark = new Uint32Array(picture.hasArrow.length);
     this.mark = 0;
+    this.measureLines(picture);
+    this.loose = null;
     this.minimap.image = null;
+  }
+
+  /** How far each line reaches: to the left, to the right, and from top to bottom. */
+  measureLines({ hasArrow, lineStarts, linePoints: at }) {
+    const count = hasArrow.length;
+    this.lineLeft = new Float32Array(count).fill(Infinity);
+    this.lineRight = new Float32Array(count).fill(-Infinity);
+    this.lineSize = new Float32Array(count);
+    for (let line = 0; line < count; line++) {
+      let top = Infinity, bottom = -Infinity;
+      for (let i = lineStarts[line]; i < lineStarts[line + 1]; i += 2) {
+        this.lineLeft[line] = Math.min(this.lineLeft[line], at[i]);
+        this.lineRight[line] = Math.max(this.lineRight[line], at[i]);
+        top = Math.min(top, at[i + 1]);
+        bottom = Math.max(bottom, at[i + 1]);
+      }
+      this.lineSize[line] = Math.max(
+        this.lineRight[line] - this.lineLeft[line], bottom - top);
+    }
   }
 
   /** The sums of all tasks of each group. */
@@ -213,13 +234,18 @@ class GraphView extends View {
     const boxes = this.seen(picture.boxBands, this.boxMark, low, high)
       .sort((a, b) => a - b);
     this.paintGroups(context, boxes);
-    this.paintLines(
-      context, this.seen(picture.lineBands, this.lineMark, low, high));
+    // A line that is shorter than half a pixel, or beside the window, is none.
+    const lines = this.seen(picture.lineBands, this.lineMark, low, high)
+      .filter(line => this.lineSize[line] * scale >= 0.5
+        && this.lineLeft[line] < right && this.lineRight[line] > left);
+    this.paintLines(context, lines);
     context.textBaseline = "middle";
-    for (const box of boxes) {
+    const inSight = this.apart(boxes).filter(box => {
       const [x, , w] = this.rectOf(box);
-      if (x < right && x + w + 200 > left) this.paintBox(context, box);
-    }
+      return x < right && x + w + 200 > left;
+    });
+    for (const box of inSight) this.paintBox(context, box);
+    this.painted = { boxes: inSight.length, lines: lines.length };
     context.globalAlpha = 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.minimap.paint(context, width, height);
@@ -229,6 +255,27 @@ class GraphView extends View {
       context.fillText("The layout takes a while …", 14, height - 20);
     }
     document.documentElement.dataset.drawn ??= performance.now();
+  }
+
+  /** The boxes that differ on the screen: of those in one pixel, the first one. */
+  apart(boxes) {
+    const { places, isOpen } = this.picture, { scale } = this, pixels = new Set();
+    return boxes.filter(box => {
+      const at = 4 * box;
+      if (isOpen[box] || places[at + 3] * scale >= 1) return true;
+      const pixel = Math.floor(places[at] * scale)
+        + 65536 * Math.floor(places[at + 1] * scale);
+      if (pixels.has(pixel)) return this.isOn(box);
+      pixels.add(pixel);
+      return true;
+    });
+  }
+
+  /** Whether a box is of what is selected. */
+  isOn(box) {
+    const node = this.picture.nodes[box];
+    return chosen !== null && (node >= 0
+      ? chosen.task === node : chosen.group === -1 - node);
   }
 
   paintGroups(context, boxes) {
@@ -274,10 +321,16 @@ class GraphView extends View {
     context.globalAlpha = 1;
     context.strokeStyle = context.fillStyle = colours.mark;
     context.lineWidth = 2 * thin;
-    if (chosen) context.stroke(this.undrawn());
+    if (chosen) context.stroke(this.looseLines());
     context.setLineDash([]);
     context.stroke(near);
     context.fill(nearHeads);
+  }
+
+  /** The lines of `undrawn`, made once for a picture and what is selected. */
+  looseLines() {
+    if (this.loose?.of !== chosen) this.loose = { of: chosen, path: this.undrawn() };
+    return this.loose.path;
   }
 
   /** Lines of what is selected that the picture lacks: far readers, orders, guards. */
@@ -306,9 +359,9 @@ class GraphView extends View {
 
   paintBox(context, box) {
     const { nodes, stages, isOpen, named } = this.picture, node = nodes[box];
-    const [x, y, w, h] = this.rectOf(box);
-    const isOn = chosen !== null && (node >= 0
-      ? chosen.task === node : chosen.group === -1 - node);
+    const [x, y, w, height] = this.rectOf(box), isOn = this.isOn(box);
+    // A box that stands for all of its pixel fills that.
+    const h = Math.max(height, 1 / this.scale);
     const hit = node >= 0 ? matches.has(node) : this.hasMatch(-1 - node);
     context.globalAlpha = search.value.trim() && !hit && !isOn ? 0.22 : 1;
     if (!isOpen[box]) {
@@ -539,7 +592,8 @@ class Minimap {
     this.at = area;
     if (!area) return;
     const { view } = this, { x, y, w, h } = area, { picture } = view;
-    this.image ??= this.render(w, h);
+    // A frame that shows another picture has enough to do: the map comes in the next.
+    if (this.image === null) { this.renderLater(w, h); return; }
     context.fillStyle = colours.plot;
     context.fillRect(x - 4, y - 4, w + 8, h + 8);
     context.strokeStyle = colours.line;
@@ -558,13 +612,29 @@ class Minimap {
     context.strokeRect(x + left, y + top, wide, high);
   }
 
+  renderLater(w, h) {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    requestAnimationFrame(() => {
+      this.isWaiting = false;
+      this.image = this.render(w, h);
+      this.view.draw();
+    });
+  }
+
   render(w, h) {
     const image = document.createElement("canvas"), { view } = this, { picture } = view;
     image.width = Math.ceil(2 * w);
     image.height = Math.ceil(2 * h);
     const pen = image.getContext("2d");
     pen.scale(image.width / picture.w, image.height / picture.h);
+    const ky = image.height / picture.h, kx = image.width / picture.w;
+    const pixels = new Set();
     for (let box = 0; box < picture.nodes.length; box++) {
+      const at = 4 * box, { places } = picture;
+      const pixel = Math.floor(places[at] * kx) * 65536 + Math.floor(places[at + 1] * ky);
+      if (places[at + 3] * ky < 1 && pixels.has(pixel)) continue;
+      pixels.add(pixel);
       const node = picture.nodes[box];
       pen.globalAlpha = picture.isOpen[box] ? 0.25 : 1;
       pen.fillStyle = picture.isOpen[box] ? colours.line

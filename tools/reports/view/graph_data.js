@@ -13,8 +13,11 @@ const shortType = text => text.replace(/\w+$/, name => SHORT_TYPES[name] ?? name
 
 const shortened = text => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
 
-/** The ops of a task without their dialect. */
-const titleOf = task => shortened(task.kind.replaceAll("op.", ""));
+/** The ops of a task without their dialect, those of a group by their own names. */
+function titleOf(task) {
+  const names = new Set(task.ops.map(({ op, holds }) => holds?.join(" + ") ?? op));
+  return shortened(([...names].join(", ") || task.kind).replaceAll("op.", ""));
+}
 
 /** The name of a task in its scope: the end of its node's name where it has a scope. */
 function subOf(task) {

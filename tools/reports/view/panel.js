@@ -44,6 +44,7 @@ function chooseTask(i, move) {
   if (task.regions.length === 1) nodes.push(...stageNodes(graph.regions[task.regions[0]]));
   for (const op of task.ops) {
     nodes.push(element("h3", op.op === op.name ? op.op : `${op.op} ${op.name}`), list([
+      ["ops", op.holds?.join(" + ").replaceAll("op.", "")],
       ["flops", op.flops === undefined ? null : op.flops.toLocaleString("en")],
       ["bytes", op.bytes === undefined ? null : bytes(op.bytes)],
       ["rate", rates(op, i)],

@@ -344,7 +344,11 @@ def test_scopes_of_forward_and_backward_are_no_cycles(shown: Shown):
 
 def test_groups_fold_by_clicks_and_keys(shown: Shown):
     with shown(gpt(3)) as tab:
-        settled = "graphView.settled.then(() => graphView.picture.nodes.length)"
+        # The next frame fits the picture into the window.
+        settled = (
+            "graphView.settled.then(() => new Promise(requestAnimationFrame))"
+            ".then(() => graphView.picture.nodes.length)"
+        )
         tab.click("#fold")
         folded = tab.run(settled)
         group = "graphView.picture.nodes.findIndex(node => node < 0)"
@@ -443,6 +447,55 @@ def test_a_fused_task_shows_its_stages(shown: Shown):
         assert flaws(tab) == {"overlaps": 0, "throughBoxes": 0, "crossings": 0}
         tab.press("Enter")
         assert tab.run(settled) == before
+        assert tab.is_quiet()
+
+
+def test_a_fused_task_is_called_by_its_ops(shown: Shown):
+    program = compiled(bert(1))
+    tasks = Graph(program).to_json()["tasks"]
+    held = [op["holds"] for task in tasks for op in task["ops"] if "holds" in op]
+    assert any(ops[0] == "op.matmul" and len(ops) > 1 for ops in held)
+    with shown(program) as tab:
+        titles: list[str] = tab.run("graphView.texts.map(text => text.title)")
+        assert not any("fused" in title for title in titles)
+        assert any(title.startswith("matmul + ") for title in titles)
+        task = next(i for i, task in enumerate(tasks) if "holds" in task["ops"][0])
+        tab.run(f"chooseTask({task}, true)")
+        text = " + ".join(tasks[task]["ops"][0]["holds"]).replace("op.", "")
+        assert text in tab.text("#side")
+        assert tab.is_quiet()
+
+
+def test_what_cannot_be_told_apart_on_the_screen_is_painted_once(shown: Shown):
+    with shown(gpt(60)) as tab:
+        tab.run("graphView.apply({ what: 'all', open: true }, true)")
+        painted = "(graphView.drawNow(), graphView.painted)"
+        tab.run("graphView.settled.then(() => (graphView.fit(), true))")
+        boxes, lines = tab.run(
+            "[graphView.picture.nodes.length, graphView.picture.hasArrow.length]"
+        )
+        whole = tab.run(painted)
+        assert 0 < whole["boxes"] < boxes
+        assert whole["lines"] < lines
+        near = tab.run(f"(graphView.scale = 0.8, {painted})")
+        assert 0 < near["boxes"] < boxes / 4
+        assert tab.is_quiet()
+
+
+def test_a_canvas_keeps_its_memory_while_it_is_moved(shown: Shown):
+    with shown(gpt(2)) as tab:
+        tab.run("graphView.settled.then(() => true)")
+        counted = (
+            "(() => { let sizes = 0; const { canvas } = graphView;"
+            " const set = Object.getOwnPropertyDescriptor("
+            "HTMLCanvasElement.prototype, 'width').set;"
+            " Object.defineProperty(canvas, 'width', { configurable: true,"
+            " get() { return Number(canvas.getAttribute('width')); },"
+            " set(value) { sizes++; set.call(canvas, value); } });"
+            " for (let i = 0; i < 5; i++) { graphView.y -= 9; graphView.drawNow(); }"
+            " delete canvas.width; return sizes; })()"
+        )
+        assert tab.run(counted) == 0
         assert tab.is_quiet()
 
 
