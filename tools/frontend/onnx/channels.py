@@ -93,7 +93,7 @@ def _replace(
     place = InsertPoint.before(conv)
     operands = [conv.input]
     for array in arrays:
-        operands.append(value := builder.as_tensor(array))
+        operands.append(value := builder.new_tensor(array))
         made = value.owner
         assert isinstance(made, Operation), "values are made by ops"
         made.detach()

@@ -97,6 +97,8 @@ class JobBuilder:
         """Arrays of no name by identity; they are kept, so that no other has it."""
         self._unnamed: dict[tuple[Hashable, ...], SSAValue] = {}
         """Their tensors, by type, shape and digest of the elements."""
+        self._numbered = 0
+        """The number of tensors of no name."""
 
     def add_input(self, name: str, type: TensorType) -> None:
         """Add a tensor that the caller feeds."""
@@ -169,9 +171,13 @@ class JobBuilder:
     def _tensor_of(self, array: Array) -> SSAValue:
         key = array.dtype, array.shape, sha256(array.tobytes()).digest()
         if key not in self._unnamed:
-            name = f"known_{len(self._unnamed) + 1}"
-            self._unnamed[key] = self._materialize(name, array)
+            self._unnamed[key] = self.new_tensor(array)
         return self._unnamed[key]
+
+    def new_tensor(self, array: Array) -> SSAValue:
+        """An array of no name as a tensor of its own, which may be moved and erased."""
+        self._numbered += 1
+        return self._materialize(f"known_{self._numbered}", array)
 
     @contextmanager
     def body(self) -> Generator[Block]:

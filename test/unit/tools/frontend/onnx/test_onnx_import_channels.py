@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper
+from xdsl.ir import Operation
 
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op.constant import ConstantOp
@@ -40,7 +41,7 @@ def arrays(dtype: type[np.floating] = np.float32) -> dict[str, Array]:
     made: dict[str, Array] = {
         key: random.normal(size=shape).astype(dtype) for key, shape in shapes.items()
     }
-    return made | {"v": np.abs(made["v"]) + dtype(0.5)}
+    return made | {"v": np.abs(made["v"]) + dtype(0.5), "q": made["w"].copy()}
 
 
 def node(
@@ -100,6 +101,34 @@ def test_convolution_takes_over(
 ) -> None:
     imported, given = imported_of(make_model, NODES[name])
     assert op_names(imported) == ["op.conv2d"]
+    assert_close(evaluate(imported, given), run_onnxruntime(imported.proto, given))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_equal_weights_of_convolutions_stand_before_each(
+    order: Sequence[int],
+    make_model: MakeModel,
+    evaluate: Evaluate,
+    assert_close: AssertClose,
+) -> None:
+    norms = [
+        node("BatchNormalization", f"c{STATISTICS}", "e"),
+        node("BatchNormalization", f"d{STATISTICS}", "h"),
+    ]
+    imported, given = imported_of(
+        make_model,
+        [
+            node("Conv", "xw", "c"),
+            node("Relu", "x", "r"),
+            node("Conv", "rq", "d"),
+            *(norms[i] for i in order),
+            node("Add", "eh"),
+        ],
+    )
+    place = {op: number for number, op in enumerate(imported.module.walk())}
+    for op, number in place.items():
+        owners = (operand.owner for operand in op.operands)
+        assert all(place[x] < number for x in owners if isinstance(x, Operation))
     assert_close(evaluate(imported, given), run_onnxruntime(imported.proto, given))
 
 
