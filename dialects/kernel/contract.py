@@ -23,7 +23,11 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.depthwise import Depthwise, depthwise_of
+from penstock.dialects.kernel.depthwise import (
+    Depthwise,
+    depthwise_of,
+    may_be_depthwise,
+)
 from penstock.dialects.kernel.interface import element_of, shape_of
 from penstock.dialects.kernel.loops import access_of
 from penstock.dialects.kernel.sums import SumOp, can_hold, extended
@@ -174,6 +178,8 @@ class ContractOp(SumOp):
 
     def depthwise(self) -> Depthwise | None:
         """The depthwise convolution that it is but for its finish, if it is one."""
+        if not may_be_depthwise(*self.maps()[: FACTORS + 1]):
+            return None
         read = [self.a] if self.start is None else [self.a, self.start]
         types = {element_of(value) for value in (*read, *self.outs)}
         if len(types) > 1 or len(self.outs) > 1 or self.held is None:

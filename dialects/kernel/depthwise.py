@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.dialects.kernel.interface import StructuredOp, element_of, shape_of
 from penstock.dialects.kernel.views import PaddedOp
@@ -114,6 +114,20 @@ class Depthwise(NamedTuple):
 
 FIRST, LAST, ALL = slice(None, -2), slice(-2, None), slice(None)
 """The dimensions of channels, those of windows or taps, and both."""
+
+
+def may_be_depthwise(a: AffineMap, b: AffineMap, out: AffineMap) -> bool:
+    """
+    Whether one of two factors may be images under windows, whose channels the other one
+    and the result have. That is asked of all contractions, and takes no time.
+    """
+    for image, weights in ((a, b), (b, a)):
+        channel, *places = image.results[-3:] or (None,)
+        is_shared = channel in weights.results and channel in out.results
+        is_bare = any(isinstance(expr, AffineDimExpr) for expr in places)
+        if len(places) == 2 and is_shared and not is_bare:
+            return True
+    return False
 
 
 def depthwise_of(
