@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.kernel.builder import KernelBuilder
@@ -22,11 +22,13 @@ def loops_of(op: StructuredOp) -> Region:
     return region
 
 
-def replace_by_loops(op: StructuredOp) -> None:
-    """Put the stages that a structured op stands for in its place."""
+def replace_by_loops(op: StructuredOp) -> list[Operation]:
+    """Put the stages that a structured op stands for in its place; all their ops."""
     region = loops_of(op)
-    for stage in region.block.ops:
+    stages = [*region.block.ops]
+    for stage in stages:
         stage.location = op.location
     Rewriter.inline_block(region.block, InsertPoint.before(op))
     op.detach()
     op.erase()
+    return stages

@@ -37,6 +37,7 @@ from penstock.dialects.launch.memory import (
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, repetitions_of
 from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
+from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
@@ -63,6 +64,7 @@ __all__ = [
     "KernelOp",
     "Launch",
     "LibraryAttr",
+    "MapAttr",
     "PanelsAttr",
     "ProgramOp",
     "QueriesAttr",
@@ -103,6 +105,7 @@ Launch = Dialect(
         AttentionAttr,
         ContractionAttr,
         LibraryAttr,
+        MapAttr,
         PanelsAttr,
         QueriesAttr,
         RowsAttr,

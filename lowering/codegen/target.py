@@ -26,6 +26,7 @@ from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
 from penstock.lowering.codegen.body.printer_table import blamed
+from penstock.lowering.codegen.cpu.fixed_loops import keep_in_code
 from penstock.lowering.codegen.cpu.kernel import cpu_source
 from penstock.lowering.codegen.cpu.wave import MEMBERS, wave_source
 from penstock.lowering.codegen.cuda.kernel import cuda_source
@@ -95,7 +96,16 @@ def as_printed(kernel: KernelOp) -> KernelOp:
     copy = kernel.clone()
     for op in structured_ops(copy):
         if is_loops(op, kernel):
-            replace_by_loops(op)
+            schedule = op.attributes.get(SCHEDULE)
+            fixed = schedule.fixed if isinstance(schedule, VectorLoopsAttr) else ()
+            _, reductions = op.loops()
+            if max(fixed, default=0) >= len(reductions):
+                text = f"there are {len(reductions)} loops, got fixed {[*fixed]}"
+                message = f"kernel @{kernel.sym_name.data}: {text}"
+                raise LocatedPassFailure([(op, message)])
+            rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
+            for stage in replace_by_loops(op):
+                keep_in_code(stage, fixed, rows)
     return copy
 
 

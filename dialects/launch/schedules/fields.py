@@ -132,7 +132,8 @@ class _Number(Field):
 class _Numbers(Field):
     """A list of integers between limits."""
 
-    count: int
+    count: int | None
+    """None for any number of integers."""
     each: _Number
 
     def parse(self, parser: AttrParser, name: str) -> tuple[int, ...]:
@@ -140,7 +141,7 @@ class _Numbers(Field):
         found = parser.parse_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_integer
         )
-        if len(found) != self.count:
+        if self.count not in (None, len(found)):
             parser.raise_error(self._bad_count(name, len(found)), place)
         return tuple(found)
 
@@ -149,14 +150,16 @@ class _Numbers(Field):
 
     def verify(self, name: str, value: Any) -> None:
         refuse(not isinstance(value, tuple), f"{name} is a tuple, got {value!r}")
-        refuse(len(value) != self.count, self._bad_count(name, len(value)))
+        is_bad = self.count not in (None, len(value))
+        refuse(is_bad, self._bad_count(name, len(value)))
         refuse(
             not all(map(self.each.takes, value)),
             f"each number of {name} should be {self.each.describe()}, got {[*value]}",
         )
 
     def describe(self) -> str:
-        return f"{self.count} numbers, each {self.each.describe()}"
+        count = "any count of" if self.count is None else self.count
+        return f"{count} numbers, each {self.each.describe()}"
 
     def _bad_count(self, name: str, count: int) -> str:
         return f"{name} takes {self.count} numbers, got {count}"
@@ -202,9 +205,13 @@ def number(
 
 
 def numbers(
-    count: int, *, least: int = 1, power: bool = False, default: Any = MISSING
+    count: int | None,
+    *,
+    least: int = 1,
+    power: bool = False,
+    default: Any = MISSING,
 ) -> Any:
-    """So many integers, each from a limit on, and a power of 2 if need be."""
+    """So many integers, or any, each from a limit on, and a power of 2 if need be."""
     each = _Number(False, least, MOST, power)
     return _declared(_Numbers(False, count, each), default)
 

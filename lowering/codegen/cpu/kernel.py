@@ -23,9 +23,11 @@ from contextlib import contextmanager
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.loops import Nest, loop_order
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cpu_map import MapAttr
+from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.epilogue import phases_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
 from penstock.lowering.codegen.body.numbers import LEAST, LEAST_OTHER, Numbers
@@ -36,6 +38,7 @@ from penstock.lowering.codegen.body.vector_loop import (
     vector_loop_of_for,
 )
 from penstock.lowering.codegen.cpu.contract import printer_of
+from penstock.lowering.codegen.cpu.fixed_loops import fixed_loops, merged_loops
 from penstock.lowering.codegen.cpu.matmul import (
     Group,
     MatmulPrinter,
@@ -92,7 +95,8 @@ class CpuPrinter(BodyPrinter):
         found: dict[Operation, MatmulPrinter] = {}
         phases = phases_of(self.kernel.body.block)
         for op in phases:
-            if isinstance(op, StructuredOp):
+            is_map = isinstance(op.attributes.get(SCHEDULE), MapAttr)
+            if is_map or isinstance(op, StructuredOp):
                 continue
             group = group_of(op, phases)
             if isinstance(group, Group):
@@ -265,6 +269,7 @@ class CpuPrinter(BodyPrinter):
             return
         lines = lines_in(op)
         self._in_code |= lines or {(op, len(op.upperBound) - 1)}
+        self._in_code |= {(op, loop) for loop in fixed_loops(op)}
         with self.taking_numbers():
             self._print_loops(op)
 
@@ -286,6 +291,23 @@ class CpuPrinter(BodyPrinter):
             with self.or_pass():
                 self.print_statements(op.body.block)
 
+    def _keep_in_code(self, computation: Computation) -> None:
+        """Note the loops that the schedule of a stage has in the code."""
+        op, nest = computation.op, computation.nest
+        if not (fixed := fixed_loops(op)) or not nest.extents:
+            return
+        whole = nest_of(op)
+        assert not isinstance(whole, str), "it has a nest"
+        if max(fixed) >= len(whole.extents):
+            text = f"there are {len(whole.extents)} loops, got fixed {sorted(fixed)}"
+            self.complain(op, text)
+            return
+        loops = merged_loops(whole.extents, nest)
+        if len(nest.extents) == len(whole.extents):
+            loops = [*range(len(nest.extents))]
+        for loop in {loops[loop] for loop in fixed}:
+            self._in_code |= {(op, loop), nest.extents[loop]}
+
     def print_for(self, op: scf.ForOp) -> None:
         if not self._lines.print_for(op):
             super().print_for(op)
@@ -297,6 +319,7 @@ class CpuPrinter(BodyPrinter):
 
     def print_computation(self, computation: Computation) -> None:
         nest = computation.nest
+        self._keep_in_code(computation)
         order = loop_order(nest)
         line = vector_loop_of(computation, order)
         if line is not None:

@@ -106,7 +106,8 @@ class InnerLoopPrinter:
         loads = [self._place(load) for _, load in line.loads if load is not None]
         stores = [self._place(store) for _, store in line.stores if store is not None]
         starts = [out.name(value) for value in op.iter_args]
-        self._assign(op.results, self.call(line, loads, stores, starts))
+        call = self.call(line, loads, stores, starts, str(line.extent))
+        self._assign(op.results, call)
         return True
 
     def print_computation(
@@ -125,8 +126,10 @@ class InnerLoopPrinter:
         ]
         with out.restoring_depth():
             out.open_loops(computation, loops, (), kept)
+            count = self._count(computation, last, line)
             if not line.folds:
-                self.print_call((), self._call_of(computation, line, loops, ()))
+                call = self._call_of(computation, line, loops, (), count)
+                self.print_call((), call)
                 return
             output = computation.op.outputs[0]
             element = out.element(nest.accesses[-1], loops)
@@ -134,7 +137,7 @@ class InnerLoopPrinter:
             out.line(f"{total} = {out.loaded(output, element)}")
             with out.restoring_depth():
                 out.open_loops(computation, loops, kept, outer[len(kept) :])
-                call = self._call_of(computation, line, loops, (total,))
+                call = self._call_of(computation, line, loops, (total,), count)
                 self.print_call((total,), call)
             out.store(output, element, total)
 
@@ -147,7 +150,7 @@ class InnerLoopPrinter:
         whole, rest = divmod(line.extent, BLOCK)
         with out.restoring_depth():
             extent = whole + bool(rest)
-            count = self._count(line)
+            count = self._count(computation, 0, line)
             least = 0 if not is_digits(count) else extent + 1
             ends = out.range_over(computation.op, 0, extent, least)
             out.open(f"for {block} in {ends}:")
@@ -157,7 +160,10 @@ class InnerLoopPrinter:
                 out.line(self._call_of(computation, line, place, (), left))
                 return
             lines = [replace(line, extent=n) for n in (BLOCK, rest) if n]
-            calls = [self._call_of(computation, one, place, ()) for one in lines]
+            calls = [
+                self._call_of(computation, one, place, (), str(one.extent))
+                for one in lines
+            ]
             if len(calls) == 1:
                 out.line(calls[0])
                 return
@@ -172,12 +178,9 @@ class InnerLoopPrinter:
         line: VectorLoop,
         loops: Sequence[str],
         starts: Sequence[str],
-        count: str | None = None,
+        count: str,
     ) -> str:
-        """
-        The call for the elements where loops of these names are, or for a number of
-        them that the kernel knows when it runs.
-        """
+        """The call for so many elements where loops of these names are."""
         op = computation.op
         places: dict[SSAValue, str] = {
             arg: self.address(operand, self.printer.element(access, loops))
@@ -194,11 +197,11 @@ class InnerLoopPrinter:
         stores = [places[arg] for arg, _ in zip(outputs, line.stores, strict=False)]
         return self.call(line, loads, stores, starts, count)
 
-    def _count(self, line: VectorLoop) -> str:
-        """The text of the extent of the next line."""
+    def _count(self, computation: Computation, loop: int, line: VectorLoop) -> str:
+        """The text of the extent of a line."""
         has_rest = bool(line.folds) or line.extent % WHOLE > 0
         least = LEAST_OTHER if has_rest else LEAST_WHOLE
-        return self.printer.number(line.extent, "line", self.count, least=least)
+        return self.printer.number(line.extent, computation.op, loop, least=least)
 
     def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:
         """The address of the element of the first turn."""
@@ -231,14 +234,10 @@ class InnerLoopPrinter:
         loads: Sequence[str],
         stores: Sequence[str],
         starts: Sequence[str],
-        count: str | None = None,
+        count: str,
     ) -> str:
-        """
-        The call of a line that is defined here, of as many elements as it has or as a
-        text says.
-        """
+        """The call of a line that is defined here, of so many elements."""
         numbers, body = self._body(line)
-        count = count or self._count(line)
         is_known = is_digits(count)
         extent = count if is_known else "None"
         facts = [f'"{line.element}"', extent, f"body_{self.count}"]

@@ -27,3 +27,8 @@
 
 // expected-error@+1 {{unknown form 'rows', expected one of lines, columns}}
 "test.op"() {s = #launch.vector_loops<rows>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{each number of fixed should be an integer from 0, got [-1]}}
+"test.op"() {s = #launch.map<fixed [-1]>} : () -> ()

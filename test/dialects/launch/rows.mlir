@@ -15,3 +15,8 @@
 
 // CHECK: s = #launch.vector_loops<columns>
 "test.op"() {s = #launch.vector_loops<columns>} : () -> ()
+
+// CHECK: s = #launch.vector_loops<lines, fixed [0, 2]>
+"test.op"() {s = #launch.vector_loops<lines, fixed [0, 2]>} : () -> ()
+// CHECK: s = #launch.map<fixed [1]>
+"test.op"() {s = #launch.map<fixed [1]>} : () -> ()

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.jit import cache
@@ -127,7 +128,7 @@ CASES = {
         ),
         (20, 30, 1030),
         [(1, 2, 3), (3, 1, 65), (0, 4, 5), (5, 4, 1)],
-        lambda e: [e[1], e[0], e[1] * e[2], e[2], e[0] * e[2], e[2], e[2]],
+        lambda e: [e[1], e[0], e[2], e[1] * e[2], e[2], e[0] * e[2], e[2]],
         lambda e: [(e[0], e[1], e[2]), (e[1], e[0], e[2])],
         lambda arrays: arrays[0].transpose(1, 0, 2),
     ),
@@ -173,7 +174,7 @@ CASES = {
         ),
         (20, 192, 1027),
         [(1, 64, 1), (3, 128, 17), (0, 64, 5), (2, 64, 2000)],
-        lambda e: [e[1], e[1], e[0], e[1] * e[2], e[2], e[2]],
+        lambda e: [e[1], e[1], e[2], e[0], e[1] * e[2], e[2]],
         lambda e: [(e[0], e[1], e[2]), (e[1],)],
         lambda arrays: arrays[0].sum((0, 2), dtype=np.float64),
     ),
@@ -188,8 +189,8 @@ CASES = {
             blocks(e[0] * e[2]),
             e[0],
             e[1],
-            e[1] * e[2],
             e[2],
+            e[1] * e[2],
             e[2],
             e[2],
         ],
@@ -259,6 +260,32 @@ def test_results_are_those_of_numbers_in_the_code(name: str) -> None:
         assert compile_cpu(source, "kernel")(row.ctypes.data) == 0
         results.append(arrays[-1].tobytes())
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("stage", ["map", "row"])
+def test_a_loop_that_is_not_there_cannot_be_fixed(
+    stage: str, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    maps = (
+        "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]"
+    )
+    types = "ins(%a : memref<4x8xf32>) outs(%o : memref<4x8xf32>)"
+    text = {
+        "map": f"""linalg.generic {{{maps}, iterator_types = ["parallel", "parallel"]}}
+            {types} attrs = {{schedule = #launch.map<fixed [2]>}} {{
+            ^bb0(%x: f32, %y: f32): linalg.yield %x : f32 }}""",
+        "row": f"""kernel.row along [1] {maps} {types}
+            attributes {{schedule = #launch.vector_loops<lines, fixed [2]>}} {{
+            ^bb0(%x: f32):
+              %s = kernel.all_reduce add %x : f32
+              kernel.yield %s : f32 }}""",
+    }[stage]
+    arguments = "%a: memref<4x8xf32>, %o: memref<4x8xf32>"
+    kernel = f'launch.kernel @k target "cpu" ({arguments}) {{ {text} }}'
+    with pytest.raises(LocatedPassFailure) as raised:
+        kernel_source(parse_kernel(kernel))
+    messages = [message for _, message in raised.value.findings]
+    assert messages == ["kernel @k: there are 2 loops, got fixed [2]"]
 
 
 def test_two_extents_share_one_entry_of_the_cache(

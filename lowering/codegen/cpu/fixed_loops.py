@@ -1,0 +1,61 @@
+"""
+Loops whose extents and strides are in the code because the schedule of a stage says so.
+
+The schedule of a map names its own loops. The schedule of rows names loops of the op;
+its loops as stages note theirs in an attribute, as long as they are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation
+
+from penstock.dialects.kernel.interface import SCHEDULE
+from penstock.dialects.kernel.loops import Nest
+from penstock.dialects.launch.schedules.cpu_map import MapAttr
+
+FIXED = "fixed"
+"""The attribute of a stage with the numbers of its loops that are in the code."""
+
+
+def keep_in_code(stage: Operation, fixed: Sequence[int], rows: Sequence[int]) -> None:
+    """
+    Note which loops of a stage are in the code, given the loops of rows that are, and
+    those that the loops of an `scf.parallel` are for. Other stages keep all.
+    """
+    if not fixed:
+        return
+    if isinstance(stage, scf.ParallelOp):
+        loops = [place for place, loop in enumerate(rows) if loop in fixed]
+        stage.attributes[FIXED] = DenseArrayBase.from_list(i64, loops)
+    elif isinstance(stage, GenericOp):
+        count = len(stage.iterator_types)
+        stage.attributes[FIXED] = DenseArrayBase.from_list(i64, [*range(count)])
+
+
+def fixed_loops(stage: Operation) -> set[int]:
+    """The loops of a stage that are in the code because a schedule says so."""
+    schedule, noted = stage.attributes.get(SCHEDULE), stage.attributes.get(FIXED)
+    if isinstance(schedule, MapAttr):
+        return {*schedule.fixed}
+    return {*noted.iter_values()} if isinstance(noted, DenseArrayBase) else set()
+
+
+def merged_loops(extents: Sequence[int], merged: Nest) -> list[int]:
+    """
+    The loop of a nest that each loop of these extents has become; those that run once
+    are a part of the next one.
+    """
+    found: list[int] = []
+    at, product = 0, 1
+    last = len(merged.extents) - 1
+    for extent in extents:
+        if product == merged.extents[at] and extent != 1 and at < last:
+            at, product = at + 1, 1
+        product *= extent
+        found.append(at)
+    return found
