@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xdsl.utils.arg_spec import ArgSpec
+
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.codegen.cpu.vector_width import (
     has_matrices_here,
@@ -182,6 +184,7 @@ def _parts_before(
     unmeasured = replace(standard, database=None, gpu="")
     choice = chosen(*front, replace(options, database=None), unmeasured)
     left = edited_passes(choice.steps, options.edits, None)
+    left = tuple(_as_if_timed(spec, standard.threads) for spec in left)
     parts: list[Passes] = []
     for end in _MEASURED_BEFORE:
         names = [spec.name for spec in left]
@@ -193,6 +196,17 @@ def _parts_before(
         parts.append(left[: names.index(end)])
         left = left[names.index(end) :]
     return parts, replace(choice.options, database=options.database)
+
+
+def _as_if_timed(spec: ArgSpec, threads: int) -> ArgSpec:
+    """
+    A pass as pipelines have it that know times: the order of tasks on several streams
+    decides which results lie over operands, and so which kernels there are.
+    """
+    is_free = threads > 1 and "policy" not in spec.parameters
+    if spec.name != "plan-assign-streams" or not is_free:
+        return spec
+    return ArgSpec(spec.name, {**spec.parameters, "policy": ("critical-path",)})
 
 
 def driver_here() -> Driver | None:

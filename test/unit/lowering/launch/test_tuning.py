@@ -9,14 +9,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.ir import Block, Region
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir import Block, Dialect, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.traits import Pure
 
 from penstock import plugins
+from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
+from penstock.dialects.utils.tensors import element_count, tensor_type
 from penstock.lowering.analysis.constant_arguments import called_kernels
 from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
 from penstock.lowering.codegen.target import kernel_source
@@ -579,10 +587,12 @@ job.job @forms placement <cpu, [0:0]> {
     : tensor<1x8x6x6xf32>, tensor<8xf32> -> tensor<1x8x6x6xf32>
   %m = op.reduce_mean %n axes [2, 3] : tensor<1x8x6x6xf32> -> tensor<1x8xf32>
   %h = op.matmul %m, %w : tensor<1x8xf32>, tensor<8x16xf32> -> tensor<1x16xf32>
+  %t = raised.product %h, %h : tensor<1x16xf32>, tensor<1x16xf32> -> tensor<1x1xf32>
   %s = op.softmax %h axis 1 : tensor<1x16xf32> -> tensor<1x16xf32>
   %g = op.gather %n[%i] axis 1
     : tensor<1x8x6x6xf32>, tensor<5xi64> -> tensor<1x5x6x6xf32>
   %e = op.exp %g : tensor<1x5x6x6xf32> -> tensor<1x5x6x6xf32>
+  job.output "t", %t : tensor<1x1xf32>
   job.output "s", %s : tensor<1x16xf32>
   job.output "e", %e : tensor<1x5x6x6xf32>
 }
@@ -590,6 +600,53 @@ job.job @forms placement <cpu, [0:0]> {
 """Kernels that are raised, and such as are built as structured ops or loops."""
 
 
+@irdl_op_definition
+class ProductOp(TensorOp):
+    """A product `a b'` whose kernel is an op of linalg, which is raised."""
+
+    name = "raised.product"
+
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)"
+
+    def infer_types(self) -> Sequence[TensorType]:
+        a, b = (tensor_type(value).get_shape() for value in self.operands)
+        return (TensorType(f32, [a[0], b[0]]),)
+
+    def flops(self) -> int:
+        return 2 * element_count(self.result.type)
+
+    def evaluate(self, *operands: Any) -> Sequence[Any]:
+        a, b = operands
+        return (a @ b.T,)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        m, n, t = map(AffineExpr.dimension, range(3))
+        maps = [AffineMap(3, 0, each) for each in ((m, t), (n, t), (m, n))]
+        k.fill(outs[0], 0)
+        iterators = ["parallel", "parallel", "reduction"]
+
+        def body(k: KernelBuilder, values: Sequence[SSAValue]) -> SSAValue:
+            a, b, total = values
+            return k.add_term(total, k.mul(a, b))
+
+        k.generic(ins, outs[0], maps, iterators, body)
+
+
+@pytest.fixture
+def raised() -> Iterator[None]:
+    """The dialect of the product, for one test."""
+    register("dialect", "raised")(Dialect("raised", [ProductOp]))
+    yield
+    plugins.forget(__name__)
+
+
+@pytest.mark.usefixtures("raised")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_measured_is_looked_up_by_the_same_keys(
     threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -94,6 +94,13 @@ JOBS = {
         : tensor<50x768xf32>, tensor<768xf32>, tensor<768xf32> -> tensor<50x768xf32>
       job.output "y", %y : tensor<50x768xf32>
     """,
+    "groups": """
+      %x = job.input "x" : tensor<2x64x56x56xf32>
+      %g = job.variable "g" init <ones> : tensor<64xf32>
+      %y = op.group_norm %x, %g groups 32
+        : tensor<2x64x56x56xf32>, tensor<64xf32> -> tensor<2x64x56x56xf32>
+      job.output "y", %y : tensor<2x64x56x56xf32>
+    """,
     "product": """
       %x = job.input "x" : tensor<2048x512xf32>
       %w = job.variable "w" init <zeros> : tensor<512x2048xf32>
@@ -324,6 +331,14 @@ def test_rows_are_read_and_written_once(phases_of: Compiled, job: str) -> None:
     assert ".f64" not in ptx
     assert phase.threads == threads
     assert phase.registers <= registers
+
+
+@needs_compiler
+def test_rows_of_two_loops_are_read_and_written_in_vectors(phases_of: Compiled) -> None:
+    (phase,) = phases_of("groups", "sm_90")
+    assert_lean(phase)
+    assert phase.ptx.count("ld.global.v4.f32") == phase.ptx.count("st.global.v4.f32")
+    assert (phase.threads, phase.registers <= 80) == (512, True)
 
 
 @needs_compiler
