@@ -3,6 +3,8 @@
 // RUN: penstock-opt --pipeline cpu --dump-pass-pipeline | filecheck %s --check-prefix=DUMP
 
 // DUMP:      op-infer-shapes,
+// DUMP-NEXT: op-unroll-loops{up-to},
+// DUMP-NEXT: op-select-branches,
 // DUMP-NEXT: job-clean,
 // DUMP:      op-widen-sums{device="cpu"},
 // DUMP:      plan-assign-streams{streams=1 policy="naive" machine},
@@ -21,6 +23,8 @@
 // RUN: penstock-opt --pipeline 'cpu, canonicalize' --insert-after cse=dce --insert-before 'job-clean#2=verify-jobs, dce' --replace op-fuse-rows=cse --skip canonicalize#1 --dump-pipeline | filecheck %s --check-prefix=EDITS
 
 // EDITS-LABEL: op-infer-shapes
+// EDITS-NEXT:  op-unroll-loops{up-to},
+// EDITS-NEXT:  op-select-branches,
 // EDITS-NEXT:  {{^}}job-clean,
 // EDITS:       op-split-pads
 // EDITS-NEXT:  verify-jobs,
