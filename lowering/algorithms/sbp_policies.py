@@ -4,17 +4,17 @@ Policies for SBP, by name: ours, and plug-ins of the kinds `sbp-candidates` and
 
 Entries of an SBP are texts here: `B`, `P` and `S(axis)`. A policy for candidates is a
 function of an `SbpRequest` that returns the numbers of signatures that may be taken,
-those liked best first. A policy for costs is a function of a `Transfer` that returns a
-number, of any unit.
+those liked best first, alone or each with a cost of its own. A policy for costs is a
+function of a `Transfer` that returns a number, of any unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isnan
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
-from penstock.plugins import plugin_of
+from penstock.plugins import PlugIn, plugin_of
 
 CANDIDATES = "sbp-candidates"
 COST = "sbp-cost"
@@ -54,13 +54,21 @@ class Transfer(NamedTuple):
     """Whether it comes from other devices."""
 
 
-CandidatePolicy: TypeAlias = Callable[[SbpRequest], Sequence[int]]
+class Chosen(NamedTuple):
+    """A signature by its number, and what it costs to compute by it."""
+
+    number: int
+    cost: float = 0.0
+    """In the unit of what transfers cost, beside these."""
+
+
+CandidatePolicy: TypeAlias = Callable[[SbpRequest], Sequence[Chosen]]
 CostPolicy: TypeAlias = Callable[[Transfer], float]
 
 
-def take_all(request: SbpRequest) -> Sequence[int]:
+def take_all(request: SbpRequest) -> Sequence[Chosen]:
     """All signatures, in the order in which the op lists them."""
-    return range(len(request.signatures))
+    return [*map(Chosen, range(len(request.signatures)))]
 
 
 def bytes_moved(transfer: Transfer) -> float:
@@ -89,18 +97,35 @@ def candidate_policy(name: str) -> CandidatePolicy:
         return CANDIDATES_BUILT_IN[name]
     plugin = plugin_of(CANDIDATES, name)
 
-    def policy(request: SbpRequest) -> Sequence[int]:
-        chosen = plugin.integers(plugin.call(request))
-        count = len(request.signatures)
+    def policy(request: SbpRequest) -> Sequence[Chosen]:
+        found = costed(plugin, plugin.call(request))
+        chosen, count = [each.number for each in found], len(request.signatures)
         if strange := [number for number in chosen if not 0 <= number < count]:
             plugin.refuse(f"takes signature {strange[0]} of {request.op}, of {count}")
         if len({*chosen}) < len(chosen):
             plugin.refuse(f"takes a signature of {request.op} twice")
         if not chosen:
             plugin.refuse(f"takes no signature of {request.op}")
-        return chosen
+        return found
 
     return policy
+
+
+def costed(plugin: PlugIn, found: object) -> list[Chosen]:
+    """The numbers of a plug-in, each with its cost. Raises PluginError for others."""
+    if not isinstance(found, Iterable):
+        return [*map(Chosen, plugin.integers(found))]
+    pairs = [
+        cast("tuple[object, ...]", each) if isinstance(each, tuple) else (each, 0)
+        for each in cast("Iterable[object]", found)
+    ]
+    if strange := [pair for pair in pairs if len(pair) != 2]:
+        plugin.refuse(f"returns {strange[0]}, no pair of a number and a cost")
+    numbers, costs = zip(*pairs, strict=True) if pairs else ((), ())
+    for cost in costs:
+        if not isinstance(cost, int | float) or not 0 <= cost < inf:
+            plugin.refuse(f"returns the cost {cost!r}, no finite number from 0 on")
+    return [*map(Chosen, plugin.integers(numbers), cast("Sequence[float]", costs))]
 
 
 def cost_policy(name: str) -> CostPolicy:

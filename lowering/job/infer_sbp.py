@@ -15,8 +15,9 @@ first with the least pair (order, cost):
   `B` and from `P` to `S`; twice as many from `P` to `B`; from other devices t to `S`
   and n t to `B`. Nothing is ever brought to `P` where there is another choice.
 
-Plug-ins can select and order candidates (`docs/plugins/sbp-candidates.md`), and say
-what a way costs (`docs/plugins/sbp-cost.md`).
+Plug-ins can select and order candidates, and add what it costs to compute by one
+(`docs/plugins/sbp-candidates.md`), and say what a way costs
+(`docs/plugins/sbp-cost.md`).
 
 A constant has neither order nor cost: it is made as it is wanted. A variable is the
 first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one. An
@@ -163,21 +164,24 @@ class Choice:
         """Choose on all dimensions. Raises `VerifyException` if nothing fits."""
         candidates = self._candidates()
         for dim in range(len(self.placement.shape)):
-            left: list[SbpSignature] = []
+            left: list[tuple[SbpSignature, float]] = []
             fallen: list[str] = []
-            for candidate in candidates:
+            for candidate, own in candidates:
                 if (reason := self._objection(candidate, dim)) is None:
-                    left.append(candidate)
+                    left.append((candidate, own))
                 else:
                     fallen.append(f"{candidate} because {reason}")
             if not left:
                 raise VerifyException(self._finding(dim, fallen))
-            best = min(left, key=lambda candidate: self._score(candidate, dim))
+            best, _ = min(left, key=lambda pair: self._score(*pair, dim))
             for index, entry in enumerate((*best.operands, *best.results)):
                 self.entries[index] += (entry,)
 
-    def _candidates(self) -> list[SbpSignature]:
-        """The signatures of the op that the policy wants, those liked best first."""
+    def _candidates(self) -> list[tuple[SbpSignature, float]]:
+        """
+        The signatures of the op that the policy wants, those liked best first, each
+        with what it costs to compute by it.
+        """
         devices = prod(self.placement.shape)
         found = candidates_for(self.op, devices)
         shapes = [type.get_shape() for type in self.types]
@@ -189,7 +193,8 @@ class Choice:
             devices,
             [signature_of(candidate) for candidate in found],
         )
-        return [found[number] for number in self.policies.candidates(request)]
+        chosen = self.policies.candidates(request)
+        return [(found[number], own) for number, own in chosen]
 
     def _finding(self, dim: int, fallen: Sequence[str]) -> str:
         where = f" on dimension {dim}" if len(self.placement.shape) > 1 else ""
@@ -221,8 +226,11 @@ class Choice:
             return f"operand {index}"
         return f"result {index - operands}"
 
-    def _score(self, candidate: SbpSignature, dim: int) -> tuple[bool, int, float]:
-        order, cost = 0, 0.0
+    def _score(
+        self, candidate: SbpSignature, own: float, dim: int
+    ) -> tuple[bool, int, float]:
+        """The score of a candidate, with what it costs to compute by it."""
+        order, cost = 0, own
         for source, entry, size in zip(
             self.sources, candidate.operands, self.sizes, strict=True
         ):

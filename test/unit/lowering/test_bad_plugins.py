@@ -113,6 +113,10 @@ RUBBISH: list[tuple[str, object, str]] = [
     ("sbp-candidates", [99], "takes signature 99 of job.input, of 3"),
     ("sbp-candidates", [1, 1], "takes a signature of job.input twice"),
     ("sbp-candidates", [], "takes no signature of job.input"),
+    ("sbp-candidates", [(0, -1)], "returns the cost -1, no finite number from 0 on"),
+    ("sbp-candidates", [(0, float("inf"))], "returns the cost inf, no finite number"),
+    ("sbp-candidates", [(0, "much")], "returns the cost 'much', no finite number"),
+    ("sbp-candidates", [(0, 1, 2)], "returns (0, 1, 2), no pair of a number and a "),
     ("sbp-cost", -1, "returns -1 for S(1) to S(0), no number from 0 on"),
     ("sbp-cost", float("nan"), "returns nan for S(1) to S(0), no number from 0 on"),
     ("sbp-cost", "much", "returns 'much' for S(1) to S(0), no number from 0 on"),
@@ -173,3 +177,16 @@ def test_a_sound_one_has_its_way(kind: str) -> None:
         "boxing": r'"h_B.sum@0.cpu.1"',
     }
     assert re.search(shows[kind], text), text
+
+
+@pytest.mark.parametrize(("cheap", "sbp"), [(0, "B"), (1, r"S\(0\)"), (2, r"S\(1\)")])
+def test_costs_of_candidates_decide(cheap: int, sbp: str) -> None:
+    def costed(request: Any) -> object:
+        numbers = range(len(request.signatures))
+        return [(i, 0 if i == cheap else 1.5) for i in numbers]
+
+    register("sbp-candidates", "acme")(costed)
+    compiler, passes = installed_compiler()
+    module = compiler.parse(SPLIT.encode(), "job.mlir")
+    run_pipeline(compiler, passes, module, "job-infer-sbp{candidates=acme}")
+    assert re.search(rf'"w" init <ones> {{sbp = #job.sbp<{sbp}>}}', str(module))
