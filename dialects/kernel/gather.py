@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineMap
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.indices import (
-    OUT_OF_RANGE,
-    IndexedLoops,
+    IndexedOp,
+    Sides,
     checked_place,
     places_from_front,
-    verify_indexed,
 )
 from penstock.dialects.kernel.interface import (
     Effect,
     How,
-    StructuredOp,
     element_of,
     shape_of,
 )
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class GatherOp(StructuredOp):
+class GatherOp(IndexedOp):
     """
     The slices of the first operand along `axis` that the second one, the indices,
     names: in the result their dimensions stand in place of the axis.
@@ -50,7 +47,6 @@ class GatherOp(StructuredOp):
 
     name = "kernel.gather"
 
-    axis = prop_def(IntegerAttr.constr(i64))
     data = operand_def(MemRefType)
     indices = operand_def(MemRefType)
     out = operand_def(MemRefType)
@@ -66,23 +62,11 @@ class GatherOp(StructuredOp):
         )
 
     @property
-    def indexed(self) -> IndexedLoops:
-        """The loops over the result."""
-        ranks = (len(shape_of(value)) for value in (self.data, self.indices))
-        return IndexedLoops(self.axis.value.data, *ranks)
-
-    # Where the data is read depends on the indices: no map says it.
-    def accessed(self) -> Sequence[SSAValue]:
-        return self.indices, self.out
-
-    def maps(self) -> Sequence[AffineMap]:
-        return self.indexed.maps()
+    def sides(self) -> Sides:
+        return Sides(self.data, self.indices, self.out)
 
     def outs_at(self) -> range:
         return range(1, 2)
-
-    def roles(self) -> Mapping[str, Sequence[int]]:
-        return self.indexed.roles()
 
     def work(self) -> int:
         return prod(self.loops().extents)
@@ -91,19 +75,12 @@ class GatherOp(StructuredOp):
         yield Effect(self.data, How.READ)
         yield from super().effects()
 
-    def failures(self) -> Sequence[str]:
-        return (OUT_OF_RANGE,)
-
-    def verify_(self) -> None:
-        verify_indexed(self.axis.value.data, self.data, self.indices, self.out)
+    def verify_structure(self) -> None:
         if element_of(self.data) != element_of(self.out):
             raise VerifyException(
                 f"elements of {element_of(self.data)} are gathered as they are, got a "
                 f"result of {element_of(self.out)}"
             )
-        super().verify_()
-
-    def verify_structure(self) -> None:
         if root_of(self.data) is root_of(self.out):
             raise VerifyException(
                 "the data must not lie where the result does, which is written before "

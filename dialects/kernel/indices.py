@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.irdl import prop_def
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel.interface import element_of, shape_of
+from penstock.dialects.kernel.interface import StructuredOp, element_of, shape_of
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text
@@ -55,6 +57,16 @@ def places_from_front(indices: Array, extent: int) -> Places:
     return counted
 
 
+class Sides(NamedTuple):
+    """The operands of an op on slices that indices name."""
+
+    whole: SSAValue
+    """The memref that has the axis."""
+    indices: SSAValue
+    slices: SSAValue
+    """The memref of the slices, one after the other."""
+
+
 @dataclass(frozen=True)
 class IndexedLoops:
     """
@@ -93,6 +105,43 @@ class IndexedLoops:
     def place(self, loops: Sequence[SSAValue], found: SSAValue) -> Sequence[SSAValue]:
         """The indices into what has the axis."""
         return *loops[: self.axis], found, *loops[self.end :]
+
+
+class IndexedOp(StructuredOp):
+    """
+    A stage on slices along an axis of one memref, the `whole`, that elements of another
+    one name. Where it is accessed depends on the indices: no map says it.
+    """
+
+    axis = prop_def(IntegerAttr.constr(i64))
+
+    @property
+    @abstractmethod
+    def sides(self) -> Sides:
+        """The operands by their roles."""
+
+    @property
+    def indexed(self) -> IndexedLoops:
+        """The loops over the slices."""
+        whole, indices, _ = self.sides
+        ranks = len(shape_of(whole)), len(shape_of(indices))
+        return IndexedLoops(self.axis.value.data, *ranks)
+
+    def accessed(self) -> Sequence[SSAValue]:
+        return self.sides[1:]
+
+    def maps(self) -> Sequence[AffineMap]:
+        return self.indexed.maps()
+
+    def roles(self) -> Mapping[str, Sequence[int]]:
+        return self.indexed.roles()
+
+    def failures(self) -> Sequence[str]:
+        return (OUT_OF_RANGE,)
+
+    def verify_(self) -> None:
+        verify_indexed(self.axis.value.data, *self.sides)
+        super().verify_()
 
 
 def verify_indexed(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
 from xdsl.ir import Region, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
-    prop_def,
     region_def,
     traits_def,
 )
@@ -22,17 +20,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import IndexOp, YieldOp
 from penstock.dialects.kernel.indices import (
-    OUT_OF_RANGE,
-    IndexedLoops,
+    IndexedOp,
+    Sides,
     checked_place,
     places_from_front,
-    verify_indexed,
 )
 from penstock.dialects.kernel.interface import (
     Effect,
     How,
     Loops,
-    StructuredOp,
     element_of,
     listed,
     shape_of,
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class ScatterOp(StructuredOp):
+class ScatterOp(IndexedOp):
     """
     Updates, the second operand, that are written to the slices of the result along
     `axis` that the first one, the indices, names: in the updates the dimensions of the
@@ -69,7 +65,6 @@ class ScatterOp(StructuredOp):
 
     name = "kernel.scatter"
 
-    axis = prop_def(IntegerAttr.constr(i64))
     indices = operand_def(MemRefType)
     updates = operand_def(MemRefType)
     out = operand_def(MemRefType)
@@ -98,20 +93,11 @@ class ScatterOp(StructuredOp):
         )
 
     @property
-    def indexed(self) -> IndexedLoops:
-        """The loops over the updates."""
-        ranks = (len(shape_of(value)) for value in (self.out, self.indices))
-        return IndexedLoops(self.axis.value.data, *ranks)
-
-    # Where the result is written depends on the indices: no map says it.
-    def accessed(self) -> Sequence[SSAValue]:
-        return self.indices, self.updates
+    def sides(self) -> Sides:
+        return Sides(self.out, self.indices, self.updates)
 
     def written(self) -> Sequence[SSAValue]:
         return (self.out,)
-
-    def maps(self) -> Sequence[AffineMap]:
-        return self.indexed.maps()
 
     def outs_at(self) -> range:
         return range(0)
@@ -121,9 +107,6 @@ class ScatterOp(StructuredOp):
         ordered = self.roles()["place"]
         extents = super().loops().extents
         return Loops(extents, tuple(loop in ordered for loop in range(len(extents))))
-
-    def roles(self) -> Mapping[str, Sequence[int]]:
-        return self.indexed.roles()
 
     def work(self) -> int:
         computed = sum(
@@ -136,13 +119,6 @@ class ScatterOp(StructuredOp):
         yield Effect(self.out, How.READ)
         # Of no element it is known that it is written.
         yield Effect(self.out, How.WRITE, 0)
-
-    def failures(self) -> Sequence[str]:
-        return (OUT_OF_RANGE,)
-
-    def verify_(self) -> None:
-        verify_indexed(self.axis.value.data, self.out, self.indices, self.updates)
-        super().verify_()
 
     def verify_structure(self) -> None:
         if root_of(self.out) in map(root_of, (self.indices, self.updates)):

@@ -85,8 +85,6 @@ class CpuPrinter(BodyPrinter):
             for printer in self._micro_kernels.values()
             for phase in printer.group.finish.phases()
         }
-        for stage in self._stages.values():
-            self._folded.update(stage.folded())
         self._splits = self._find_splits()
         self._check_panels()
 

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
-from xdsl.ir import Operation
-
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.lowering.codegen.body.printer_table import (
     PrinterTable,
@@ -39,10 +37,6 @@ class CpuStagePrinter(StagePrinter):
     @abstractmethod
     def parts(self) -> int:
         """The number of parts at most into which the work can be usefully cut."""
-
-    def folded(self) -> Sequence[Operation]:
-        """The other stages of the kernel that it computes, too."""
-        return ()
 
     @abstractmethod
     def definitions(self) -> Sequence[str]:
