@@ -202,6 +202,9 @@ class FusedOp(FusibleOp, BodyOp):
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return self.form.in_place_pairs(self.ins)
 
+    def views(self) -> Sequence[InPlacePair]:
+        return ()
+
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return self.form.sbp_signatures()
 

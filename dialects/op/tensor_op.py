@@ -176,6 +176,10 @@ class TensorOp(IRDLOperation, ABC):
         """The pairs of an operand and a result that may share their bytes."""
         return ()
 
+    def views(self) -> Sequence[InPlacePair]:
+        """Those pairs whose result has the operand's bytes."""
+        return [pair for pair in self.in_place_pairs() if pair.view]
+
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         """
         The ways to run the op in parts on one dimension of a hierarchy of `devices`

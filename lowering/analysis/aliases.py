@@ -26,10 +26,20 @@ from penstock.dialects.regst import (
 
 def pairs_of(task: TaskOp) -> Sequence[InPlacePair]:
     """The in-place pairs of a task's op; none if the task does not produce results."""
+    return () if (op := _producer(task)) is None else op.in_place_pairs()
+
+
+def views_in(task: TaskOp) -> Sequence[InPlacePair]:
+    """Those pairs whose result has the operand's bytes."""
+    return () if (op := _producer(task)) is None else op.views()
+
+
+def _producer(task: TaskOp) -> TensorOp | None:
+    """The op of a task if its results are the task's."""
     op = task.op
     if not isinstance(op, TensorOp) or not isinstance(end := op.next_op, YieldOp):
-        return ()
-    return op.in_place_pairs() if tuple(end.values) == tuple(op.results) else ()
+        return None
+    return op if tuple(end.values) == tuple(op.results) else None
 
 
 def made_by(task: TaskOp) -> Sequence[SSAValue]:
@@ -55,7 +65,7 @@ def does_nothing(task: TaskOp) -> bool:
     """Whether all that a task computes lies where it should already."""
     if isinstance(task.op, RepeatOp | UnpackOp):
         return shows_frames(task)
-    views = [pair for pair in pairs_of(task) if pair.view]
+    views = views_in(task)
     if {pair.result for pair in views} != set(range(len(task.outs))):
         return False
     return bool(views) and all(lies_as_paired(task, pair) for pair in views)
@@ -100,8 +110,8 @@ def same_type(task: TaskOp, pair: InPlacePair) -> bool:
 def is_view(task: TaskOp, register: SSAValue) -> bool:
     """Whether a result of a task lies as a view of what it reads."""
     return any(
-        pair.view and task.outs[pair.result] == register and lies_as_paired(task, pair)
-        for pair in pairs_of(task)
+        task.outs[pair.result] == register and lies_as_paired(task, pair)
+        for pair in views_in(task)
     )
 
 

@@ -132,9 +132,8 @@ def _same_bytes(value: SSAValue) -> list[SSAValue]:
     return found
 
 
-def _views_of(op: Operation) -> list[InPlacePair]:
-    pairs = op.in_place_pairs() if isinstance(op, TensorOp) else ()
-    return [pair for pair in pairs if pair.view]
+def _views_of(op: Operation) -> Sequence[InPlacePair]:
+    return op.views() if isinstance(op, TensorOp) else ()
 
 
 class Member(NamedTuple):

@@ -31,7 +31,7 @@ from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import (
     lies_as_paired,
     operand_register,
-    pairs_of,
+    views_in,
 )
 from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
 
@@ -109,7 +109,7 @@ def overwritten_by(task: TaskOp) -> Overwritten:
 
 def copied_in_place(task: TaskOp) -> set[int]:
     """The operands of an op of which its kernel copies all bytes to where they lie."""
-    pairs = [pair for pair in pairs_of(task) if pair.view]
+    pairs = views_in(task)
     return {pair.operand for pair in pairs if lies_as_paired(task, pair)}
 
 

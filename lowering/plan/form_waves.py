@@ -89,7 +89,7 @@ def unfit(task: TaskOp, most_ns: int) -> str | None:
         return "error: it may end in one"
     if IN_PLACE in op.attributes:
         return "hint: its op says where results lie"
-    if any(pair.view for pair in op.in_place_pairs()):
+    if op.views():
         return "view: there may be nothing to do"
     if not isinstance(end := op.next_op, YieldOp) or end.values != op.results:
         return "results: it hands on others than its op has"

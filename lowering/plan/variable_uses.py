@@ -23,11 +23,9 @@ def shown_by(task: TaskOp, value: SSAValue) -> Iterator[SSAValue]:
     op = task.op
     if not isinstance(op, TensorOp):
         return
-    for pair in op.in_place_pairs():
+    for pair in op.views():
         inside = op.operands[pair.operand]
-        if not pair.view or not isinstance(inside, BlockArgument):
-            continue
-        if task.ins[inside.index] is value:
+        if isinstance(inside, BlockArgument) and task.ins[inside.index] is value:
             yield (task.outs or task.results_)[pair.result]
 
 

@@ -140,7 +140,7 @@ class PlanGraph:
             return False
         if tuple(end.values) != tuple(op.results):
             return False
-        views = [pair for pair in op.in_place_pairs() if pair.view]
+        views = op.views()
         if len({pair.result for pair in views}) != len(op.results):
             return False
         return bool(views) and all(self.lies_as_paired(index, pair) for pair in views)
