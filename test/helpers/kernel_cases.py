@@ -30,8 +30,9 @@ INTEGERS = {name: np.dtype(f"int{name[1:]}") for name in ("i8", "i16", "i32", "i
 DTYPES = {**FLOATS, **INTEGERS, "i1": np.dtype("bool")}
 HALVES = ("f16", "bf16")
 EXTENTS = (2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 65, 67)
-BUDGET = 60_000
+BUDGET = 400_000
 """The most turns of all loops of a kernel together."""
+LONG = (100, 129, 257, 300, 515, 1040)
 UNSET = 77
 """The elements of results before they are written."""
 
@@ -113,6 +114,8 @@ class Draft:
             return 0
         if self.chance(0.1):
             return 1
+        if self.chance(0.1) and most >= 99:
+            return self.random.choice(LONG)
         return self.random.choice([n for n in EXTENTS if n <= most] or [most])
 
     def numbers(self, shape: Sequence[int], type: str, span: int = 4) -> Array:
@@ -296,6 +299,16 @@ def ends_of(draft: Draft, out: Operand, loops: Mapping[str, int], kept: Sequence
             value = lines.two("maximum", value, lines.constant(0))
         if draft.is_float and draft.chance(0.2):
             value = lines.two("mul", value, lines.constant(2))
+        if draft.is_float and not draft.is_exact and draft.chance(0.2):
+            value = lines.op("math.tanh", value)
+        if draft.chance(0.1):
+            loop = lines.op("kernel.index", str(random.randrange(len(loops))), "index")
+            number = lines.op("arith.index_cast", loop, "index to i32")
+            if draft.is_float:
+                number = lines.op("arith.sitofp", number, f"i32 to {draft.wide}")
+            elif draft.wide == "i64":
+                number = lines.op("arith.extsi", number, "i32 to i64")
+            value = lines.two("maximum", value, number)
         values = [lines.narrow(value)]
         if draft.chance(0.15) and out.places == tuple(kept):
             outs.append(operand(draft, loops, kept, is_result=True))
