@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -35,6 +35,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.interface import StructuredOp, element_of
+from penstock.dialects.kernel.sums import index_by
 from penstock.dialects.utils.half_precision import is_half
 
 if TYPE_CHECKING:
@@ -146,6 +147,10 @@ class AttentionOp(StructuredOp):
             "term": [n for n in loops if n in q & k and n not in v | out],
             "column": [n for n in loops if n in v & out and n not in q | k],
         }
+
+    def numbered_loops(self) -> Collection[int]:
+        roles = self.roles()
+        return [loop for role in ("stack", "row", "key") for loop in roles[role]]
 
     def work(self) -> int:
         extents = self.loops().extents
@@ -321,12 +326,14 @@ class _Row:
         bounds = [(k.index(0), k.index(self._extent("term")))]
         zero = k.constant(0, element_of(self.op.out))
         sum = k.accumulate(bounds, zero, add)
+        indices = {**self.place, self.roles["key"][0]: key}
         (score,) = k.inline(
             self.op.score.block,
             [
                 lambda: sum,
                 *(self._input(k, n, key) for n in range(len(self.op.score_inputs))),
             ],
+            index_by(lambda _, loop: indices[loop]),
         )
         return score
 

@@ -311,3 +311,8 @@ class IndexOp(IRDLOperation):
             return
         if not 0 <= loop < (count := len(parent.loops().extents)):
             raise VerifyException(f"{parent.name} has {count} loops, got number {loop}")
+        if loop not in parent.numbered_loops():
+            raise VerifyException(
+                f"the region of {parent.name} is not computed for each turn of loop "
+                f"{loop}"
+            )

@@ -11,7 +11,7 @@ other one is reduced, unless the op says otherwise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -148,6 +148,10 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         that start from their result.
         """
         return ()
+
+    def numbered_loops(self) -> Collection[int]:
+        """The loops of which its region may ask the turn: by default all."""
+        return range(self.maps()[0].num_dims)
 
     def failures(self) -> Sequence[str]:
         """

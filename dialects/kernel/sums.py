@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
@@ -316,6 +316,9 @@ class SumOp(StructuredOp):
         maps = [*all_maps[: self.FACTORS], all_maps[self.held_at]]
         factors = self.operands[: self.FACTORS]
         k.generic(factors, self._holder, maps, iterators, self.multiply_add)
+
+    def numbered_loops(self) -> Collection[int]:
+        return self.loops_of_results()
 
     def build_finish(self, k: KernelBuilder) -> None:
         """A stage that makes the elements of the results of the sums."""

@@ -250,6 +250,16 @@ class Lines:
             f"arith.{of_floats if self.draft.is_float else of_integers}", f"{a}, {b}"
         )
 
+    def index(self, loop: int) -> str:
+        """The turn of a loop, as a number of the type that is computed in."""
+        turn = self.op("kernel.index", str(loop), "index")
+        number = self.op("arith.index_cast", turn, "index to i32")
+        if self.draft.is_float:
+            return self.op("arith.sitofp", number, f"i32 to {self.draft.wide}")
+        if self.draft.wide == "i64":
+            return self.op("arith.extsi", number, "i32 to i64")
+        return number
+
     def narrow(self, value: str) -> str:
         """A number as an element."""
         if self.draft.type not in HALVES:
@@ -301,14 +311,9 @@ def ends_of(draft: Draft, out: Operand, loops: Mapping[str, int], kept: Sequence
             value = lines.two("mul", value, lines.constant(2))
         if draft.is_float and not draft.is_exact and draft.chance(0.2):
             value = lines.op("math.tanh", value)
-        if draft.chance(0.1):
-            loop = lines.op("kernel.index", str(random.randrange(len(loops))), "index")
-            number = lines.op("arith.index_cast", loop, "index to i32")
-            if draft.is_float:
-                number = lines.op("arith.sitofp", number, f"i32 to {draft.wide}")
-            elif draft.wide == "i64":
-                number = lines.op("arith.extsi", number, "i32 to i64")
-            value = lines.two("maximum", value, number)
+        if kept and draft.chance(0.1):
+            place = [*loops].index(random.choice([*kept]))
+            value = lines.two("maximum", value, lines.index(place))
         values = [lines.narrow(value)]
         if draft.chance(0.15) and out.places == tuple(kept):
             outs.append(operand(draft, loops, kept, is_result=True))
@@ -647,6 +652,9 @@ def attention(draft: Draft) -> None:
         value = lines.two("add", value, lines.argument(draft.type))
     if draft.chance(0.15):
         value = lines.op("math.tanh", value)
+    if draft.chance(0.1):
+        place = [*loops].index(random.choice([*stack, "r", "k"]))
+        value = lines.two("maxnum", value, lines.index(place))
     out = operand(draft, loops, layout([*stack, "r", "c"]), is_result=True)
     causal = ""
     if draft.chance(0.4):

@@ -151,6 +151,26 @@ def test_a_score_that_vectors_cannot_compute_has_no_schedule(
     assert why == StringAttr("there is no arith.extf of vectors for scores")
 
 
+def test_a_score_may_depend_on_the_numbers_of_row_and_key(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    sizes = Sizes(2, 3, 5, 4, 6)
+    number = """%kn = kernel.index 2 : index
+      %ki = arith.index_cast %kn : index to i32
+      %x = arith.sitofp %ki : i32 to f32
+      %0 = arith.mulf %x, %c : f32"""
+    kernel = parse_kernel(sizes.text.replace("%0 = arith.mulf %s, %c : f32", number))
+    arrays = sizes.arrays(np.random.default_rng(4))
+    _, _, v, mask, _ = arrays
+    powers = np.exp(0.5 * np.arange(5) + mask.astype(np.float64))
+    wanted = powers / powers.sum(1, keepdims=True) @ v.astype(np.float64)
+    (meant,) = attention_in(kernel).evaluate(*arrays)
+    np.testing.assert_allclose(meant, wanted, rtol=1e-5)
+    schedule_attention(kernel, 32)
+    assert REFUSAL in attention_in(kernel).attributes
+    np.testing.assert_allclose(run_on_copies(kernel, arrays)[-1], wanted, rtol=1e-5)
+
+
 def test_work_counts_the_scores_that_are_seen(
     parse_kernel: Callable[[str], KernelOp],
 ) -> None:
