@@ -396,9 +396,57 @@ def bytes_contraction(draft: Draft) -> None:
     draft.lines[-1] = draft.lines[-1].replace("] ins(", accumulate)
 
 
+def image(
+    draft: Draft, loops: Mapping[str, int], outer: Sequence[str], span: int
+) -> Operand:
+    """Windows along `y` and `x` on an image, with zeros around it or without."""
+    random = draft.random
+    shape, places = [loops[name] for name in outer], [*outer]
+    low, high = [0] * len(outer), [0] * len(outer)
+    for place, tap in (("y", "i"), ("x", "j")):
+        stride, apart = random.choice((1, 1, 2, 3)), random.choice((1, 1, 2))
+        reach = max(0, loops[place] - 1) * stride + max(0, loops[tap] - 1) * apart + 1
+        before, behind = random.choice(((0, 0), (1, 1), (0, 1), (2, 0)))
+        before, behind = min(before, reach // 2), min(behind, reach - 1 - reach // 2)
+        spare = random.choice((0, 0, 1))
+        shape.append(reach - before - behind + spare)
+        places.append(f"{place} * {stride} + {tap} * {apart}")
+        low.append(before)
+        high.append(behind)
+    found = Operand(draft.argument(shape, span=span), tuple(shape), draft.type, ())
+    whole = tuple(map(sum, zip(low, shape, high, strict=True)))
+    name = found.name
+    if any((*low, *high)):
+        name = "%padded"
+        draft.lines.append(
+            f"{name} = kernel.padded {found.name} low {low} high {high} : "
+            f"{found.memref} to {memref(whole, draft.type)}"
+        )
+    return Operand(name, whole, draft.type, tuple(places))
+
+
+def depthwise(draft: Draft) -> None:
+    """Convolutions of each channel on its own, with a bias or without."""
+    span = 1 if draft.type in HALVES else 4
+    small = {"n": 2, "c": 9, "y": 17, "i": 3, "j": 5}
+    loops = draft.loops(["n", "c", "y", "x", "i", "j"], small)
+    draft.terms = loops["i"] * loops["j"]
+    factors = (
+        image(draft, loops, ["n", "c"], span),
+        operand(draft, loops, ["c", "i", "j"], span=span),
+    )
+    if draft.chance(0.5):
+        write_contraction(draft, loops, factors, ["n", "c", "y", "x"])
+        return
+    starts = [operand(draft, loops, ["c"])] if draft.chance(0.5) else []
+    out = operand(draft, loops, ["n", "c", "y", "x"], is_result=True)
+    groups = [("ins", factors), ("outs", [out]), ("start", starts)]
+    draft.op("kernel.contract", loops, groups, "")
+
+
 def convolution(draft: Draft) -> None:
     """Convolutions over images with zeros around them, in groups, and of channels."""
-    random, span = draft.random, 1 if draft.type in HALVES else 4
+    span = 1 if draft.type in HALVES else 4
     is_plane, is_depthwise = draft.chance(0.6), draft.chance(0.25)
     names = ["n", "g", "f", "y", "x", "c", "i", "j"]
     small = {"n": 2, "g": 2, "f": 17, "y": 9, "c": 8, "i": 3, "j": 3}
@@ -410,28 +458,7 @@ def convolution(draft: Draft) -> None:
     for name in ("f", "c") if is_depthwise else ():
         loops[name] = 1
     draft.terms = loops["c"] * loops["i"] * loops["j"]
-    shape, places = [loops["n"], loops["g"], loops["c"]], ["n", "g", "c"]
-    low, high = [0, 0, 0], [0, 0, 0]
-    for place, tap in (("y", "i"), ("x", "j")):
-        stride, apart = random.choice((1, 1, 2, 3)), random.choice((1, 1, 2))
-        reach = max(0, loops[place] - 1) * stride + max(0, loops[tap] - 1) * apart + 1
-        before, behind = random.choice(((0, 0), (1, 1), (0, 1), (2, 0)))
-        before, behind = min(before, reach // 2), min(behind, reach - 1 - reach // 2)
-        spare = random.choice((0, 0, 1))
-        shape.append(reach - before - behind + spare)
-        places.append(f"{place} * {stride} + {tap} * {apart}")
-        low.append(before)
-        high.append(behind)
-    image = Operand(draft.argument(shape, span=span), tuple(shape), draft.type, ())
-    whole = tuple(map(sum, zip(low, shape, high, strict=True)))
-    name = image.name
-    if any((*low, *high)):
-        name = "%padded"
-        draft.lines.append(
-            f"{name} = kernel.padded {image.name} low {low} high {high} : "
-            f"{image.memref} to {memref(whole, draft.type)}"
-        )
-    padded = Operand(name, whole, draft.type, tuple(places))
+    padded = image(draft, loops, ["n", "g", "c"], span)
     if draft.chance(0.15) and not is_depthwise:
         # The gradient of the filters: the places are terms.
         grown = operand(draft, loops, ["n", "g", "f", "y", "x"], span=span)
@@ -508,6 +535,11 @@ def row(draft: Draft) -> None:
     loops = draft.loops(names, {"s": 5, "d": 5} | small)
     if draft.chance(0.3):
         loops[points[-1]] = random.choice((100, 128, 257, 300))
+    if draft.chance(0.15):
+        # Few rows that are too long for the registers of a warp.
+        loops = {name: 1 for name in names}
+        loops[rows[0]] = random.choice((1, 2, 3))
+        loops[points[-1]] = random.choice((1100, 2049, 4096))
     draft.terms = prod(loops[name] for name in points)
     layout = list(names)
     if draft.chance(0.2):
@@ -792,6 +824,7 @@ MAKERS: Mapping[str, tuple[str, Make, Sequence[str]]] = {
     "products": ("kernel.contract", contraction, (*ALL, "f32", "f32")),
     "products of bytes": ("kernel.contract", bytes_contraction, ("i8",)),
     "convolutions": ("kernel.contract", convolution, (*FLOATS, "f32", "i32")),
+    "depthwise convolutions": ("kernel.contract", depthwise, (*FLOATS, "f32", "f32")),
     "rows": ("kernel.row", row, (*ALL, "f32", "f32", "i8", "i16")),
     "pools": ("kernel.pool", pool, (*ALL, "f32", "i8")),
     "attention": ("kernel.attention", attention, (*FLOATS, "f32")),

@@ -59,8 +59,18 @@ PLACES: Mapping[str, Sequence[Place]] = {
     ),
     "cuda": ({}, {"offset": 1}),
 }
-MOST_TURNS = {"cpu": 1 << 60, "cuda": 5000}
-"""The most turns of loops that have no schedule: the emulator takes one at a time."""
+MOST_TURNS = {PLAIN: 5000, "launch.tiles": 1 << 60, "launch.rows block": 100_000}
+"""
+The most turns of loops that the emulator computes, by schedules: it takes an element at
+a time without one, and a row of threads at a time with most.
+"""
+MOST = 20_000
+
+
+def is_quick(case: Case, pairs: Sequence[Pair]) -> bool:
+    """Whether a kernel takes no longer than a few seconds."""
+    most = min(MOST_TURNS.get(form, MOST) for _, form, _ in pairs)
+    return case.turns <= most or any(target == "cpu" for *_, target in pairs)
 
 
 @dataclass
@@ -116,9 +126,7 @@ class Sweep:
                 raise AssertionError("refused without a word") from failure
             self.refused.update(pairs)
             return
-        is_plain = any(form == PLAIN for _, form, _ in pairs)
-        turns = cases[0].turns if is_plain else 0
-        if source in seen or turns > MOST_TURNS[kernel.compiled_for]:
+        if source in seen or not is_quick(cases[0], pairs):
             return
         seen.add(source)
         for case, right in zip(cases, wanted, strict=True):
