@@ -435,6 +435,9 @@ def depthwise(draft: Draft) -> None:
         image(draft, loops, ["n", "c"], span),
         operand(draft, loops, ["c", "i", "j"], span=span),
     )
+    # A tap on zeros around the image is multiplied with them, or left out.
+    weights = draft.arrays[-1]
+    weights[~np.isfinite(weights.astype(float))] = 1
     if draft.chance(0.5):
         write_contraction(draft, loops, factors, ["n", "c", "y", "x"])
         return
