@@ -13,13 +13,25 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import IsTerminator, Pure
+from xdsl.traits import IsTerminator, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
+
+
+class InBody(OpTrait):
+    """An op stands directly in a region of an op on tensors with bodies."""
+
+    def verify(self, op: Operation) -> None:
+        """Raise a `VerifyException` for another parent."""
+        parent = op.parent_op()
+        if parent is not None and not isinstance(parent, BodyOp):
+            raise VerifyException(
+                f"it ends a body of ops on tensors, not one of {parent.name}"
+            )
 
 
 @irdl_op_definition
@@ -37,19 +49,12 @@ class YieldOp(IRDLOperation):
 
     values = var_operand_def(TensorType)
 
-    traits = traits_def(KnownAttributes(), IsTerminator(), Pure())
+    traits = traits_def(KnownAttributes(), InBody(), IsTerminator(), Pure())
 
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
     def __init__(self, *values: SSAValue | Operation):
         super().__init__(operands=[values])
-
-    def verify_(self) -> None:
-        parent = self.parent_op()
-        if parent is not None and not isinstance(parent, BodyOp):
-            raise VerifyException(
-                f"it ends a body of ops on tensors, not one of {parent.name}"
-            )
 
 
 class BodyOp(TensorOp, ABC):

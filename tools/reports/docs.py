@@ -75,6 +75,7 @@ from xdsl.traits import HasParent, OpTrait
 from penstock.dialects import get_all_dialects
 from penstock.dialects.kernel.body_ops import InStructuredOp
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
+from penstock.dialects.op.body import InBody
 from penstock.dialects.op.elementwise import Elements
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -265,6 +266,8 @@ def trait_name(trait: OpTrait) -> str:
         return f"{name}({', '.join(op.name for op in trait.op_types)})"
     if isinstance(trait, InStructuredOp):
         return f"HasParent({', '.join(trait.names) or 'a structured op'})"
+    if isinstance(trait, InBody):
+        return "HasParent(an op on tensors with bodies)"
     return name
 
 

@@ -549,10 +549,10 @@ def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **fact
     touched. With `blocked` several calls add to one sum, and `first` and `last` are 0
     or 1. `inputs` has the steps from a row and from a column (0 or 1) to the next for
     each input of `finish`; the last `results` of them are further results, which it
-    returns besides that at `c`. Rows of b this far ahead are fetched, if `prefetch` is not
-    0; and `ahead` is how many elements further the next micro-kernel call reads b, and
-    how many lines of that a tile fetches. With `fetch` each tile begins to fetch where
-    it will store, and inputs of its size.
+    returns besides that at `c`. Rows of b this far ahead are fetched, if `prefetch` is
+    not 0; and `ahead` is how many elements further the next micro-kernel call reads b,
+    and how many lines of that a tile fetches. With `fetch` each tile begins to fetch
+    where it will store, and inputs of its size.
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term

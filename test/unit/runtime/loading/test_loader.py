@@ -366,7 +366,10 @@ def test_all_actors_on_a_device_share_a_worker_of_their_own():
 
 
 def test_device_that_is_not_there():
-    expected = "the program needs a device of kind 'toy'"
+    expected = (
+        "the program needs a device of kind 'toy', which no plug-in here opens: load "
+        "its file, with --load FILE.py or load=['FILE.py']"
+    )
     assert refusal_of(THROUGH_A_DEVICE) == expected
 
 

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.dialects import get_all_dialects
 from penstock.dialects.kernel.body_ops import InStructuredOp
+from penstock.dialects.op.body import InBody
 from penstock.plugins import KINDS
 from penstock.tools.reports import docs
 
@@ -91,7 +92,7 @@ def test_each_op_has_examples_that_are_valid(dialect: str) -> None:
             inside = any(isinstance(op, operation) for op in module.walk())
             assert inside, f"the example of {operation.name} is of another op"
             # What has a parent is verified in the example of that one.
-            parents = HasParent, InStructuredOp
+            parents = HasParent, InBody, InStructuredOp
             if not any(isinstance(trait, parents) for trait in operation.traits):
                 module.verify()
 
