@@ -33,7 +33,7 @@ class TogetherPrinter(CpuStagePrinter):
     SCHEDULES = (TogetherAttr,)
 
     @classmethod
-    def schedule(cls, op, facts):
+    def schedule_of(cls, op, facts):
         rows, times = op.x.type.get_shape()
         if rows % 4 or times == 0:
             return f"{rows} rows are no groups of 4"

@@ -46,12 +46,12 @@ class StagePrinter(ABC):
     SCHEDULES: ClassVar[tuple[type[Attribute], ...]]
 
     @classmethod
-    def schedule(cls, op: StructuredOp, facts: Facts) -> Attribute | str:
+    def schedule_of(cls, op: StructuredOp, facts: Facts) -> Attribute | str:
         """
         The schedule that suits an op, or why it has none: of a plug-in, where a pass
         writes those of ours.
         """
-        raise NotImplementedError(f"{cls.__name__}.schedule")
+        raise NotImplementedError(f"{cls.__name__}.schedule_of")
 
     @classmethod
     @abstractmethod
@@ -108,7 +108,7 @@ class PrinterTable(Generic[P]):
         for plugin, printer in self.plug_ins():
             if not isinstance(op, printer.OP):
                 continue
-            found = _called(plugin, lambda p=printer: p.schedule(op, facts))
+            found = _called(plugin, lambda p=printer: p.schedule_of(op, facts))
             if isinstance(found, printer.SCHEDULES):
                 return found
             if not isinstance(found, str):

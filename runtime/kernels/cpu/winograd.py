@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.matmul.tile import Finish
+from penstock.runtime.kernels.cpu.matmul.tile import Finish, finished
 from penstock.runtime.kernels.cpu.simd import (
     INDEX,
     Code,
@@ -263,7 +263,7 @@ class _Transform:
             if self.finish is not None:
                 x = Lanes(code, self.lanes)
                 inputs = self._inputs(code, call, i, part, mask)
-                value = self.finish(x, x.made(value), *map(x.made, inputs)).value
+                (value,) = finished(self.finish, x, value, inputs)
             code.store(value, call.o, i * row + place, mask)
 
     def _inputs(

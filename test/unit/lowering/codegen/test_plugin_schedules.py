@@ -133,7 +133,7 @@ class Printer(CpuStagePrinter):
     given: Any = LibraryAttr("cublas")
 
     @classmethod
-    def schedule(cls, op: StructuredOp, facts: Facts) -> Attribute | str:
+    def schedule_of(cls, op: StructuredOp, facts: Facts) -> Attribute | str:
         if isinstance(cls.given, Exception):
             raise cls.given
         return cls.given

@@ -239,7 +239,8 @@ def test_infinite_operands_count_once(device_kernels: Kernels, rows: int) -> Non
     v[0, -1, 3] = np.inf
     k[0, 2, 0] = -np.inf
     *_, found = run_on_copies(kernel, [q, k, v, np.zeros((1, rows, 16), "f4")])
-    wanted = mixed(*(x.astype(np.float64) for x in (q, k, v)), np.zeros((rows, 33)))
+    exact = [x.astype(np.float64) for x in (q, k, v)]
+    wanted = mixed(exact[0], exact[1], exact[2], np.zeros((rows, 33)))
     assert np.isposinf(wanted[:, :, 3]).all()
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
