@@ -99,7 +99,7 @@ def as_printed(kernel: KernelOp) -> KernelOp:
             schedule = op.attributes.get(SCHEDULE)
             fixed = schedule.fixed if isinstance(schedule, VectorLoopsAttr) else ()
             _, reductions = op.loops()
-            if max(fixed, default=0) >= len(reductions):
+            if max(fixed, default=-1) >= len(reductions):
                 text = f"there are {len(reductions)} loops, got fixed {[*fixed]}"
                 message = f"kernel @{kernel.sym_name.data}: {text}"
                 raise LocatedPassFailure([(op, message)])

@@ -150,10 +150,13 @@ def test_the_measured_best_is_chosen(tmp_path: Path) -> None:
     assert times == subject.times
     assert {*times} == {"adders-slow", "adders-fast", "rules"}
     assert times["adders-slow"] > 20 * times["adders-fast"]
-    best = min(times, key=lambda name: times[name])
+    least = min(times.values())
     with Session(model_of(SUM), kernels=path) as session:
         (text,) = selected(session)
-        assert text.startswith(f"{best}: {times[best]:.0f} ns measured, adders-slow ")
+        best, _, reason = text.partition(": ")
+        # Two may take the same time.
+        assert times[best] == least
+        assert reason.startswith(f"{least:.0f} ns measured, adders-slow ")
         x, y = np.random.default_rng(5).normal(size=(2, 64)).astype(np.float32)
         np.testing.assert_array_equal(session.run({"x": x, "y": y})["s"], x + y)
 
