@@ -68,11 +68,6 @@ def blocks(n: int) -> int:
     return -(-n // 4096)
 
 
-def softmax(x: Array, axis: int) -> Array:
-    powers = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True))
-    return powers / powers.sum(axis, keepdims=True)
-
-
 CASES = {
     "long map": Case(
         lambda e: kernel_of("relu", f"{e[0]}xf32", f"{e[0]}xf32"),
@@ -131,34 +126,6 @@ CASES = {
         lambda e: [e[1], e[0], e[2], e[1] * e[2], e[2], e[0] * e[2], e[2]],
         lambda e: [(e[0], e[1], e[2]), (e[1], e[0], e[2])],
         lambda arrays: arrays[0].transpose(1, 0, 2),
-    ),
-    "rows": Case(
-        lambda e: kernel_of("softmax axis 1", f"{e[0]}x200xf32", f"{e[0]}x200xf32"),
-        (40,),
-        [(0,), (1,), (100,)],
-        lambda e: [e[0]],
-        lambda e: [(e[0], 200), (e[0], 200)],
-        lambda arrays: softmax(arrays[0], 1),
-    ),
-    "columns": Case(
-        lambda e: kernel_of(
-            "softmax axis 1", f"{e[0]}x{e[1]}x{e[2]}xf32", f"{e[0]}x{e[1]}x{e[2]}xf32"
-        ),
-        (16, 17, 1024),
-        [(0, 3, 64), (1, 1, 64), (2, 40, 192)],
-        lambda e: [
-            e[2],
-            e[1],
-            e[2],
-            e[1],
-            e[2],
-            e[1],
-            4 * e[1] * e[2],
-            e[0],
-            e[2] // 64,
-        ],
-        lambda e: [(e[0], e[1], e[2]), (e[0], e[1], e[2])],
-        lambda arrays: softmax(arrays[0], 1),
     ),
     "sums of rows": Case(
         lambda e: kernel_of("reduce_sum axes [1]", f"{e[0]}xf32", f"{e[0]}x2001xf32"),
@@ -240,7 +207,7 @@ def test_code_is_good_for_other_extents(name: str) -> None:
 
 def test_parts_share_any_extent() -> None:
     for seed, parts in enumerate((2, 3)):
-        run(CASES["columns"], (5, 4, 64), parts, seed)
+        run(CASES["maxima of columns"], (3, 2, 65), parts, seed)
 
 
 @pytest.mark.parametrize("name", CASES)
