@@ -107,3 +107,15 @@ def verify_members(block: Block, where: str) -> None:
 def has_rate(op: Operation) -> bool:
     """Whether an op, or one in a body of it, acts at another rate than its job."""
     return any(isinstance(inner, RateOp) for inner in op.walk())
+
+
+def clone_body(
+    block: Block, known: dict[SSAValue, SSAValue], made: list[Operation]
+) -> Sequence[SSAValue]:
+    """
+    Add clones of the ops of a body to a list, given the values of its arguments that
+    are read; the values that the clones yield.
+    """
+    end = yield_of(block)
+    made += [op.clone(known) for op in block.ops if op is not end]
+    return [known[value] for value in end.values]

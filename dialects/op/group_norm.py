@@ -25,11 +25,14 @@ from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.normalization import EPSILON
+from penstock.dialects.op.normalization import (
+    EPSILON,
+    check_by_channel,
+    type_of_channels,
+)
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
-from penstock.dialects.op.verify import check_shape, same_element_type
+from penstock.dialects.op.verify import same_element_type
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -73,19 +76,14 @@ class GroupNormOp(TensorOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         same_element_type(self.operands)
-        type = tensor_type(self.input)
-        FLOATS.verify(type)
-        if type.get_num_dims() < 2:
-            raise VerifyException(
-                f"the input should have at least 2 dimensions, got {type}"
-            )
+        type = type_of_channels(self.input)
         channels, groups = type.get_shape()[1], self.groups.value.data
         if groups < 1:
             raise VerifyException(f"there should be at least one group, got {groups}")
         if channels != DYNAMIC_INDEX and channels % groups:
             raise VerifyException(f"{channels} channels do not make {groups} groups")
-        for name, parameter in zip(("scale", "bias"), self.operands[1:], strict=False):
-            check_shape(f"the {name}", tensor_type(parameter), [channels])
+        parameters = zip(("scale", "bias"), self.operands[1:], strict=False)
+        check_by_channel(type, parameters)
         return (type,)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:

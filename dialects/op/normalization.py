@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf, prod
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,28 @@ EPSILON = 1e-5
 """The default `epsilon`, which is added to a variance."""
 
 
+def type_of_channels(input: SSAValue) -> TensorType:
+    """
+    The type of floats [n, channels, ...]. Raises `VerifyException` if a value has
+    another one.
+    """
+    type = tensor_type(input)
+    FLOATS.verify(type)
+    if type.get_num_dims() < 2:
+        raise VerifyException(
+            f"the input should have at least 2 dimensions, got {type}"
+        )
+    return type
+
+
+def check_by_channel(
+    type: TensorType, parameters: Iterable[tuple[str, SSAValue]]
+) -> None:
+    """Raise `VerifyException` unless named tensors have one number a channel."""
+    for name, parameter in parameters:
+        check_shape(f"the {name}", tensor_type(parameter), type.get_shape()[1:2])
+
+
 @irdl_op_definition
 class BatchNormOp(TensorOp):
     """
@@ -78,19 +100,9 @@ class BatchNormOp(TensorOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         same_element_type(self.operands)
-        type = tensor_type(self.input)
-        FLOATS.verify(type)
-        if type.get_num_dims() < 2:
-            raise VerifyException(
-                f"the input should have at least 2 dimensions, got {type}"
-            )
-        for name, parameter in (
-            ("scale", self.scale),
-            ("bias", self.bias),
-            ("mean", self.mean),
-            ("variance", self.variance),
-        ):
-            check_shape(f"the {name}", tensor_type(parameter), type.get_shape()[1:2])
+        type = type_of_channels(self.input)
+        names = ("scale", "bias", "mean", "variance")
+        check_by_channel(type, zip(names, self.operands[1:], strict=True))
         return (type,)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:

@@ -58,7 +58,8 @@ def kernel_source(kernel: KernelOp, *, is_fixed: bool = False) -> str:
         known = ", ".join(PRINTERS)
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
-    is_fixed = is_fixed or any(map(has_passes, structured_ops(kernel)))
+    if target == "cpu" and not is_fixed:
+        is_fixed = any(map(has_passes, structured_ops(kernel)))
     kernel = as_printed(kernel)
     try:
         if target == "cpu" and MEMBERS in kernel.attributes:

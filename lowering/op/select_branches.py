@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.op.body import yield_of
+from penstock.dialects.op.body import clone_body
 from penstock.dialects.op.comparison import WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
@@ -58,7 +58,11 @@ def bodies_of(op: IfOp) -> Sequence[Block]:
 def select(op: IfOp, bodies: Sequence[Block]) -> None:
     """Replace a condition by the ops of bodies, and selections of what they yield."""
     made: list[Operation] = []
-    columns = list(zip(*(copied(block, op, made) for block in bodies), strict=True))
+    yielded = [
+        clone_body(block, dict(zip(block.args, op.reads, strict=True)), made)
+        for block in bodies
+    ]
+    columns = list(zip(*yielded, strict=True))
     for old, values in zip(op.outs, columns, strict=True):
         new = values[0]
         if len(values) > 1:
@@ -74,14 +78,6 @@ def select(op: IfOp, bodies: Sequence[Block]) -> None:
     Rewriter.insert_op(made, InsertPoint.before(op))
     op.detach()
     op.erase()
-
-
-def copied(block: Block, op: IfOp, made: list[Operation]) -> Sequence[SSAValue]:
-    """Copy the ops of a body to the end of a list; the values that it yields."""
-    known: dict[SSAValue, SSAValue] = dict(zip(block.args, op.reads, strict=True))
-    end = yield_of(block)
-    made += [inner.clone(known) for inner in block.ops if inner is not end]
-    return [known[value] for value in end.values]
 
 
 @dataclass(frozen=True)

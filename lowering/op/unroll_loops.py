@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.op.body import yield_of
+from penstock.dialects.op.body import clone_body
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.loop import INDEX, LoopOp
 from penstock.dialects.op.movement import ReshapeOp
@@ -90,11 +90,11 @@ class Copies:
         if index.uses:
             numbers = DenseIntOrFPElementsAttr.from_list(INDEX, [number])
             known[index] = self._add(ConstantOp(numbers))
-        end = yield_of(block)
-        for op in block.ops:
-            if op is not end:
-                self._add(op.clone(known))
-        return [known[value] for value in end.values]
+        made: list[Operation] = []
+        yielded = clone_body(block, known, made)
+        for op in made:
+            self._add(op)
+        return yielded
 
     def _slice(self, value: SSAValue, number: int) -> SSAValue:
         """The slice of a tensor at a place of its first axis."""

@@ -293,7 +293,7 @@ class AttentionTilePrinter(CudaAttentionPrinter):
             slots = "slots_0" if name == "q" else "slots_1"
             values = self.loaded_piece(tile)
             if edges and name == "v":
-                # What is infinite would be no number, multiplied with nothing.
+                # Infinite values would be no numbers, multiplied with nothing.
                 zero = self.number(0.0)
                 values = [self.call("select", "there", x, zero) for x in values]
             self.print_brought(tile, slots, "slot", values)

@@ -32,7 +32,7 @@ def converter_of(name: str) -> Converter | None:
             plugin.call(node)
             check_outputs(node, plugin)
         except PluginError as error:
-            # What a node cannot be is no fault of the plug-in that asked for it.
+            # A node of another kind is no fault of the plug-in that asked for it.
             if isinstance(error.__cause__, Unsupported | Declined | VerifyException):
                 raise error.__cause__ from None
             raise Unsupported(str(error)) from error

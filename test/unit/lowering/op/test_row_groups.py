@@ -357,5 +357,5 @@ def test_values_are_kept_where_that_costs_less_than_computing_them_anew() -> Non
     assert ops("softmax") == ["math.exp"]
     # A difference is as cheap as a load, and one is needed in any case.
     assert ops("norm and its deviation") == []
-    # What is a result itself lies there, though quotients have a row as well.
+    # Kept values that are results lie there, though quotients have a row as well.
     assert ops("rows that others use") == ["math.exp"]
