@@ -121,7 +121,9 @@ def compile_kernels(
         raise PenstockError("\n".join(lines))
     found: dict[str, tuple[CompiledPhase, ...]] = {}
     for name, key in keys.items():
-        found[name] = known[key] or made[key]
+        kept = known[key]
+        # A kernel without elements has no phases.
+        found[name] = made[key] if kept is None else kept
         done(name)
     return found
 

@@ -638,14 +638,17 @@ def test_what_is_in_the_cache_is_not_compiled(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     sources = {f"k{n}": copying(n) for n in (3, 4, 5)}
+    # A kernel without elements has nothing to compile, which is kept as well.
+    sources["empty"] = "PARAMETERS = []\nPHASES = []\n"
     done: list[str] = []
     first = compile_kernels(sources, (8, 0), processes=2, done=done.append)
-    assert done == ["k3", "k4", "k5"]
+    assert done == ["k3", "k4", "k5", "empty"]
+    assert first["empty"] == ()
     (phase,) = first["k4"]
     assert (phase.name, phase.items, phase.threads) == ("phase_0", 4, 128)
     assert phase.parameters == ("u64", "u64", "u64")
     assert phase.cubin[:4] == b"\x7fELF"
-    assert len([*tmp_path.glob("*/kernel.cubins")]) == 3
+    assert len([*tmp_path.glob("*/kernel.cubins")]) == 4
 
     def fail(*args: object, **options: object) -> None:
         raise PenstockError("a process was started")
