@@ -50,6 +50,15 @@ from penstock.dialects.launch.actor_kinds import (
     verify_kind,
     verify_rates,
 )
+from penstock.dialects.launch.control_flow import (
+    CarryOp,
+    IfOp,
+    LoopOp,
+    NumberOp,
+    SubviewOp,
+    roots_within,
+    steps_within,
+)
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
 from penstock.dialects.launch.packed_layout import PANELS, PanelsAttr, panels_in
 from penstock.dialects.launch.stages import verify_stage
@@ -456,17 +465,34 @@ WHEN = "when"
 ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
-STEPS = CallOp | CommitOp | CopyOp | FeedOp | FetchOp | ReleaseOp
+STEPS = (
+    CallOp
+    | CarryOp
+    | CommitOp
+    | CopyOp
+    | FeedOp
+    | FetchOp
+    | IfOp
+    | LoopOp
+    | NumberOp
+    | ReleaseOp
+    | SubviewOp
+)
 """The steps of an actor."""
 
 
 def written_by(step: Operation) -> Sequence[str]:
-    """The registers that a step may write, by name."""
+    """
+    The registers that a step may write, by name, but for those that a loop or condition
+    writes by its own steps; one that a local name is of goes by that.
+    """
     match step:
         case CallOp():
             return names_of(step.arguments)
-        case CopyOp() | FeedOp():
+        case CopyOp() | FeedOp() | NumberOp():
             return [step.target.string_value()]
+        case LoopOp() if step.made is not None:
+            return [step.made.string_value()]
         case _:
             return ()
 
@@ -621,12 +647,15 @@ class ActorOp(IRDLOperation):
     @property
     def rounds(self) -> list[int]:
         """The acts for a piece of each register that steps write."""
-        used = {x for step in self.body.block.ops for x in written_by(step)}
+        steps = [*steps_within(self.body.block)]
+        roots = roots_within(self.body.block)
+        named = {x for step in steps for x in written_by(step)}
+        used = {root for x in named for root in roots.get(x, (x,))}
         rates = self.rates
         return [rates.get(name, 1) for name in names_of(self.writes) if name in used]
 
     def verify_(self) -> None:
-        for op in self.body.block.ops:
+        for op in steps_within(self.body.block):
             with verifying(op):
                 if not isinstance(op, STEPS):
                     raise VerifyException(f"{op.name} is no step of an actor")

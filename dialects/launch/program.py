@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
     i64,
 )
 from xdsl.ir import Operation, Region
@@ -29,12 +28,11 @@ from penstock.dialects.launch.actor_kinds import NUMBERED
 from penstock.dialects.launch.actors import (
     ActorOp,
     CallOp,
-    CopyOp,
     FeedOp,
     FetchOp,
     KernelOp,
-    ReleaseOp,
 )
+from penstock.dialects.launch.control_flow import LoopOp, local_names, steps_within
 from penstock.dialects.launch.memory import (
     ChunkOp,
     ControlOp,
@@ -43,7 +41,7 @@ from penstock.dialects.launch.memory import (
     memref_bytes,
     names_of,
 )
-from penstock.dialects.launch.packed_layout import PanelsAttr
+from penstock.dialects.launch.step_rules import verify_steps
 from penstock.dialects.launch.views import Uses, verify_view
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
@@ -56,7 +54,6 @@ from penstock.dialects.utils.repetitions import (
     TooManyActs,
     repetition_vector,
 )
-from penstock.dialects.utils.signless import signless
 from penstock.dialects.utils.tensors import element_bytes
 
 
@@ -156,6 +153,7 @@ class ProgramOp(IRDLOperation):
             if isinstance(op, ActorOp):
                 with verifying(op):
                     verify_fed(op, table, writers)
+        verify_local_names(self, table)
         verify_jobs(self, table, writers)
         verify_ports(self, writers)
         verify_repetitions(self, writers)
@@ -235,21 +233,36 @@ def verify_actor(
     uses = Uses(name, names_of(actor.reads), names_of(actor.writes), actor.rates)
     for view in actor.view_list:
         verify_view(uses, view, table)
-    for step in actor.body.block.ops:
-        with verifying(step):
-            verify_step(step, actor, table)
+    verify_steps(actor.body.block, actor, table)
 
 
 def verify_failing(actor: ActorOp, failing: Collection[str]) -> None:
     """Raise `VerifyException` if an actor hides that a kernel it calls can fail."""
     if actor.can_fail is not None:
         return
-    for step in actor.body.block.ops:
+    for step in steps_within(actor.body.block):
         if isinstance(step, CallOp) and step.kernel.root_reference.data in failing:
             raise VerifyException(
                 f"@{actor.sym_name.data} calls @{step.kernel.root_reference.data}, "
                 "which can fail, so it has to say can_fail"
             )
+        if isinstance(step, LoopOp) and step.is_bounded:
+            raise VerifyException(
+                f"@{actor.sym_name.data} has a loop with a maximum, which can fail, so "
+                "it has to say can_fail"
+            )
+
+
+def verify_local_names(program: ProgramOp, table: Mapping[str, Operation]) -> None:
+    """Raise `VerifyException` if something else has the local name of a step."""
+    seen = set(table)
+    for actor in program.actors:
+        for step in steps_within(actor.body.block):
+            for name in local_names(step):
+                if name in seen:
+                    text = f"two ops are named @{name}"
+                    raise LocatedVerifyException([(step, text)])
+                seen.add(name)
 
 
 def verify_numbers(actor: ActorOp, table: dict[str, Operation]) -> None:
@@ -375,45 +388,6 @@ def verify_own_job(
             )
 
 
-def verify_step(step: Operation, actor: ActorOp, table: dict[str, Operation]) -> None:
-    """Raise `VerifyException` unless a step's arguments are the actor's and fit."""
-    match step:
-        case CallOp():
-            verify_call(step, actor, table)
-        case CopyOp():
-            source = argument_type(step.source, actor, table)
-            target = argument_type(step.target, actor, table)
-            verify_order(step.source, None, actor, table)
-            if source != target and not is_part(step, actor, source, target):
-                raise VerifyException(
-                    f"@{actor.sym_name.data} copies {source} to {target}"
-                )
-        case FeedOp():
-            argument_type(step.target, actor, table)
-            verify_reach("cpu", step.target, actor, table)
-        case FetchOp():
-            argument_type(step.source, actor, table)
-            verify_order(step.source, None, actor, table)
-            verify_reach("cpu", step.source, actor, table)
-        case ReleaseOp():
-            verify_release(step, actor, table)
-        case _:
-            pass
-
-
-def is_part(
-    step: CopyOp, actor: ActorOp, source: MemRefType, target: MemRefType
-) -> bool:
-    """Whether a copy is of rows of what lasts for several acts."""
-    if source.element_type != target.element_type or not source.get_shape():
-        return False
-    rows, *row = source.get_shape()
-    others, *other = target.get_shape() or (0,)
-    whole = step.source if rows > others else step.target
-    rounds = actor.rates.get(whole.root_reference.data, 1)
-    return row == other and max(rows, others) == rounds * min(rows, others)
-
-
 def verify_repetitions(program: ProgramOp, writers: dict[str, str]) -> None:
     """
     Raise `VerifyException` if actors hand pieces on at rates that do not suit each
@@ -462,112 +436,3 @@ def repetitions_of(
         text = f"@{names[error.index]} acts in a turn {error.reason}"
         raise LocatedVerifyException([(actors[error.index], text)]) from None
     return dict(zip(names, found, strict=True))
-
-
-def verify_release(
-    release: ReleaseOp, actor: ActorOp, table: dict[str, Operation]
-) -> None:
-    """
-    Raise `VerifyException` unless a released register is an interface that is read.
-    """
-    name = release.register.root_reference.data
-    register = table.get(name)
-    is_interface = isinstance(register, RegisterOp) and register.interface is not None
-    if not is_interface or name not in names_of(actor.reads):
-        raise VerifyException(
-            f"@{actor.sym_name.data} releases @{name}, "
-            "which is no interface that it reads"
-        )
-
-
-def verify_call(call: CallOp, actor: ActorOp, table: dict[str, Operation]) -> None:
-    """Raise `VerifyException` unless a call's arguments are those of its kernel."""
-    name, kernel_name = actor.sym_name.data, call.kernel.root_reference.data
-    if not isinstance(kernel := table.get(kernel_name), KernelOp):
-        raise VerifyException(f"@{name} calls @{kernel_name}, which is no kernel")
-    if kernel.target.data != actor.device.kind.data:
-        raise VerifyException(
-            f"@{name} on {actor.device.kind.data} calls @{kernel_name} "
-            f"for {kernel.target.data}"
-        )
-    given = [argument_type(arg, actor, table) for arg in call.arguments]
-    expected = [arg.type for arg in kernel.body.block.args]
-    if list(map(signless, given)) != expected:
-        raise VerifyException(
-            f"@{name} calls @{kernel_name} with ({', '.join(map(str, given))}), "
-            f"but it takes ({', '.join(map(str, expected))})"
-        )
-    for argument, panels in zip(call.arguments, kernel.panels, strict=True):
-        verify_order(argument, panels, actor, table)
-        verify_reach(kernel.target.data, argument, actor, table)
-    viewed = {view.names[0] for view in actor.view_list}
-    for argument in call.unchanged:
-        if argument not in viewed or argument not in names_of(call.arguments):
-            raise VerifyException(
-                f"@{name} leaves @{argument} unchanged, which is no argument that it "
-                "has a view of"
-            )
-
-
-def verify_order(
-    reference: SymbolRefAttr,
-    panels: PanelsAttr | None,
-    actor: ActorOp,
-    table: dict[str, Operation],
-) -> None:
-    """Raise `VerifyException` unless elements lie in the order that a step takes."""
-    op = table[reference.root_reference.data]
-    order = op.panels if isinstance(op, VariableOp) else None
-    if order != panels:
-        usual = "the usual order"
-        raise VerifyException(
-            f"@{actor.sym_name.data} takes @{reference.root_reference.data} in "
-            f"{panels or usual}, but it lies in {order or usual}"
-        )
-
-
-def verify_reach(
-    kind: str, reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
-) -> None:
-    """
-    Raise `VerifyException` unless a register or variable lies in the memory that
-    devices of a kind work in, on the actor's rank. For the CPU it is all memory of the
-    host.
-    """
-    name, reference_name = actor.sym_name.data, reference.root_reference.data
-    op = table[reference_name]
-    assert isinstance(op, RegisterOp | VariableOp), "checked with its type"
-    if not isinstance(chunk := table.get(op.chunk.root_reference.data), ChunkOp):
-        return
-    case = chunk.memory_case
-    owner = "cpu" if case.is_host else case.device_kind
-    if owner != kind:
-        raise VerifyException(
-            f"@{name} works on {kind} with @{reference_name}, "
-            f"which lies in the memory of {owner}"
-        )
-    if case.rank != actor.device.rank:
-        raise VerifyException(
-            f"@{name} works on rank {actor.device.rank.data} with @{reference_name}, "
-            f"which lies on rank {case.rank.data}"
-        )
-
-
-def argument_type(
-    reference: SymbolRefAttr, actor: ActorOp, table: dict[str, Operation]
-) -> MemRefType:
-    """
-    The type of the operand of a step of an actor. Raises `VerifyException` unless it is
-    a variable or one of the actor's registers.
-    """
-    name = reference.root_reference.data
-    op = table.get(name)
-    if isinstance(op, VariableOp):
-        return op.type
-    own = (*names_of(actor.reads), *names_of(actor.writes))
-    if not isinstance(op, RegisterOp) or name not in own:
-        raise VerifyException(
-            f"@{actor.sym_name.data} works on @{name}, which is neither a variable "
-            "nor a data register it reads or writes"
-        )
-    return op.type
