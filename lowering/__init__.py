@@ -33,6 +33,7 @@ PASSES = (
     "op-infer-shapes",
     "op-raise-patterns",
     "op-select-branches",
+    "op-split-groups",
     "op-split-pads",
     "op-unroll-loops",
     "op-use-winograd",

@@ -127,6 +127,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("op-fuse-rows"),
         call("job-clean"),
         # Sections depend on what jobs share, which cleaning makes less.
+        *splitting(options),
         *(call("job-add-sections"),) * options.main,
         call("convert-job-to-plan"),
         call("plan-order-updates"),
@@ -186,6 +187,14 @@ def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # A stage that no schedule was found for is computed as plain loops.
         call("convert-kernel-to-loops", only_unscheduled=True),
     )
+
+
+def splitting(options: PipelineOptions) -> Passes:
+    """The pass that splits groups whose parts were measured to take less."""
+    database, gpu = options.database, options.gpu or None
+    if database is None:
+        return ()
+    return (call("op-split-groups", database=database, gpu=gpu, parts=_parts(options)),)
 
 
 def timing(options: PipelineOptions) -> Passes:

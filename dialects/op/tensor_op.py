@@ -95,6 +95,7 @@ class TensorOp(IRDLOperation, ABC):
             "no_pattern",
             "no_rows",
             "no_select",
+            "not_fused",
         )
     )
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
 
-from penstock.dialects.utils.attributes import own_attributes
+from penstock.dialects.utils.attributes import OF_VALUES, own_attributes
 from penstock.dialects.utils.exact_printer import ExactPrinter
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ WHOLE = "task"
 
 NOTES = ("author", "cost", "refused", "selected")
 """The attributes that passes note on kernels, which do not change their results."""
+
+NOT_FUSED = "not_fused"
+"""The reason of an op that is no part of a group, for which it was measured."""
 
 _PACKAGES = ("numba", "llvmlite", "penstock")
 _GENERATORS = "dialects", "lowering", "runtime"
@@ -85,9 +88,10 @@ def task_key(op: Operation, device: str, machine: str, *, parts: int = 1) -> Key
     return _key(facts, machine)
 
 
-def key_of_task(task: TaskOp, parts: int) -> Key:
-    """The key of the time that a task takes."""
-    return task_key(task.op, task.device.kind.data, machine_here(), parts=parts)
+def key_of_task(task: TaskOp, parts: int, gpu: str = "") -> Key:
+    """The key of the time that a task takes; on `cuda` on the GPU of a name."""
+    kind = task.device.kind.data
+    return task_key(task.op, kind, machine_of(kind, machine_here(), gpu), parts=parts)
 
 
 def _key(facts: Mapping[str, object], machine: str) -> Key:
@@ -109,7 +113,10 @@ def kernel_text(kernel: KernelOp) -> str:
 
 
 def op_text(op: Operation) -> str:
-    """The text of an op's computation, the same under any names of its operands."""
+    """
+    The text of an op's computation, the same under any names of its operands, as an op
+    of a job and of a task.
+    """
     distinct = list(dict.fromkeys(op.operands))
     block = Block(arg_types=[value.type for value in distinct])
     block.add_op(op.clone(dict(zip(distinct, block.args, strict=True))))
@@ -117,6 +124,8 @@ def op_text(op: Operation) -> str:
     region = Region(block)
     for inner in block.walk():
         _forget_names(inner)
+        for note in (*OF_VALUES, NOT_FUSED):
+            inner.attributes.pop(note, None)
     ExactPrinter(text, print_generic_format=True).print_region(region)
     return text.getvalue()
 
@@ -144,6 +153,11 @@ def _forget_names(op: Operation) -> None:
 ################################################################################
 # The machine                                                                  #
 ################################################################################
+
+
+def machine_of(target: str, machine: str, gpu: str) -> str:
+    """The text of the machine that kernels of a target run on."""
+    return f"{machine} {gpu}" if target == "cuda" and gpu else machine
 
 
 @cache

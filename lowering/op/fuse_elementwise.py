@@ -16,9 +16,9 @@ reads, have one result: they become parts of its kernel, which saves more
 
 Constants all of whose elements are the same are cloned into the groups that use them,
 whatever their shape. A group of one op without such constants stays as it is, and so do
-ops with regions, among them `op.fused`, ops whose result has no static shape, and on
-several devices those that make terms of a sum (`P`), or whose operands do not lie yet
-as they are used (`job-insert-boxing`).
+ops with regions, among them `op.fused`, ops whose result has no static shape, those
+that say `not_fused`, and on several devices those that make terms of a sum (`P`), or
+whose operands do not lie yet as they are used (`job-insert-boxing`).
 
 Hints (`in_place`) go on to the group where the result and the operand they are about
 are still there. A hint `must` keeps both: such an op is the last one of its group, the
@@ -54,7 +54,13 @@ from penstock.lowering.analysis.in_place_hints import (
     never_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
-from penstock.lowering.op.outline import MOVABLE, Splats, move_behind, outline
+from penstock.lowering.kernel_times.keys import NOT_FUSED
+from penstock.lowering.op.outline import (
+    MOVABLE,
+    Splats,
+    move_behind,
+    outline,
+)
 
 
 @dataclass
@@ -121,6 +127,7 @@ def is_fusible(op: Operation) -> bool:
         and not op.regions
         and shape_of(op.results[0]) is not None
         and OPERANDS not in op.attributes
+        and NOT_FUSED not in op.attributes
         and not makes_terms(op)
         and not reads_oddly(op)
     )

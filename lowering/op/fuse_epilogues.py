@@ -9,7 +9,8 @@ contraction asks for no `slots` of its own, and the op is one that a kernel comp
 registers: all its parts work on floats of one type. If others read that result, it is
 one of the group's, too, and these stand behind the group: on a `cpu` only, as tiles on
 GPUs store one result. Depthwise convolutions are left alone: their sums are no tiles.
-On several devices, where ops say how they are cut in parts, they stay apart. Ops that
+On several devices, where ops say how they are cut in parts, they stay apart, and so do
+ops that say `not_fused`. Ops that
 must write over an operand by a hint (`in_place`), or whose operand another op must, do
 too; other hints go on to the whole where the operand they are about is still there.
 
@@ -54,6 +55,7 @@ from penstock.lowering.analysis.in_place_hints import (
     must_lie_over,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+from penstock.lowering.kernel_times.keys import NOT_FUSED
 from penstock.lowering.op.outline import MOVABLE, move_behind, outline
 
 
@@ -131,6 +133,8 @@ Root: TypeAlias = ContractionOp | FusedOp
 
 def is_root(op: Operation | Block) -> TypeGuard[Root]:
     """Whether an op is a contraction, or a group around one."""
+    if isinstance(op, Operation) and NOT_FUSED in op.attributes:
+        return False
     if isinstance(op, FusedOp):
         return any(isinstance(root, ContractionOp) for root in op.roots)
     return isinstance(op, ContractionOp)
@@ -138,6 +142,8 @@ def is_root(op: Operation | Block) -> TypeGuard[Root]:
 
 def is_pointwise(op: Operation) -> TypeGuard[FusibleOp]:
     """Whether an op is computed element by element, maybe with several results."""
+    if NOT_FUSED in op.attributes:
+        return False
     return is_elementwise(op) or (isinstance(op, FusedOp) and not op.roots)
 
 

@@ -25,10 +25,10 @@ An op on rows that reads results of a group but could not join it says why: `no_
 Fusion saves bytes that are moved. A tensor between two ops is written once and read at
 least once; in one op it is not written unless others use it, and not read again, or as
 often as what it is made of. Nothing has more elements than before, so that ops as above
-are always fused. On several devices, where ops say how they are cut in parts, they stay
-apart. Ops that must write over an operand by a hint (`in_place`), or whose operand
-another op must, do too; other hints go on to the whole where the result and the operand
-they are about are still there.
+are always fused, but for those that say `not_fused`. On several devices, where ops say
+how they are cut in parts, they stay apart. Ops that must write over an operand by a
+hint (`in_place`), or whose operand another op must, do too; other hints go on to the
+whole where the result and the operand they are about are still there.
 
 Example: `test/lowering/op/op-fuse-rows-example.mlir`.
 """

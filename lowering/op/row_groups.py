@@ -25,6 +25,7 @@ from penstock.dialects.op.tensor_op import is_elementwise
 from penstock.dialects.utils.tensors import element_count, tensor_type
 from penstock.lowering.analysis.in_place_hints import Overwritten, must_lie_over
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
+from penstock.lowering.kernel_times.keys import NOT_FUSED
 from penstock.lowering.op.outline import NO_ROWS
 
 
@@ -322,6 +323,6 @@ def _type_of(root: RowRoot) -> Attribute:
 
 
 def _is_whole(op: Operation) -> bool:
-    """Whether an op says neither how it runs in parts nor what it must write over."""
+    """Whether an op says nothing by which it has to stay alone, or in parts."""
     is_cut = OPERANDS in op.attributes or RESULTS in op.attributes
-    return not is_cut and not must_lie_over(op)
+    return not is_cut and NOT_FUSED not in op.attributes and not must_lie_over(op)

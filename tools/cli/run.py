@@ -431,6 +431,7 @@ def _report_tuning(subjects: Sequence[Subject], report: RunOutput) -> None:
     facts = [
         {"kernel": x.name, "usual_ns": x.usual_ns, "chosen_ns": x.chosen_ns}
         for x in subjects
+        if not x.is_part
     ]
     report.say(tuning_lines(subjects), {"tuning": facts})
 

@@ -7,6 +7,9 @@ priority and model are compiled, those for the CPU in parallel processes, and me
 side by side; those of which the kernel database knows the times already are not
 measured again. Then it is told the times of tasks: the sum of what the best candidates
 of their kernels take.
+
+Fused ops are measured in parts, too, where a part has an alternative that the whole has
+not (`tuning_splits`): then `op-split-groups` knows both times.
 """
 
 from __future__ import annotations
@@ -30,7 +33,13 @@ from penstock.lowering.kernel_times.database import (
     KernelDatabase,
     Time,
 )
-from penstock.lowering.kernel_times.keys import WHOLE, Key, key_of_task, machine_here
+from penstock.lowering.kernel_times.keys import (
+    WHOLE,
+    Key,
+    key_of_task,
+    machine_here,
+    machine_of,
+)
 from penstock.lowering.launch.autotune.alternatives import Request
 from penstock.lowering.launch.autotune.choice import Candidate, candidates_for, choose
 from penstock.lowering.launch.autotune.contractions import schedule
@@ -39,10 +48,9 @@ from penstock.lowering.launch.autotune.selection import (
     SELECTED,
     apply,
     key_of,
-    machine_of,
     times_now,
 )
-from penstock.lowering.pipelines import Passes
+from penstock.lowering.pipelines import Passes, PipelineOptions, splitting
 from penstock.plugins import PluginError
 from penstock.runtime.cuda.device import device_name
 from penstock.runtime.jit.cache_files import FOR_USER, is_private
@@ -53,8 +61,11 @@ from penstock.tools.driver.progress import Progress
 from penstock.tools.session.model import Model, pipeline_options
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.pipeline_choice import chosen
+from penstock.tools.session.tuning_splits import split_copies
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from penstock.dialects.launch import KernelOp, ProgramOp
     from penstock.runtime.cuda.driver import Driver
     from penstock.runtime.observe.kernel_timer import Contender
@@ -73,6 +84,9 @@ one that is fastest then is one of them."""
 
 _MEASURED_BEFORE = "plan-order-tasks", "launch-select-kernels"
 """The passes before which tasks, and kernels, are as they are measured."""
+
+_MAKES_TASKS = "convert-job-to-plan"
+"""The pass before which fused ops are as they are measured."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,10 @@ class Subject:
     """The texts of the candidates that are to be measured."""
     same: dict[str, str] = field(default_factory=dict[str, str])
     """Candidates whose source is that of another one, and this."""
+    is_part: bool = False
+    """Whether it is one of a model whose fused ops are in parts."""
+    is_compared: bool = False
+    """Whether its time counts also where there is nothing to choose."""
     problems: dict[str, str] = field(default_factory=dict[str, str])
     """Why candidates take no part, by name."""
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, "KernelOp"])
@@ -157,13 +175,13 @@ def tune(
     Raises FileError if the database or an alternative cannot be used, UsageError for a
     pipeline that cannot, and `Rejected` if the model cannot be lowered.
     """
-    parts, options = _parts_before(front, model, tuning.options)
+    way, options = _way(front, model, tuning.options)
     tuning = replace(tuning, options=options)
     if options.device == "cuda" and tuning.driver is None:
         tuning = replace(tuning, driver=driver_here())
     try:
         with KernelDatabase(tuning.database, write=True) as database:
-            subjects = _tune(front, model, tuning, database, parts)
+            subjects = _tune(front, model, tuning, database, way)
     except (PluginError, DatabaseError) as error:
         raise FileError(str(error)) from error
     for subject in subjects:
@@ -172,12 +190,22 @@ def tune(
     return subjects
 
 
-def _parts_before(
+@dataclass(frozen=True)
+class Way:
+    """The passes of a pipeline that is tuned, up to its kernels."""
+
+    to_groups: Passes
+    """To jobs with their fused ops; none where there are plans already."""
+    to_tasks: Passes
+    to_kernels: Passes
+
+
+def _way(
     front: tuple[Compiler, PassTable], model: Model, options: CompileOptions
-) -> tuple[list[Passes], CompileOptions]:
+) -> tuple[Way, CompileOptions]:
     """
-    The passes that leave tasks to be measured, and those from there to kernels, with
-    the options that their pipeline says. Raises UsageError for one without such tasks.
+    The passes that leave tasks and kernels to be measured, with the options that their
+    pipeline says. Raises UsageError for one without such tasks.
     """
     standard = pipeline_options(options, merge=model.has_several)
     # Nothing is chosen by what was measured before.
@@ -195,7 +223,11 @@ def _parts_before(
             )
         parts.append(left[: names.index(end)])
         left = left[names.index(end) :]
-    return parts, replace(choice.options, database=options.database)
+    to_tasks, to_kernels = parts
+    names = [spec.name for spec in to_tasks]
+    at = names.index(_MAKES_TASKS) if _MAKES_TASKS in names else 0
+    way = Way(to_tasks[:at], to_tasks[at:], to_kernels)
+    return way, replace(choice.options, database=options.database)
 
 
 def _as_if_timed(spec: ArgSpec, threads: int) -> ArgSpec:
@@ -249,21 +281,50 @@ def _tune(
     model: Model,
     tuning: Tuning,
     database: KernelDatabase,
-    parts: Sequence[Passes],
+    way: Way,
 ) -> list[Subject]:
-    copy = Model(model.module.clone(), model.weights, model.directory)
-    to_tasks, to_kernels = parts
-    run_pipeline(*front, copy.module, to_tasks)
-    tasks = tasks_of(copy, tuning.options.threads)
-    run_pipeline(*front, copy.module, to_kernels)
-    subjects = subjects_of(copy, tuning, database)
+    whole = model.module.clone()
+    run_pipeline(*front, whole, way.to_groups)
+    splits = [*split_copies(whole)]
+    found: list[Subject] = []
+
+    def take(module: ModuleOp, *, is_part: bool) -> None:
+        copy = Model(module, model.weights, model.directory)
+        run_pipeline(*front, module, way.to_tasks)
+        tasks = tasks_of(copy, tuning.options.threads, tuning.gpu)
+        run_pipeline(*front, module, way.to_kernels)
+        subjects = subjects_of(copy, tuning, database)
+        for subject in subjects:
+            subject.is_part, subject.is_compared = is_part, bool(splits)
+        measure_all(subjects, tuning, database)
+        record_tasks(copy, tasks, subjects, database)
+        found.extend(subjects)
+
+    take(whole.clone(), is_part=False)
+    for module in splits:
+        take(module, is_part=True)
+    if splits:
+        # What lies where, and so kernels, may depend on which groups are split.
+        run_pipeline(*front, whole, splitting(tuned_options(tuning)))
+        take(whole, is_part=True)
+    return found
+
+
+def tuned_options(tuning: Tuning) -> PipelineOptions:
+    """The options of a pipeline that knows the database."""
+    database, threads = str(tuning.database), tuning.options.threads
+    return PipelineOptions(database=database, gpu=tuning.gpu, threads=threads)
+
+
+def measure_all(
+    subjects: Sequence[Subject], tuning: Tuning, database: KernelDatabase
+) -> None:
+    """Compile and measure the candidates of kernels, and tell the database."""
     compile_subjects(subjects)
     with Progress("measuring kernels", len(subjects)) as progress:
         for subject in subjects:
             measure(subject, tuning, database)
             progress.advance()
-    record_tasks(copy, tasks, subjects, database)
-    return subjects
 
 
 ################################################################################
@@ -367,7 +428,7 @@ def measure_on_device(
     from penstock.tools.session.program_export import kernel_image
 
     assert tuning.driver is not None, "there are no such subjects without it"
-    if len(subject.sources) < 2:
+    if len(subject.sources) < (1 if subject.is_compared else 2):
         return
     kinds = kernel_image(subject.request.kernel).arguments
     sources, effort = subject.sources, tuning.effort
@@ -455,8 +516,11 @@ def keep_results(
 ################################################################################
 
 
-def tasks_of(model: Model, parts: int) -> dict[str, Key]:
-    """The keys of tasks that compute, by the names that their actors will have."""
+def tasks_of(model: Model, parts: int, gpu: str = "") -> dict[str, Key]:
+    """
+    The keys of tasks that compute, by the names that their actors will have; on `cuda`
+    those of the GPU of this name.
+    """
     from penstock.dialects.plan import PlanOp
 
     plans = [op for op in model.entries if isinstance(op, PlanOp)]
@@ -465,7 +529,7 @@ def tasks_of(model: Model, parts: int) -> dict[str, Key]:
         prefix = f"{plan.sym_name.data}/" if len(plans) > 1 else ""
         for task in plan.tasks:
             if task.kind == "compute":
-                found[prefix + task.task_name.data] = key_of_task(task, parts)
+                found[prefix + task.task_name.data] = key_of_task(task, parts, gpu)
     return found
 
 
@@ -478,12 +542,7 @@ def record_tasks(
     """Tell the database what tasks take all of whose kernels were measured."""
     from penstock.dialects.launch import ProgramOp
 
-    # The key of a task does not say on which GPU.
-    times = {
-        subject.name: subject.chosen_ns
-        for subject in subjects
-        if subject.request.target == "cpu"
-    }
+    times = {subject.name: subject.chosen_ns for subject in subjects}
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
     for program in model.entries:
         if not isinstance(program, ProgramOp):
@@ -516,6 +575,8 @@ HEAD = ("kernel", "op", "rules us", "best us", "gain", "selected")
 
 def tuning_lines(subjects: Sequence[Subject]) -> list[str]:
     """A table of kernels for which there was a choice, and what was gained."""
+    parts = sum(subject.is_part for subject in subjects)
+    subjects = [subject for subject in subjects if not subject.is_part]
     found = [subject for subject in subjects if len(subject.candidates) > 1]
     rows = [row for subject in found if (row := _row(subject)) is not None]
     widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
@@ -531,6 +592,8 @@ def tuning_lines(subjects: Sequence[Subject]) -> list[str]:
         f"tuned {len(rows)} of {len(subjects)} kernels: {before / 1e3:.1f} -> "
         f"{after / 1e3:.1f} us{left_out}"
     )
+    if parts:
+        lines.append(f"measured {parts} kernels of models with fused ops in parts")
     return [line.rstrip() for line in lines]
 
 

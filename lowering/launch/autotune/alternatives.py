@@ -126,18 +126,23 @@ class Alternative:
         """Why it is not for a kernel, by what it says it is for, or in its words."""
         if request.target not in self.targets:
             return f"is for {', '.join(self.targets)}"
-        if self.ops is not None and (reason := self._other(request, self.ops)):
+        if reason := self.other_ops(request.op, request.computes):
             return reason
         if self.dtypes is not None and not {*request.dtypes} <= {*self.dtypes}:
             return f"is for {', '.join(self.dtypes)}"
         return self.refuse(request)
 
-    def _other(self, request: Request, ops: Sequence[str]) -> str | None:
-        """Why it is not for the ops of a kernel, of those it is for."""
-        kind = request.op.partition("(")[0]
-        if request.op in ops or kind in ops:
+    def other_ops(self, label: str, computes: Sequence[str]) -> str | None:
+        """
+        Why it is not for an op by the names of `ops`: by the one that tables show, or
+        by those of the ops that its kernel computes.
+        """
+        if (ops := self.ops) is None:
             return None
-        held = dict.fromkeys(request.computes)
+        kind = label.partition("(")[0]
+        if label in ops or kind in ops:
+            return None
+        held = dict.fromkeys(computes)
         if not any(op in ops for op in held):
             return f"is for {', '.join(ops)}"
         if self.absorbs is None:

@@ -15,7 +15,7 @@ from penstock.dialects.launch.actors import AUTHOR
 from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.utils.diagnostics import Finding, definition_of
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
-from penstock.lowering.kernel_times.keys import Key, kernel_key
+from penstock.lowering.kernel_times.keys import Key, kernel_key, machine_of
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
     Request,
@@ -175,11 +175,6 @@ def note_failing(program: ProgramOp) -> None:
         calls = (x for x in actor.body.block.ops if isinstance(x, CallOp))
         if any(call.kernel.root_reference.data in failing for call in calls):
             actor.can_fail = UnitAttr()
-
-
-def machine_of(target: str, machine: str, gpu: str) -> str:
-    """The text of the machine that kernels of a target run on."""
-    return f"{machine} {gpu}" if target == "cuda" else machine
 
 
 def times_now(

@@ -3,15 +3,18 @@ Make a kernel database with times that nobody measured:
 
     python plant_times.py FILE.mlir OUT.db 'KERNEL: ALTERNATIVE' 12.5 'TASK: task' 700
 
-gives alternatives of kernels, and tasks, in a file so many nanoseconds, on this
-machine, for vectors of 64 bytes. `--load FILE.py` after OUT.db loads plug-ins, whose
-code times are of.
+gives alternatives of kernels, tasks, and ops of jobs as tasks on a CPU, in a file so
+many nanoseconds, on this machine, for vectors of 64 bytes. Ops of jobs on the GPU
+`device` are those whose names begin with `cuda_`. `--load FILE.py` after OUT.db loads
+plug-ins, whose code times are of.
 """
 
 import sys
 from pathlib import Path
 
+from penstock.dialects.job import JobOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
 from penstock.lowering.kernel_times.keys import (
@@ -19,6 +22,8 @@ from penstock.lowering.kernel_times.keys import (
     kernel_key,
     key_of_task,
     machine_here,
+    machine_of,
+    task_key,
 )
 from penstock.lowering.launch.autotune.registry import alternatives
 from penstock.tools.driver.compiler import installed_compiler
@@ -35,6 +40,11 @@ def keys_of(path: str, files: list[str]) -> dict[str, Key]:
             found[op.sym_name.data] = key
         elif isinstance(op, TaskOp):
             found[op.task_name.data] = key_of_task(op, 1)
+        elif isinstance(op, TensorOp) and isinstance(op.parent_op(), JobOp):
+            name = op.results[0].name_hint or ""
+            kind = "cuda" if name.startswith("cuda_") else "cpu"
+            machine = machine_of(kind, machine_here(), "device")
+            found[name] = task_key(op, kind, machine)
     return found
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from penstock.lowering.launch.autotune import registry
 from penstock.lowering.launch.autotune.alternatives import (
     Alternative,
     Request,
+    Variant,
 )
 from penstock.lowering.launch.autotune.choice import WORTH
 from penstock.lowering.launch.autotune.contractions import schedule
@@ -368,6 +369,106 @@ def test_tasks_get_the_times_of_their_kernels(tmp_path: Path) -> None:
     assert [str(time) for time in times.values()] == [
         f"{round(subject.chosen_ns)} : i64"
     ]
+
+
+GROUP = """
+job.job @group placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<64xf32>
+  %a = op.exp %x : tensor<64xf32> -> tensor<64xf32>
+  %b = op.add %a, %x : tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+  %y = op.neg %b : tensor<64xf32> -> tensor<64xf32>
+  job.output "y", %y : tensor<64xf32>
+}
+"""
+"""A sum in the middle of what is fused with it."""
+
+
+class Sums(Alternative):
+    """Sums alone, as the rules compute them; it absorbs no other ops."""
+
+    name, ops, priority = "sums", ("op.add",), -1
+
+    def variants(self, request: Request) -> Iterable[Variant]:
+        yield Variant(lambda kernel: None)
+
+
+class Greedy(Sums):
+    """Sums with all that is fused with them."""
+
+    name, absorbs = "greedy", None
+
+
+@pytest.fixture
+def offered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An alternative of this file, for one test."""
+    registry.register_alternative(request.param())
+    yield
+    plugins.forget(__name__)
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, **planted: float) -> None:
+    """Let kernels that compute groups and single ops take so many nanoseconds."""
+
+    def measure(subject: Subject, _: Tuning, database: KernelDatabase) -> None:
+        is_group = len(subject.request.computes) > 1
+        taken = planted["group"] if is_group else planted["single"]
+        times = {
+            x.name: Time(taken, taken, 1, "2026-01-01", x.alternative.code)
+            for x in subject.candidates
+        }
+        database.record(subject.key, times)
+        subject.times.update({name: time.median_ns for name, time in times.items()})
+
+    monkeypatch.setattr(tuning_module, "compile_subjects", lambda _: None)
+    monkeypatch.setattr(tuning_module, "measure", measure)
+
+
+@pytest.mark.parametrize("offered", [Sums], indirect=True)
+@pytest.mark.usefixtures("offered")
+def test_a_group_is_split_where_its_parts_were_measured_to_take_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kernels.db"
+    plant(monkeypatch, group=5000, single=1000)
+    subjects = tuned(GROUP, path)
+    # The group; its three parts, and these again as the session will have them.
+    assert [subject.is_part for subject in subjects] == [False, *[True] * 6]
+    assert tuning_lines(subjects)[-2:] == [
+        "tuned 0 of 1 kernels: 0.0 -> 0.0 us",
+        "measured 6 kernels of models with fused ops in parts",
+    ]
+    with Session(model_of(GROUP), kernels=path) as session:
+        exp, add, neg = selected(session)
+        assert exp.startswith("rules: 1000 ns measured")
+        assert add.startswith("rules: 1000 ns measured, ")
+        assert neg.startswith("rules: 1000 ns measured")
+        x = np.linspace(1, 2, 64, dtype=np.float32)
+        found = session.run({"x": x})["y"]
+        np.testing.assert_allclose(found, -(np.exp(x) + x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("offered", [Sums], indirect=True)
+@pytest.mark.usefixtures("offered")
+def test_a_group_stays_one_where_its_parts_take_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kernels.db"
+    # 3 * 1000 + 2 * 500 ns for two tasks more
+    plant(monkeypatch, group=4000, single=1000)
+    tuned(GROUP, path)
+    with Session(model_of(GROUP), kernels=path) as session:
+        (text,) = selected(session)
+        assert text == "rules: 4000 ns measured, nothing else was"
+
+
+@pytest.mark.parametrize("offered", [Greedy], indirect=True)
+@pytest.mark.usefixtures("offered")
+def test_what_absorbs_a_group_is_measured_with_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, group=5000, single=1000)
+    (subject,) = tuned(GROUP, tmp_path / "kernels.db")
+    assert {*subject.times} == {"rules", "greedy"}
 
 
 # Databases that cannot be used --------------------------------------------------------
