@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     TensorType,
     UnitAttr,
+    i8,
     i32,
     i64,
 )
@@ -52,6 +53,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     lazy_traits_def,
     opt_prop_def,
+    opt_region_def,
     param_def,
     prop_def,
     region_def,
@@ -91,10 +93,12 @@ from penstock.dialects.job import (
     VariableOp,
     WaitAndSendIdsOp,
 )
+from penstock.dialects.op.body import FlowOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.regst import (
     BlockOp,
+    ChunkOp,
     ControlType,
     DataType,
     RegisterOp,
@@ -209,6 +213,11 @@ class PlanOp(IRDLOperation):
     def registers(self) -> list[RegisterOp]:
         """The registers, as they are listed."""
         return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
+
+    @property
+    def chunks(self) -> list[ChunkOp]:
+        """The chunks, as they are listed."""
+        return [op for op in self.body.block.ops if isinstance(op, ChunkOp)]
 
     @property
     def is_on_values(self) -> bool:
@@ -390,6 +399,8 @@ class TaskOp(IRDLOperation):
     those it `signals`. `order` is its place among the tasks of its stream. The tasks of
     one `chain` are all on one stream. In a plan of several jobs it says its `job`. One
     whose act may end in an error says that it `can_fail`, as it has to if its op can.
+    A loop or condition has a plan of each of its bodies, `with` which it runs, and the
+    last register that it writes is their memory.
 
     ```mlir
     plan.task "r" on <0, cpu:0> stream <compute, 0> chain 3 order 1
@@ -417,6 +428,7 @@ class TaskOp(IRDLOperation):
     signals = var_operand_def(ControlType())
     results_ = var_result_def(TensorType)
     body = region_def("single_block")
+    plans = opt_region_def("single_block")
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -431,6 +443,7 @@ class TaskOp(IRDLOperation):
             "waits_for",
         ),
         IsolatedFromAbove(),
+        NoTerminator(),
         MemoryReadEffect(),
         MemoryWriteEffect(),
     )
@@ -442,7 +455,7 @@ class TaskOp(IRDLOperation):
         "(`outs` `(` $outs^ `:` type($outs) `)`)? "
         "(`waits` `(` $waits^ `:` type($waits) `)`)? "
         "(`signals` `(` $signals^ `:` type($signals) `)`)? "
-        "(`->` type($results_)^)? attr-dict-with-keyword $body"
+        "(`->` type($results_)^)? attr-dict-with-keyword $body (`with` $plans^)?"
     )
 
     def __init__(
@@ -471,8 +484,14 @@ class TaskOp(IRDLOperation):
                 order=order,
             ),
             result_types=[result_types],
-            regions=[body],
+            regions=[body, []],
         )
+
+    @property
+    def bodies(self) -> list[PlanOp]:
+        """The plans of the bodies of its op: of a loop, or of each branch."""
+        _, *others = self.regions
+        return [op for region in others for op in region.ops if isinstance(op, PlanOp)]
 
     @property
     def op(self) -> Operation:
@@ -530,7 +549,11 @@ class TaskOp(IRDLOperation):
         if len(block.ops) != 2 or not isinstance(block.last_op, YieldOp):
             raise VerifyException("the body of a task should be one op and plan.yield")
         verify_payloads("reads", ins, [arg.type for arg in block.args])
-        written = outs or self.results_
+        if self.plans is not None:
+            verify_plans(self)
+        # The memory of the bodies of its op is the last register, and no result of it.
+        own = outs[:-1] if self.plans is not None else outs
+        written = own or self.results_
         yielded = [value.type for value in block.last_op.values]
         verify_payloads("writes", written, yielded)
         if self.kind == "main":
@@ -539,6 +562,34 @@ class TaskOp(IRDLOperation):
             raise VerifyException(
                 f"{self.op.name} can fail, so its task has to say can_fail"
             )
+
+
+def verify_plans(task: TaskOp) -> None:
+    """Raise `VerifyException` unless a task has a plan of each body of its op."""
+    op = task.op
+    if not isinstance(op, FlowOp):
+        raise VerifyException(f"{op.name} has no bodies that plans could be of")
+    plans, count = task.bodies, len(op.regions)
+    if len(plans) != count or len(task.regions[1].block.ops) != count:
+        raise VerifyException(
+            f"there should be a plan of each body of {op.name}, which has {count}"
+        )
+    outs = task.outs
+    if outs and not is_memory(outs[-1].type):
+        raise VerifyException(
+            "the last register that a task with plans writes should be their memory, "
+            f"of bytes, got {outs[-1].type}"
+        )
+
+
+def is_memory(type: Attribute) -> bool:
+    """Whether a register holds the memory of bodies: bytes, one after the other."""
+    return (
+        isinstance(type, DataType)
+        and isinstance(payload := type.payload, TensorType)
+        and payload.element_type == i8
+        and payload.get_num_dims() == 1
+    )
 
 
 def verify_payloads(

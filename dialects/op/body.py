@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -63,6 +63,32 @@ class BodyOp(TensorOp, ABC):
     @abstractmethod
     def argument_types(self) -> Sequence[TensorType]:
         """The types of the arguments of each region, as the operands say."""
+
+
+SEGMENTS = "operandSegmentSizes"
+"""The property of the numbers of operands of each kind."""
+
+
+class FlowOp(BodyOp, ABC):
+    """
+    An op on tensors with bodies that run several times, or perhaps not at all. The
+    values that they read are its last operands.
+    """
+
+    def read_also(self, values: Sequence[SSAValue]) -> None:
+        """
+        Read more values: further arguments of each region, which take the place of
+        these values in it.
+        """
+        for region in self.regions:
+            isolate(region.block, values)
+        self.operands = [*self.operands, *values]
+        sizes = self.properties.get(SEGMENTS)
+        if isinstance(sizes, DenseArrayBase):
+            # The values that it reads are the last operands.
+            *others, reads = sizes.get_values()
+            numbers = [*map(int, others), int(reads) + len(values)]
+            self.properties[SEGMENTS] = DenseArrayBase.from_list(i32, numbers)
 
 
 def yield_of(block: Block) -> YieldOp:

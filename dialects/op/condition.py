@@ -18,7 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import BodyOp, verify_members, yield_of
+from penstock.dialects.op.body import FlowOp, verify_members, yield_of
 from penstock.dialects.op.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -33,7 +33,7 @@ CONDITION = TensorType(i1, [])
 
 
 @irdl_op_definition
-class IfOp(BodyOp):
+class IfOp(FlowOp):
     """
     Ops of which a condition, one `i1`, decides that they run: those of the first body
     if it is true, those of the second one if it is not. Each has the values that the op

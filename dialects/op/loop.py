@@ -28,7 +28,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import BodyOp, verify_members, yield_of
+from penstock.dialects.op.body import FlowOp, verify_members, yield_of
 from penstock.dialects.op.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal
@@ -43,7 +43,7 @@ INDEX = TensorType(i64, [])
 
 
 @irdl_op_definition
-class LoopOp(BodyOp):
+class LoopOp(FlowOp):
     """
     Ops that run a number of `times`, each time on what they have made before.
 

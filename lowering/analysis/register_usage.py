@@ -38,6 +38,7 @@ from penstock.lowering.algorithms.byte_sharing import (
 from penstock.lowering.algorithms.unrolled_order import MAX_ACTS, Acts, Control, Queue
 from penstock.lowering.analysis.acting_order import Stream, acting_order, streams_of
 from penstock.lowering.analysis.aliases import Holds
+from penstock.lowering.analysis.body_plans import lies_outside
 from penstock.lowering.analysis.repetitions import rates_of
 
 
@@ -122,7 +123,9 @@ class Usage:
         return [
             register
             for register in self.plan.registers
-            if register.target is None and isinstance(register.register.type, DataType)
+            if register.target is None
+            and isinstance(register.register.type, DataType)
+            and not lies_outside(register)
         ]
 
     def by_memory(self) -> dict[MemoryCaseAttr, list[RegisterOp]]:

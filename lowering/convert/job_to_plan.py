@@ -24,6 +24,10 @@ nothing end in tasks `<name>.step@...` (`docs/plugins/boxing.md`). If a boxing i
 libraries call a collective, its tasks say so in `collective`, and in `group` which
 devices take part.
 
+A loop or condition becomes one task, on one device, with a plan of each of its bodies:
+`in_<n>` are the arguments of a body, `out_<n>` what it yields. Constants of bodies
+become values that these read from outside, unless all of their elements are equal.
+
 An input of dynamic shape says in its attribute `max_shape`, a list of i64, how large it
 may be. Ops infer from that how large all other values may be, and tasks say it in
 `max_shape`. An op is refused that cannot, or that would make more of less. Only ops on
@@ -71,6 +75,7 @@ from penstock.dialects.job import (
     VariableOp,
     verify_layout,
 )
+from penstock.dialects.op.body import FlowOp
 from penstock.dialects.op.sbp import (
     Layout,
     Part,
@@ -92,6 +97,7 @@ from penstock.lowering.algorithms.boxing_policies import (
     Policy,
     boxing_policy,
 )
+from penstock.lowering.analysis.body_jobs import job_of_body, lift_constants
 from penstock.lowering.analysis.control_edges import write_control_edges
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
@@ -136,10 +142,25 @@ def op_findings(job: JobOp) -> Iterator[Finding]:
         slots = op.attributes.get("slots")
         if slots is not None and count_of(slots) is None:
             yield op, f"slots must be an i64 of 1 to {MOST_ACTS}, got {slots}"
+    yield from body_findings(job)
     try:
         job_repetitions(job)
     except VerifyException as error:
         yield job, str(error)
+
+
+def body_findings(job: JobOp) -> Iterator[Finding]:
+    """The ops with bodies that run elsewhere than on one CPU."""
+    devices = JobDevices(job)
+    for op in job.body.block.ops:
+        place = devices.of(op).single_device() if isinstance(op, FlowOp) else None
+        if isinstance(op, FlowOp) and (place is None or place.kind.data != "cpu"):
+            where = devices.of(op) if place is None else place
+            yield (
+                op,
+                f"{op.name} runs on one CPU, not on {where}: "
+                "op-unroll-loops and op-select-branches come before",
+            )
 
 
 class LayoutCheck:
@@ -272,6 +293,7 @@ class JobTasks:
         """The results of tasks that each value of the job is."""
         self._waits = JobWaits()
         self.builder = TaskBuilder()
+        self._policy = policy
         self._boxing = BoxingTasks(self.builder, policy)
 
     def add(self, op: Operation) -> None:
@@ -289,11 +311,23 @@ class JobTasks:
             results = tuple(op.results)
             op.operands = [self._parts[value][0] for value in op.operands]
             maxima = self._maxima.attributes_of(op)
+            plans = self._plans_of(op) if isinstance(op, FlowOp) else []
             task = self.builder.add(op, base, device, maxima)
+            if plans:
+                task.add_region(Region(Block(plans)))
             for value, outer in zip(results, task.results, strict=True):
                 self._parts[value] = (outer,)
         else:
             self._add_parts(op, base)
+
+    def _plans_of(self, op: FlowOp) -> list[PlanOp]:
+        """A plan of each body of an op, which has them still: they say what it does."""
+        copy = op.clone()
+        jobs = [job_of_body(copy, x, self._maxima.job) for x in copy.regions]
+        for port in [x for job in jobs for x in job.body.ops if isinstance(x, InputOp)]:
+            if not port.result.uses:
+                port.detach()
+        return [plan_of(JobMaxima(job), self._policy) for job in jobs]
 
     def _place_of(self, op: Operation) -> PlacementAttr:
         """Where an op runs, also if the variable that it assigns to has a task."""
@@ -359,10 +393,10 @@ def part_of_op(
     )
 
 
-def convert_job(maxima: JobMaxima, policy: Policy) -> None:
+def plan_of(maxima: JobMaxima, policy: Policy) -> PlanOp:
     """
-    Replace a job whose largest shapes are known by its plan; boxings take the way that
-    a policy wants.
+    The plan of a job whose largest shapes are known, whose ops move there; boxings take
+    the way that a policy wants.
     """
     job = maxima.job
     devices = JobDevices(job)
@@ -382,8 +416,8 @@ def convert_job(maxima: JobMaxima, policy: Policy) -> None:
         regions=[Region(Block(tasks.builder.tasks))],
         location=job.location,
     )
-    Rewriter.replace_op(job, plan, [])
     write_control_edges(plan, edges)
+    return plan
 
 
 @dataclass(frozen=True)
@@ -399,7 +433,10 @@ class ConvertJobToPlanPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         policy = boxing_policy(self.boxing)
-        maxima = [JobMaxima(job) for job in outermost(op, JobOp)]
+        jobs = outermost(op, JobOp)
+        for job in jobs:
+            lift_constants(job)
+        maxima = [JobMaxima(job) for job in jobs]
         fail_if_any(found for each in maxima for found in findings_about(each))
         for each in maxima:
-            convert_job(each, policy)
+            Rewriter.replace_op(each.job, plan_of(each, policy), [])

@@ -41,7 +41,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -50,26 +49,16 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from penstock.dialects import launch
 from penstock.dialects.job import (
-    AssignOp,
-    CallbackNotifyOp,
-    CommitOp,
-    CopyOp,
     DeviceAttr,
-    ForeignInputOp,
-    ForeignOutputOp,
-    InputOp,
-    OutputOp,
     VariableOp,
 )
-from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.multirate import AccOp, RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
@@ -91,10 +80,9 @@ from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.convert.chunk_report import memory_report
 from penstock.lowering.convert.kernel_bodies import (
     Kernels,
-    copied_in_place,
-    overwritten_by,
 )
 from penstock.lowering.convert.main_actors import kind_of, lists_of
+from penstock.lowering.convert.task_steps import Symbols, TaskSteps
 
 ################################################################################
 # Plans that cannot be launched                                                #
@@ -208,6 +196,7 @@ class ProgramBuilder:
             for reader, symbol in release.signals.items():
                 self._signals.setdefault(reader, []).append(symbol)
         self._kernels = Kernels(self._names)
+        self._task_steps = TaskSteps(self._kernels, self._names)
         self._streams: dict[tuple[DeviceAttr, StreamAttr], int] = {}
 
     @property
@@ -251,7 +240,7 @@ class ProgramBuilder:
     def _name_chunks(self) -> dict[ChunkOp, str]:
         own = [
             chunk
-            for chunk in chunks_of(self._plan)
+            for chunk in self._plan.chunks
             if chunk.memory_case.rank.data in self._ranks
         ]
         return {chunk: self._names.make(f"c{i}") for i, chunk in enumerate(own)}
@@ -365,12 +354,8 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        steps = [] if self._is_idle(task) else self._steps(task)
-        for step in steps:
-            # Members of a wave have places of their own.
-            if not isinstance(task.op, WaveOp):
-                step.location = task.op.location
-                carry(task.op, step)
+        scope = Symbols(self._symbols)
+        steps = [] if self._is_idle(task) else self._task_steps.of(task, scope)
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
@@ -430,91 +415,20 @@ class ProgramBuilder:
                     read[self._symbols[held]] = None
         return read
 
-    def _steps(self, task: TaskOp) -> list[Operation]:
-        if isinstance(op := task.op, WaveOp):
-            return list(self._calls(task, op))
-        if not isinstance(op, RateOp):
-            return [self._step(task)]
-        (source,) = (self._symbols[value] for value in task.ins)
-        (target,) = (self._symbols[value] for value in task.outs)
-        copy = launch.CopyOp(source, target)
-        if not isinstance(op, AccOp) or op.acts == 1:
-            return [copy]
-        kernel = self._kernels.name_for(op, task.device.kind.data, {})
-        call = launch.CallOp(kernel, [source, target])
-        copy.attributes[WHEN] = StringAttr("first")
-        call.attributes[WHEN] = StringAttr("rest")
-        return [copy, call]
-
-    def _calls(self, task: TaskOp, wave: WaveOp) -> Iterator[launch.CallOp]:
-        """A call for each member of a wave."""
-        outs = map(self._symbols.__getitem__, task.outs)
-        for member in wave.members:
-            kernel = self._kernels.name_for(member, task.device.kind.data, {})
-            operands = wave.operands_of(member)
-            ins = [self._symbols[operand_register(task, i)] for i in operands]
-            call = launch.CallOp(kernel, [*ins, *islice(outs, len(member.results))])
-            call.location = member.location
-            carry(member, call)
-            yield call
-
-    def _step(self, task: TaskOp) -> Operation:
-        outside = [self._symbols[value] for value in task.ins]
-        outs = [self._symbols[value] for value in task.outs]
-        op = task.op
-        ins = [outside[inner_index(value)] for value in op.operands]
-        match op:
-            case InputOp():
-                return launch.FeedOp(op.port.data, outs[0])
-            case OutputOp():
-                return launch.FetchOp(op.port.data, ins[0])
-            case ForeignInputOp():
-                return launch.FeedOp(op.buffer.data, outs[0])
-            case ForeignOutputOp() | CallbackNotifyOp():
-                return launch.FetchOp(op.buffer.data, ins[0])
-            case CopyOp():
-                return launch.CopyOp(ins[0], outs[0])
-            case AssignOp():
-                return launch.CopyOp(*ins)
-            case CommitOp():
-                return launch.CommitOp()
-            case _:
-                assert isinstance(op, TensorOp), "has been checked"
-                over = overwritten_by(task)
-                kernel = self._kernels.name_for(op, task.device.kind.data, over)
-                kept = [name for i, name in enumerate(ins) if i not in over]
-                call = launch.CallOp(kernel, [*kept, *outs])
-                if unchanged := [ins[i] for i in copied_in_place(task) - over.keys()]:
-                    call.attributes[launch.UNCHANGED] = launch.symbols(
-                        sorted(unchanged)
-                    )
-                return call
-
 
 def written_by(task: TaskOp) -> Sequence[SSAValue]:
     """The registers that the actor of a task fills."""
     return () if task.kind == "variable" else (*task.outs, *task.signals)
 
 
-def inner_index(value: SSAValue) -> int:
-    """The number of the argument of a task's body that a value is."""
-    assert isinstance(value, BlockArgument), "a task's body is one op"
-    return value.index
-
-
 def builders_for(plan: PlanOp, simulate_ranks: bool) -> dict[str, ProgramBuilder]:
     """The builders of the programs of a plan, by the programs' names."""
     name, ranks = plan.sym_name.data, {task.device.rank.data for task in plan.tasks}
     if simulate_ranks:
-        ranks.update(chunk.memory_case.rank.data for chunk in chunks_of(plan))
+        ranks.update(chunk.memory_case.rank.data for chunk in plan.chunks)
     if simulate_ranks or len(ranks) < 2:
         return {name: ProgramBuilder(plan, sorted(ranks) or [0])}
     return {f"{name}_{rank}": ProgramBuilder(plan, [rank]) for rank in sorted(ranks)}
-
-
-def chunks_of(plan: PlanOp) -> list[ChunkOp]:
-    """The chunks of a plan, as they are listed."""
-    return [op for op in plan.body.block.ops if isinstance(op, ChunkOp)]
 
 
 def convert_plans(plans: Sequence[PlanOp], simulate_ranks: bool) -> None:

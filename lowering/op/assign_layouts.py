@@ -61,7 +61,7 @@ from penstock.dialects.op.movement import TransposeOp
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
 from penstock.dialects.utils.attributes import own_attributes
 from penstock.dialects.utils.tensors import as_tensor, tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.codegen.cpu.matmul_schedule import PACKED_ROWS
 from penstock.lowering.codegen.cpu.tile_model import (
     PACKING,
@@ -467,5 +467,5 @@ class OpAssignLayoutsPass(ModulePass):
     name = "op-assign-layouts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             assign_layouts(job)

@@ -58,7 +58,7 @@ from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.causal_mask import hidden_of, splat_of
@@ -442,5 +442,5 @@ class OpFuseAttentionPass(ModulePass):
     """The least keys for which that is done."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             fuse_job(job, self.min_keys)

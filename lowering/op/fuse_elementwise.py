@@ -47,7 +47,7 @@ from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ContractionOp, ElementwiseOp
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import (
     Overwritten,
     must_lie_over,
@@ -251,5 +251,5 @@ class OpFuseElementwisePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.max_ops < 1:
             raise PassFailedException(f"max_ops must be at least 1, got {self.max_ops}")
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             fuse_job(job, self.max_ops)

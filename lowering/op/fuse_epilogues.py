@@ -49,7 +49,7 @@ from penstock.dialects.op.tensor_op import (
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import (
     Overwritten,
     must_lie_over,
@@ -241,5 +241,5 @@ class OpFuseEpiloguesPass(ModulePass):
     name = "op-fuse-epilogues"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             fuse_job(job)

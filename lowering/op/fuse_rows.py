@@ -43,7 +43,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.job import JobOp
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.op.outline import NO_ROWS, outline
 from penstock.lowering.op.row_groups import JobOps, RowGroup
 
@@ -92,5 +92,5 @@ class OpFuseRowsPass(ModulePass):
     """A group has no more ops than this; a group of ops on elements is one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             fuse_job(job, self.min_rows, self.max_ops)

@@ -52,7 +52,7 @@ from penstock.dialects.op.normalization import (
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import shape_text, tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import Overwritten
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.formulas import Match, matches
@@ -264,5 +264,5 @@ class OpRaisePatternsPass(ModulePass):
     name = "op-raise-patterns"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             raise_job(job)

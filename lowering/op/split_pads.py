@@ -36,7 +36,7 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
@@ -147,5 +147,5 @@ class OpSplitPadsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         width = checked_vector_bytes(self.vector_bytes)
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             split_pads(job, width, self.device)

@@ -57,7 +57,7 @@ from penstock.dialects.op.winograd import (
 )
 from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 
 MIN_CHANNELS = 16
 LEAST_SAVING = 2
@@ -234,5 +234,5 @@ class OpUseWinogradPass(ModulePass):
         ports = Counter(
             inner.port.data for inner in op.walk() if isinstance(inner, VariableOp)
         )
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             Rewrite(job, self.min_tiles).run(ports)

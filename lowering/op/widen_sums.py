@@ -31,7 +31,7 @@ from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSum
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
 
 SUMS = ContractionOp | ReduceMeanOp | ReduceProdOp | ReduceSumOp
@@ -109,5 +109,5 @@ class OpWidenSumsPass(ModulePass):
     """The kind of device that `job-place` will move jobs to, if it will."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in outermost(op, JobOp):
+        for job in jobs_and_bodies(op):
             widen_sums(job, self.device)

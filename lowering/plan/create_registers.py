@@ -17,6 +17,9 @@ A result of dynamic shape has the greatest shape that it may have from the attri
 each of them, in order. Its register has a header `<task>/out/header` with as many slots
 on the host, pinned for the device where the register is on one.
 
+A task of a loop or condition has one register more, `<task>/memory`, in which the
+plans of its bodies have theirs.
+
 The registers are listed before the first task.
 
 OneFlow gives one slot to computed tensors, to variables, control and (at least) to
@@ -37,15 +40,17 @@ from itertools import chain
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ModuleOp,
+    TensorType,
+    i8,
 )
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from penstock.dialects.plan import PlanOp, TaskOp, segments_of
-from penstock.dialects.regst import RegisterOp
+from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.diagnostics import fail_if_any
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.register_types import (
     Homes,
     data_types_of,
@@ -72,22 +77,31 @@ def registers_of(
         register.location = task.location
         register.register.name_hint = result.name_hint
         yield register
+    if task.bodies:
+        # As large as the memory of these turns out to be.
+        memory = DataType(TensorType(i8, [0]))
+        register = RegisterOp(
+            f"{task.task_name.data}/memory", MemoryCaseAttr.of(task.device), memory
+        )
+        register.location = task.location
+        yield register
 
 
 def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
     """Replace a task by one that writes these registers instead of having results."""
     outs = [register.register for register in registers]
-    for result, out in zip(tuple(task.results_), outs, strict=True):
+    results = tuple(task.results_)
+    for result, out in zip(results, outs[: len(results)], strict=True):
         result.replace_all_uses_with(out)
     ports = task.ports._replace(outs=outs)
     new_task = TaskOp.create(
         operands=list(chain.from_iterable(ports)),
         properties={**task.properties, "operandSegmentSizes": segments_of(ports)},
         attributes=task.attributes,
-        regions=[task.detach_region(task.body)],
+        regions=[task.detach_region(region) for region in tuple(task.regions)],
         location=task.location,
     )
-    Rewriter.replace_op(task, new_task, [None] * len(registers))
+    Rewriter.replace_op(task, new_task, [None] * len(results))
 
 
 def create_registers(plan: PlanOp) -> None:
@@ -113,7 +127,7 @@ class PlanCreateRegistersPass(ModulePass):
     name = "plan-create-registers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = outermost(op, PlanOp)
+        plans = plans_and_bodies(op)
         fail_if_any(found for plan in plans for found in findings_about_registers(plan))
         for plan in plans:
             create_registers(plan)

@@ -57,12 +57,12 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MAX_BYTES
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
-from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.list_scheduling import in_order
 from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
 from penstock.lowering.algorithms.ordering.policies import order_policy
 from penstock.lowering.algorithms.ordering.problem import Problem, peaks_of
 from penstock.lowering.algorithms.ordering.strategies import DEFAULT_BUDGET
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.register_types import data_types_of
 from penstock.lowering.analysis.task_order import TaskOrder
 from penstock.lowering.analysis.task_times import Machine, findings_about_times
@@ -160,7 +160,7 @@ class PlanOrderTasksPass(ModulePass):
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
         machine = Machine.parse(self.machine)
-        found = outermost(op, PlanOp)
+        found = plans_and_bodies(op)
         plans = [plan for plan in found if is_to_order(plan)]
         orders = [TaskOrder(plan) for plan in plans]
         fail_if_any(

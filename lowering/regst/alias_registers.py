@@ -86,8 +86,8 @@ from xdsl.passes import ModulePass
 from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.alias_policies import ALL, alias_policy
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.plan_waits import PlanWaits, findings_about_waits
 from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import bad_hints
@@ -125,7 +125,7 @@ class RegstAliasRegistersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         policy = alias_policy(self.policy)
-        plans = outermost(op, PlanOp)
+        plans = plans_and_bodies(op)
         plans = [plan for plan in plans if not plan.has_places]
         rated = [plan for plan in plans if rates_of(plan).is_rated]
         for plan in rated:

@@ -14,6 +14,9 @@ does one whose register is an alias by hand, or is written by others than its ta
 under the names of such aliases; for an input this is an error. Views of an interface
 stay where they are.
 
+In the plan of a body all that it reads and yields are interfaces, whose bytes are those
+of registers around it; a value that is yielded twice, or as it was read, is copied.
+
 Jobs that share a name must define it alike; if not, the error shows both definitions.
 Plans that have places are left alone, and so is one that is alone.
 
@@ -43,6 +46,7 @@ from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp, alias_
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import aliases_of, is_view, joined_case
+from penstock.lowering.analysis.body_plans import is_body, plans_and_bodies, port_of
 from penstock.lowering.analysis.register_types import requested_slots, with_headers
 from penstock.lowering.analysis.shared_ports import (
     Port,
@@ -283,6 +287,18 @@ def mark_interfaces(plans: Sequence[PlanOp], shared: SharedPorts) -> None:
         marker.renumber()
 
 
+def mark_body(plan: PlanOp) -> None:
+    """
+    Mark all that a body reads and yields, in the plan of the body, as interfaces: their
+    bytes are those of registers around it.
+    """
+    marker = Marker(plan)
+    ports = [port for task in plan.tasks if (port := port_of(task)) is not None]
+    for port in sorted(ports, key=lambda each: not is_input(each)):
+        marker.mark(port, register_of(port.value).memory_case)
+    marker.renumber()
+
+
 @dataclass(frozen=True)
 class RegstMarkInterfacesPass(ModulePass):
     """
@@ -292,6 +308,9 @@ class RegstMarkInterfacesPass(ModulePass):
     name = "regst-mark-interfaces"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for body in plans_and_bodies(op):
+            if is_body(body) and not body.has_places:
+                mark_body(body)
         plans = [plan for plan in plans_in(op) if not plan.jobs]
         if len(plans) < 2 or all(plan.has_places for plan in plans):
             return

@@ -56,6 +56,11 @@ one after the other where they can. `all` guards all streams, but launches overl
 more than 16,384 acts in a launch all those of a task count as one, and no stream is
 guarded.
 
+Plans of bodies come before the plan around them: the memory of a task with bodies is as
+large as that of the plan that needs most. Registers of what a body reads and yields are
+outside of it, and have no places; those that a loop carries have places there, as a
+value is read in one place and made in another.
+
 `best`, the default, places the largest register first. Only if that needs more than the
 bound, it goes on with other rules and a search, which loads compiled code. A search
 ends after some `steps`, so that a plan is the same every time, or with `budget-ms`
@@ -84,11 +89,14 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    TensorType,
+    i8,
     i32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.job import DeviceAttr
@@ -97,6 +105,7 @@ from penstock.dialects.regst import (
     BlockOp,
     ChunkOp,
     ControlType,
+    DataType,
     MemoryCaseAttr,
     RegisterOp,
 )
@@ -105,7 +114,6 @@ from penstock.dialects.utils.diagnostics import (
     fail_if_any,
 )
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.block_layout import Demand, Layout, Layouter
 from penstock.lowering.algorithms.byte_sharing import (
     CycleError,
@@ -128,6 +136,7 @@ from penstock.lowering.algorithms.packing.problem import (
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.algorithms.unrolled_order import Control
 from penstock.lowering.analysis.acting_order import Stream
+from penstock.lowering.analysis.body_plans import lies_outside, plans_and_bodies
 from penstock.lowering.analysis.control_edges import write_control
 from penstock.lowering.analysis.memory_bound import Liveness, write_bounds
 from penstock.lowering.analysis.plan_reports import GIVEN_UP
@@ -564,11 +573,24 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
     write_bounds(usage.plan)
 
 
+def hold_bodies(plan: PlanOp) -> bool:
+    """
+    Make the memory of bodies in a plan as large as those need, which have theirs;
+    whether there are any.
+    """
+    tasks = [task for task in plan.tasks if task.bodies]
+    for task in tasks:
+        sizes = (sum(x.size.value.data for x in body.chunks) for body in task.bodies)
+        memory = DataType(TensorType(i8, [max(sizes)]))
+        Rewriter.replace_value_with_new_type(task.outs[-1], memory)
+    return bool(tasks)
+
+
 def left_out(plan: PlanOp) -> Iterator[Finding]:
     """The registers of a plan with blocks that have no place."""
     for register in plan.registers:
         is_data = not isinstance(register.register.type, ControlType)
-        if is_data and not register.operands:
+        if is_data and not register.operands and not lies_outside(register):
             yield (
                 register,
                 f"register '{register.register_name.data}' has no place, but the plan "
@@ -599,7 +621,7 @@ class RegstPlanMemoryPass(ModulePass):
     """A search ends after so many milliseconds, and no matter how many steps."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = outermost(op, PlanOp)
+        plans = plans_and_bodies(op)
         placed = [plan for plan in plans if plan.has_places]
         usages = [Usage(plan) for plan in plans if plan not in placed]
         if self.guard not in GUARDS:
@@ -616,6 +638,7 @@ class RegstPlanMemoryPass(ModulePass):
         packer_of(self.algorithm)
         budget = self.budget()
         for usage in usages:
+            usage = Usage(usage.plan) if hold_bodies(usage.plan) else usage
             plan_memory(usage, self.guard, self.algorithm, budget)
 
     def budget(self) -> Budget:

@@ -62,7 +62,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.plan_waits import PlanWaits, deadlocks_in
 from penstock.lowering.verify.plan_rules.events import bad_events, equal_orders
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
@@ -140,5 +140,5 @@ class VerifyPlanPass(ModulePass):
     name = "verify-plan"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = outermost(op, PlanOp)
+        plans = plans_and_bodies(op)
         fail_if_any(found for plan in plans for found in findings_in(plan))

@@ -1,0 +1,65 @@
+"""The plans of bodies, of loops and conditions, which tasks of other plans hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation
+
+from penstock.dialects.job import InputOp, OutputOp
+from penstock.dialects.op.loop import LoopOp
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import number_of
+from penstock.lowering.analysis.shared_ports import Port
+
+
+def plans_and_bodies(root: Operation) -> list[PlanOp]:
+    """The plans of a module, each after those of the bodies in it."""
+    return [x for plan in outermost(root, PlanOp) for x in (*bodies_in(plan), plan)]
+
+
+def bodies_in(plan: PlanOp) -> Iterator[PlanOp]:
+    """The plans of all bodies in a plan, each after those in it."""
+    for task in plan.tasks:
+        for body in task.bodies:
+            yield from bodies_in(body)
+            yield body
+
+
+def is_body(plan: PlanOp) -> bool:
+    """Whether a plan is of a body."""
+    return isinstance(plan.parent_op(), TaskOp)
+
+
+def lies_outside(register: RegisterOp) -> bool:
+    """
+    Whether a register of the plan of a body is of bytes outside of it: what the body
+    reads or yields, but for what a loop carries from one iteration to the next, and the
+    number of the iteration.
+    """
+    plan = register.parent_op()
+    if register.interface is None or not isinstance(plan, PlanOp) or not is_body(plan):
+        return False
+    return register.register not in (x.outs[0] for x in tasks_within(plan))
+
+
+def tasks_within(plan: PlanOp) -> Iterator[TaskOp]:
+    """The inputs of a body whose bytes lie in its memory."""
+    task = plan.parent_op()
+    assert isinstance(task, TaskOp), "it is the plan of a body"
+    if not isinstance(loop := task.op, LoopOp):
+        return
+    for each in plan.tasks:
+        is_input = isinstance(each.op, InputOp)
+        if is_input and number_of(each.op) <= len(loop.carries):
+            yield each
+
+
+def port_of(task: TaskOp) -> Port | None:
+    """The argument of a body, or the value that it yields, that a task is for."""
+    if not isinstance(op := task.op, InputOp | OutputOp):
+        return None
+    (value,) = (*task.ins, *task.outs)
+    return Port(task.task_name.data, task, op, value, str(task.device))
