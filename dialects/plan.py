@@ -584,12 +584,10 @@ def verify_plans(task: TaskOp) -> None:
 
 def is_memory(type: Attribute) -> bool:
     """Whether a register holds the memory of bodies: bytes, one after the other."""
-    return (
-        isinstance(type, DataType)
-        and isinstance(payload := type.payload, TensorType)
-        and payload.element_type == i8
-        and payload.get_num_dims() == 1
-    )
+    if not isinstance(type, DataType):
+        return False
+    payload = type.payload
+    return payload.element_type == i8 and payload.get_num_dims() == 1
 
 
 def verify_payloads(

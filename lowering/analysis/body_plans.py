@@ -52,8 +52,8 @@ def tasks_within(plan: PlanOp) -> Iterator[TaskOp]:
     if not isinstance(loop := task.op, LoopOp):
         return
     for each in plan.tasks:
-        is_input = isinstance(each.op, InputOp)
-        if is_input and number_of(each.op) <= len(loop.carries):
+        op = each.op
+        if isinstance(op, InputOp) and number_of(op) <= len(loop.carries):
             yield each
 
 

@@ -2,10 +2,10 @@
 The steps that the actor of a task does: calls, copies, and the loops and conditions
 that the steps of bodies are in.
 
-What a body reads, makes and yields has local names in its loop or branch: registers of
-its plan are parts of the memory of its task, a slice or a stacked value is a part of
-what it is of in each iteration, and what a loop carries lies by turns in its result and
-in the place that the plan of the body has for it.
+The registers of the plan of a body have local names in its loop or branch: they are
+parts of the memory of its task, slices and stacked values parts of the tensor around
+them in each iteration, and carried values lie by turns in the result of the loop and in
+the place that the plan of the body has for them.
 """
 
 from __future__ import annotations
@@ -276,14 +276,13 @@ class BodyScope(Scope):
         places = [launch.PlaceAttr(self.outer.name_of(self.task.outs[index]))]
         if before is not None:
             places.append(launch.PlaceAttr(self._memory, offset_of(before)))
-        names = [
-            self.steps.names.make(f"{self._memory}/{text}")
-            for text in ("before", "after")
-        ]
-        self._known[after] = names[1]
+        read = self.steps.names.make(f"{self._memory}/before")
+        written = self.steps.names.make(f"{self._memory}/after")
+        self._known[after] = written
         if before is not None:
-            self._known[before] = names[0]
-        self.named.append(launch.CarryOp(*names, places, self._type_of(after)))
+            self._known[before] = read
+        type = self._type_of(after)
+        self.named.append(launch.CarryOp(read, written, places, type))
 
     def first_values(self) -> Iterator[Operation]:
         """The copies of what a loop carries to where its first iteration finds it."""

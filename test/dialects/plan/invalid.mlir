@@ -249,3 +249,55 @@ plan.plan @hidden {
     plan.yield %2 : tensor<4xf32>
   }
 }
+
+// -----
+
+plan.plan @no_bodies {
+  // expected-error@+1 {{job.input has no bodies that plans could be of}}
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %0 = job.input "x" : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  } with {
+    plan.plan @body {
+    }
+  }
+}
+
+// -----
+
+plan.plan @one_branch {
+  %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins() -> tensor<i1> {
+    %0 = job.input "c" : tensor<i1>
+    plan.yield %0 : tensor<i1>
+  }
+  // expected-error@+1 {{there should be a plan of each body of op.if, which has 2}}
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%c : tensor<i1>) {
+  ^bb0(%d: tensor<i1>):
+    op.if %d {
+      op.yield
+    } else {
+      op.yield
+    }
+    plan.yield
+  } with {
+    plan.plan @then {
+    }
+  }
+}
+
+// -----
+
+plan.plan @memory {
+  %r = regst.register "h/memory" slots 1 on <0, host> : !regst.data<tensor<8xf32>>
+  // expected-error@+1 {{the last register that a task with plans writes should be their memory, of bytes, got !regst.data<tensor<8xf32>>}}
+  plan.task "h" on <0, cpu:0> stream <compute, 0> ins() outs(%r : !regst.data<tensor<8xf32>>) {
+    op.loop 3 {
+    ^bb0(%i: tensor<i64>):
+      op.yield
+    }
+    plan.yield
+  } with {
+    plan.plan @body {
+    }
+  }
+}

@@ -124,3 +124,15 @@ job.job @repeated placement <cpu, [0:0]> {
   %s = op.repeat %r times 1000 : tensor<4xf32> -> tensor<4xf32>
   job.output "y", %s : tensor<4xf32>
 }
+
+// -----
+
+// A loop runs on one CPU.
+
+job.job @devices placement <cpu, [0:0-1]> {
+  // expected-error@+1 {{convert-job-to-plan: op.loop runs on one CPU, not on #job.placement<cpu, [0:0-1]>: op-unroll-loops and op-select-branches come before}}
+  op.loop 3 {
+  ^bb0(%i: tensor<i64>):
+    op.yield
+  }
+}

@@ -13,7 +13,6 @@ from penstock.lowering import get_all_passes
 from penstock.lowering.analysis.levels import Level, level_of
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
-from penstock.tools.driver.diagnostics import Rejected
 from penstock.tools.session.model import Model
 from penstock.tools.session.oracle import evaluate_model
 
@@ -94,15 +93,3 @@ def test_each_pass_on_jobs_keeps_what_bodies_mean(name: str):
         np.testing.assert_allclose(
             array.astype(np.float64), wanted, rtol=1e-4, atol=1e-4
         )
-
-
-@pytest.mark.parametrize("left_out", ["op-unroll-loops", "op-select-branches"])
-def test_bodies_that_are_left_have_no_kernel(left_out: str):
-    compiler, passes = installed_compiler()
-    module = compiler.parse(NESTED, "nested.mlir")
-    others = {"op-unroll-loops", "op-select-branches"} - {left_out}
-    levels = "job-place,convert-job-to-plan,plan-order-tasks,plan-assign-streams,"
-    levels += "plan-create-registers,regst-plan-memory,convert-plan-to-launch"
-    with pytest.raises(Rejected) as raised:
-        run_pipeline(compiler, passes, module, f"{others.pop()},{levels}")
-    assert f"{left_out} comes before" in str(raised.value)
