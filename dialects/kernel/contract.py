@@ -53,7 +53,9 @@ class ContractOp(SumOp):
     of both factors, which the result does not have, *terms*, which are summed. A loop
     that runs once may be missing anywhere. Windows on an image are columns and terms in
     one index; zeros around it are a `kernel.padded` view. With a batch loop over
-    channels they are a depthwise convolution (`depthwise`).
+    channels they are a depthwise convolution (`depthwise`). A sum leaves out products
+    with zeros around a factor. Loops and schedules may add them as well, which shows
+    where the other factor is infinite or NaN: there the sum may be NaN.
 
     Sums are in the type of the results' elements, in `f32` for halves, or in that which
     `accumulate` names. Signless integers with fewer bits are extended by their sign,
@@ -250,8 +252,23 @@ class ContractOp(SumOp):
         terms = tuple(n for n, is_term in enumerate(reductions) if is_term)
         with np.errstate(all="ignore"):
             a, b = (x.astype(dtype) for x in factors)
-            total = np.sum(a * b, axis=terms, dtype=dtype, keepdims=True)
+            products = np.where(self._are_inside(), a * b, np.zeros((), dtype))
+            total = np.sum(products, axis=terms, dtype=dtype, keepdims=True)
         return self.finished(total, operands)
+
+    def _are_inside(self) -> Array:
+        """Whether no factor is a zero of the padding, over the loops."""
+        import numpy as np
+
+        from penstock.dialects.kernel.evaluation import view_over_loops
+
+        extents, found = self.loops().extents, np.asarray(True)
+        for value, map in zip((self.a, self.b), self.maps(), strict=False):
+            owner = value.owner
+            if isinstance(owner, PaddedOp) and owner.number == 0:
+                inside = np.pad(np.ones(owner.shape, np.bool_), owner.pads)
+                found = np.logical_and(found, view_over_loops(inside, map, extents))
+        return found
 
     # Loops of upstream ops
 

@@ -94,7 +94,8 @@ def fold_array(kind: Fold, type: Attribute, array: Array, axes: list[int]) -> Ar
     """The fold of an array along axes, which stay with an extent of 1."""
     import numpy as np
 
-    first = np.asarray(neutral(kind, type)).astype(array.dtype)
+    dtype = array.dtype
+    first = np.asarray(neutral(kind, type)).astype(dtype)
     if kind in (Fold.MAXUI, Fold.MINUI):
         array, first = unsigned(array), unsigned(first)
     with np.errstate(all="ignore"):
@@ -102,4 +103,4 @@ def fold_array(kind: Fold, type: Attribute, array: Array, axes: list[int]) -> Ar
         found = ufunc.reduce(
             array, tuple(axes), array.dtype, keepdims=True, initial=first
         )
-    return np.asarray(found)
+    return np.asarray(found).astype(dtype)

@@ -38,6 +38,7 @@ from penstock.dialects.kernel.interface import (
     StructuredOp,
     element_of,
     listed,
+    shape_of,
 )
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.utils.half_precision import is_half
@@ -217,6 +218,17 @@ class SumOp(StructuredOp):
             if number in outs and any(extents[loop] != 1 for loop in kept - used):
                 raise VerifyException(
                     f"results are indexed by the same loops, got {map} for one of them"
+                )
+        self._verify_whole(extents)
+
+    def _verify_whole(self, extents: Sequence[int]) -> None:
+        """Raise `VerifyException` if some elements of a result are no sums."""
+        for out, number in zip(self.outs, self.outs_at(), strict=True):
+            map, shape = self.maps()[number], shape_of(out)
+            if prod(extents[loop] for loop in map.used_dims()) != prod(shape):
+                raise VerifyException(
+                    "each element of a result is a sum, got some of "
+                    f"{out.type} by {map}"
                 )
 
     def verify_finish(self) -> None:

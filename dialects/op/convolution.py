@@ -54,7 +54,8 @@ class Conv2dOp(ContractionOp):
     """
     The cross-correlation of images [n, channels, h, w] with weights [out channels,
     channels / groups, taps down, taps across], plus a bias [out channels] if there is
-    one. `pads` are zeros at the top, left, bottom and right. With `input_last` the
+    one. `pads` are zeros at the top, left, bottom and right; sums may leave out their
+    products, which shows where weights are infinite or NaN. With `input_last` the
     channels are the last dimension of the images, [n, h, w, channels], with
     `result_last` those of the result: `op-assign-layouts` chooses that.
 

@@ -7,10 +7,12 @@ a kernel of `f64` says what one of few bits should compute.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -78,10 +80,14 @@ class Draft:
     """The most turns of all loops together."""
     data: int = 0
     """The seed of the elements, beside that of the kernel."""
+    longer: int = 0
+    """The turns that long loops have more than those of the seed."""
     is_exact: bool = False
     arguments: list[tuple[str, tuple[int, ...], str]] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    linking: set[str] = field(default_factory=set[str])
+    """The results that another op reads."""
     terms: int = 0
     turns: int = 0
 
@@ -110,6 +116,10 @@ class Draft:
         return found
 
     def _extent(self, most: int) -> int:
+        found = self._usual_extent(most)
+        return found + self.longer if found >= 16 else found
+
+    def _usual_extent(self, most: int) -> int:
         if self.chance(0.02):
             return 0
         if self.chance(0.1):
@@ -168,8 +178,9 @@ class Draft:
         groups: Sequence[tuple[str, Sequence[Operand]]],
         region: str,
     ) -> None:
-        """Write the op, with the maps of its operands in order."""
-        self.turns = prod(loops.values())
+        """Write the op, with the maps of its operands in order; some are strided."""
+        self.turns += prod(loops.values())
+        groups = self._strided(head, loops, groups)
         names = ", ".join(loops)
         maps = ", ".join(
             f"affine_map<({names}) -> ({', '.join(operand.places)})>"
@@ -183,6 +194,67 @@ class Draft:
             if operands
         )
         self.lines.append(f"{head} indexing_maps = [{maps}] {listed} {region}")
+
+    def _strided(
+        self,
+        head: str,
+        loops: Mapping[str, int],
+        groups: Sequence[tuple[str, Sequence[Operand]]],
+    ) -> Sequence[tuple[str, Sequence[Operand]]]:
+        """
+        The same operands, some of which become every second or third element of a
+        larger argument, from some place on. One of each loop says how often it runs.
+        """
+        # Upstream ops want places of loops that never run.
+        is_empty = head.startswith("linalg") and 0 in loops.values()
+        if not self.chance(0.3) or is_empty:
+            return groups
+        every = [operand for _, operands in groups for operand in operands]
+        names = Counter(operand.name for operand in every)
+        alone = Counter(place for operand in every for place in operand.places)
+        # Sums are in all elements of a result.
+        is_sum = head.startswith(("kernel.contract", "kernel.tile_transform"))
+        found: dict[str, Operand] = {}
+        for word, operands in groups:
+            for operand in () if is_sum and word == "outs" else operands:
+                if self._is_new(operand) and names[operand.name] == 1:
+                    found[operand.name] = self._spread(operand, loops, alone)
+        return [(w, [found.get(x.name, x) for x in some]) for w, some in groups]
+
+    def _spread(
+        self, operand: Operand, loops: Mapping[str, int], alone: Counter[str]
+    ) -> Operand:
+        places, steps = [*operand.places], [1] * len(operand.places)
+        starts, ends = [0] * len(places), [0] * len(places)
+        for dim, place in enumerate(operand.places):
+            if place in loops and alone[place] > 1 and self.chance(0.4):
+                alone[place] -= 1
+                step = self.random.choice(((1, 1, 0), (1, 5, 3), (2, 0, 1), (3, 2, 0)))
+                steps[dim], starts[dim], ends[dim] = step
+                places[dim] = f"{place} * {steps[dim]} + {starts[dim]}"
+        at = next(n for n, x in enumerate(self.arguments) if x[0] == operand.name)
+        old = self.arrays[at]
+        spread = map(str.__ne__, places, operand.places)
+        sides = zip(old.shape, steps, starts, ends, spread, strict=True)
+        shape = tuple(
+            max(0, n - 1) * d + 1 + a + b if is_spread else n
+            for n, d, a, b, is_spread in sides
+        )
+        new = np.full(shape, UNSET).astype(old.dtype)
+        picks = zip(old.shape, steps, starts, strict=True)
+        new[tuple(slice(a, a + n * d, d) for n, d, a in picks)] = old
+        self.arrays[at] = new
+        self.arguments[at] = operand.name, shape, operand.type
+        return Operand(operand.name, shape, operand.type, tuple(places))
+
+    def _is_new(self, operand: Operand) -> bool:
+        """Whether an operand is an argument that no later op has."""
+        arguments = [(name, shape) for name, shape, _ in self.arguments]
+        is_used = any(
+            f"{operand.name}," in x or f"{operand.name} " in x for x in self.lines
+        )
+        is_argument = (operand.name, operand.shape) in arguments
+        return is_argument and not is_used and operand.name not in self.linking
 
 
 @dataclass(frozen=True)
@@ -425,20 +497,25 @@ def image(
     return Operand(name, whole, draft.type, tuple(places))
 
 
-def depthwise(draft: Draft) -> None:
+def lines_of_windows(draft: Draft) -> None:
+    """The same for images that vectors are worth it for."""
+    depthwise(draft, {"c": (2, 3, 7), "x": (7, 16, 17, 33, 65), "j": (1, 3, 5)})
+
+
+def depthwise(
+    draft: Draft, wanted: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> None:
     """Convolutions of each channel on its own, with a bias or without."""
     span = 1 if draft.type in HALVES else 4
     small = {"n": 2, "c": 9, "y": 17, "i": 3, "j": 5}
     loops = draft.loops(["n", "c", "y", "x", "i", "j"], small)
+    loops |= {name: draft.random.choice(some) for name, some in wanted.items()}
     draft.terms = loops["i"] * loops["j"]
     factors = (
         image(draft, loops, ["n", "c"], span),
         operand(draft, loops, ["c", "i", "j"], span=span),
     )
-    # A tap on zeros around the image is multiplied with them, or left out.
-    weights = draft.arrays[-1]
-    weights[~np.isfinite(weights.astype(float))] = 1
-    if draft.chance(0.5):
+    if draft.chance(0.2 if wanted else 0.5):
         write_contraction(draft, loops, factors, ["n", "c", "y", "x"])
         return
     starts = [operand(draft, loops, ["c"])] if draft.chance(0.5) else []
@@ -473,13 +550,17 @@ def convolution(draft: Draft) -> None:
     write_contraction(draft, loops, factors, ["n", "g", "f", "y", "x"])
 
 
-def pool(draft: Draft) -> None:
+def pool_of_images(draft: Draft) -> None:
+    pool(draft, is_image=True)
+
+
+def pool(draft: Draft, is_image: bool = False) -> None:
     """Largest elements and means of windows along some dimensions."""
     random = draft.random
-    rank = random.randint(1, 4)
-    count = random.randint(1, min(rank, 3))
+    rank = random.randint(2 if is_image else 1, 4)
+    count = 2 if is_image else random.randint(1, min(rank, 3))
     dims = sorted(random.sample(range(rank), count))
-    if draft.chance(0.5):
+    if is_image or draft.chance(0.5):
         dims = list(range(rank - count, rank))
     taps = [random.choice((1, 2, 3, 3, 5)) for _ in dims]
     strides = [random.choice((1, 1, 2, 3)) for _ in dims]
@@ -520,10 +601,15 @@ def pool(draft: Draft) -> None:
 # Rows -------------------------------------------------------------------------------
 
 
-def row(draft: Draft) -> None:
+def long_rows(draft: Draft) -> None:
+    """Few rows that are too long for the registers of a warp."""
+    row(draft, is_long=True)
+
+
+def row(draft: Draft, is_long: bool = False) -> None:
     """Folds of rows, and points that are computed of them."""
     random = draft.random
-    if draft.chance(0.15):
+    if not is_long and draft.chance(0.15):
         columns(draft)
         return
     names = ["r", "s", "e", "d"][: random.choice((2, 3, 4))]
@@ -538,8 +624,7 @@ def row(draft: Draft) -> None:
     loops = draft.loops(names, {"s": 5, "d": 5} | small)
     if draft.chance(0.3):
         loops[points[-1]] = random.choice((100, 128, 257, 300))
-    if draft.chance(0.15):
-        # Few rows that are too long for the registers of a warp.
+    if is_long or draft.chance(0.15):
         loops = {name: 1 for name in names}
         loops[rows[0]] = random.choice((1, 2, 3))
         loops[points[-1]] = random.choice((1100, 2049, 4096))
@@ -652,13 +737,20 @@ FORMS = (plain_fold, two_folds, softmax, log_sum, normal)
 # Attention --------------------------------------------------------------------------
 
 
-def attention(draft: Draft) -> None:
+def attention_of_halves(draft: Draft) -> None:
+    """Attention whose heads are as long as tensor cores take them."""
+    attention(draft, [16, 32, 64])
+
+
+def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
     """Attention in random layouts, with masks, and rows that see some of the keys."""
     random = draft.random
     stack = ["s", "g"][: random.choice((0, 1, 1, 2))]
     small = {"s": 3, "g": 3, "t": 65, "c": 65}
     loops = draft.loops([*stack, "r", "k", "t", "c"], small)
     loops["k"] = max(1, loops["k"])
+    if heads:
+        loops |= {"t": random.choice(heads), "c": random.choice(heads)}
     draft.terms = loops["k"] + loops["t"]
     shared = stack[1:] if draft.chance(0.3) else stack
 
@@ -702,6 +794,10 @@ def attention(draft: Draft) -> None:
     region = lines.region([value], [draft.wide], "kernel.yield")
     groups = [("ins", (q, k, v)), ("score", inputs), ("outs", [out])]
     draft.op(f"kernel.attention {causal}", loops, groups, region)
+    if heads:
+        # Scores, and then values, are summed in tiles.
+        scores = prod(n for name, n in loops.items() if name not in "tc")
+        draft.turns = scores * (loops["t"] + loops["c"]) // 8
 
 
 # Transforms, indices, maps ----------------------------------------------------------
@@ -793,7 +889,7 @@ def scatter(draft: Draft) -> None:
 
 
 def elementwise(draft: Draft) -> None:
-    """A map with broadcast, transposed and strided operands, and several results."""
+    """A map with broadcast and transposed operands, and several results."""
     random = draft.random
     names = ["a", "b", "c"][: random.randint(1, 3)]
     loops = draft.loops(names, {"a": 9} if len(names) > 1 else {"a": 300})
@@ -812,14 +908,117 @@ def elementwise(draft: Draft) -> None:
     for _ in range(random.choice((0, 0, 1))):
         outs.append(operand(draft, loops, names, is_result=True))
         values.append(lines.narrow(lines.two("add", value, value)))
+    write_map(draft, loops, lines, ins, outs, values)
+
+
+def write_map(
+    draft: Draft,
+    loops: Mapping[str, int],
+    lines: Lines,
+    ins: Sequence[Operand],
+    outs: Sequence[Operand],
+    values: Sequence[str],
+) -> None:
     lines.arguments += [f"%o{n}: {x.type}" for n, x in enumerate(outs)]
     region = lines.region(values, [draft.type] * len(values), "linalg.yield")
     draft.op("linalg.generic", loops, [("ins", ins), ("outs", outs)], region)
-    parallel = ", ".join(['"parallel"'] * len(names))
+    parallel = ", ".join(['"parallel"'] * len(loops))
     text = draft.lines[-1].replace("linalg.generic ", "linalg.generic {")
     draft.lines[-1] = text.replace(
         "] ins(", f"], iterator_types = [{parallel}]}} ins(", 1
     )
+
+
+# Chains -----------------------------------------------------------------------------
+
+
+def chain(draft: Draft) -> None:
+    """Two or three ops, each of which reads the result of the one before."""
+    draft.budget //= 3
+    last = CHAINED[draft.random.choice((0, 0, 1, 2))](draft, None)
+    for _ in range(draft.random.choice((1, 2, 2))):
+        last = draft.random.choice(CHAINED)(draft, last)
+
+
+def chained_loops(
+    draft: Draft, last: Operand | None, names: Sequence[str]
+) -> dict[str, int]:
+    """Loops of an op of a chain, of which the first two are those of its operand."""
+    if last is None:
+        return draft.loops(names)
+    rows, columns = last.shape
+    other = min(max(1, draft.budget // max(1, rows * columns)), 70)
+    rest = {name: min(other, draft.loops([name])[name]) for name in names[2:]}
+    return {names[0]: rows, names[1]: columns, **rest}
+
+
+def chained_operand(
+    draft: Draft, loops: Mapping[str, int], last: Operand | None, names: Sequence[str]
+) -> Operand:
+    """The operand of an op of a chain that is a result, or a new argument."""
+    if last is None:
+        return operand(draft, loops, names, span=1)
+    return Operand(last.name, last.shape, last.type, tuple(names))
+
+
+def linking(draft: Draft, loops: Mapping[str, int], names: Sequence[str]) -> Operand:
+    """The result of an op of a chain."""
+    found = operand(draft, loops, names, is_result=True)
+    draft.linking.add(found.name)
+    return found
+
+
+def chained_product(draft: Draft, last: Operand | None) -> Operand:
+    loops = chained_loops(draft, last, ["m", "k", "n"])
+    draft.terms += loops["k"]
+    a = chained_operand(draft, loops, last, ["m", "k"])
+    b = operand(draft, loops, ["k", "n"], span=1)
+    factors = (a, b) if draft.chance(0.7) else (b, a)
+    out = linking(draft, loops, ["m", "n"])
+    starts, extras, outs, region = ends_of(draft, out, loops, ["m", "n"])
+    groups = [("ins", factors), ("outs", outs), ("start", starts), ("finish", extras)]
+    draft.op("kernel.contract", loops, groups, region)
+    return out
+
+
+def chained_row(draft: Draft, last: Operand | None) -> Operand:
+    loops = chained_loops(draft, last, ["r", "e"])
+    draft.terms += loops["e"]
+    lines = Lines(draft)
+    value = lines.argument(draft.type)
+    is_exact = draft.is_exact or not draft.is_float
+    form = draft.random.choice(EXACT if is_exact else FORMS)
+    uniform, point = form(draft, lines, value)
+    point = point or lines.two("sub", value, uniform)
+    ins = [chained_operand(draft, loops, last, ["r", "e"])]
+    outs = [linking(draft, loops, ["r", "e"])]
+    region = lines.region([lines.narrow(point)], [draft.type], "kernel.yield")
+    along = "kernel.row along [1]"
+    draft.op(along, loops, [("ins", ins), ("outs", outs)], region)
+    return outs[0]
+
+
+def chained_map(draft: Draft, last: Operand | None) -> Operand:
+    loops = chained_loops(draft, last, ["a", "b"])
+    draft.terms += 1
+    lines = Lines(draft)
+    op = draft.random.choice(("add", "sub", "maximum"))
+    ins = [operand(draft, loops, some_of(draft.random, ["a", "b"]))]
+    if last is not None and draft.chance(0.3):
+        value = lines.two(op, "%o0", lines.argument(draft.type))
+        own = chained_operand(draft, loops, last, ["a", "b"])
+        write_map(draft, loops, lines, ins, [own], [lines.narrow(value)])
+        return last
+    ins.append(chained_operand(draft, loops, last, ["a", "b"]))
+    value = lines.two(op, *(lines.argument(draft.type) for _ in ins))
+    names = ["b", "a"] if draft.chance(0.3) else ["a", "b"]
+    outs = [linking(draft, loops, names)]
+    write_map(draft, loops, lines, ins, outs, [lines.narrow(value)])
+    return outs[0]
+
+
+CHAINED = (chained_product, chained_row, chained_map)
+"""The ops of a chain, each of rows and columns to rows and columns."""
 
 
 ALL = (*FLOATS, "i32", "i64")
@@ -828,33 +1027,41 @@ MAKERS: Mapping[str, tuple[str, Make, Sequence[str]]] = {
     "products of bytes": ("kernel.contract", bytes_contraction, ("i8",)),
     "convolutions": ("kernel.contract", convolution, (*FLOATS, "f32", "i32")),
     "depthwise convolutions": ("kernel.contract", depthwise, (*FLOATS, "f32", "f32")),
+    "lines of windows": ("kernel.contract", lines_of_windows, ("f32", "f64", "f16")),
     "rows": ("kernel.row", row, (*ALL, "f32", "f32", "i8", "i16")),
+    "long rows": ("kernel.row", long_rows, (*ALL, "f32")),
     "pools": ("kernel.pool", pool, (*ALL, "f32", "i8")),
+    "pools of images": ("kernel.pool", pool_of_images, ("f32", "f64", "i32")),
     "attention": ("kernel.attention", attention, (*FLOATS, "f32")),
+    "attention of halves": ("kernel.attention", attention_of_halves, HALVES),
     "transforms": ("kernel.tile_transform", tile_transform, tuple(FLOATS)),
     "gathers": ("kernel.gather", gather, (*ALL, "i8", "i1")),
     "scatters": ("kernel.scatter", scatter, (*ALL, "i8")),
     "maps": ("linalg.generic", elementwise, (*ALL, "i8")),
+    "chains": ("kernel.contract", chain, ("f32", "f64", "i32", "i64")),
 }
 """Kinds of cases: the op, the function that writes one, and the types of elements."""
 
 
-def case_of(kind: str, seed: int, data: int = 0, type: str = "") -> Case:
+def case_of(
+    kind: str, seed: int, data: int = 0, type: str = "", longer: int = 0
+) -> Case:
     """
     The kernel of a kind that a seed gives, with elements by another one; of a type of
-    elements if one is asked.
+    elements if one is asked, and with other extents: long loops have more turns.
     """
     op, make, types = MAKERS[kind]
     random = Random(f"{kind} {seed}")
     own = random.choice(types)
     is_exact = random.random() < 0.5 and op != "kernel.attention"
-    draft = Draft(random, type or own, BUDGET, data, is_exact or own not in FLOATS)
+    is_exact = is_exact or own not in FLOATS
+    draft = Draft(random, type or own, BUDGET, data, longer, is_exact)
     make(draft)
     text, arrays = draft.text(), draft.arrays
     is_exact = draft.is_exact or op == "kernel.gather"
     case = Case(op, draft.type, text, arrays, is_exact, draft.terms, draft.turns)
     if not is_exact and not type:
-        case.wide = case_of(kind, seed, data, "f64")
+        case.wide = case_of(kind, seed, data, "f64", longer)
         pairs = zip(arrays, case.wide.arrays, strict=True)
         case.wide.arrays = [x.astype(wide.dtype) for x, wide in pairs]
     return case

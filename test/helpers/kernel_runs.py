@@ -112,7 +112,9 @@ def run_source(
     """
     Run a kernel in parts, the last one first, on arrays, which are written in place.
     The code of the assertion that failed, or 0. With `end` it runs in a child of this
-    process, with a page there that cannot be touched; for `cuda` in the emulator.
+    process, with a page there that cannot be touched; for `cuda` in the emulator. With
+    `offset` the first buffer lies so many elements behind a multiple of 64 bytes, and
+    each other one that much farther.
 
     An array that is given twice is one buffer. Raises `AssertionError` if anything
     outside of the arrays was written, or the child has crashed.
@@ -122,7 +124,10 @@ def run_source(
         from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
         return run_lanes(source, [*map(flat, arrays)], aligned=offset == 0)
-    copies = {id(array): Guarded(array, offset, end) for array in arrays}
+    copies = {
+        id(array): Guarded(array, offset * (1 + number), end)
+        for number, array in enumerate(arrays)
+    }
     row = np.array([copies[id(array)].address for array in arrays], np.int64)
     compiled = compile_cpu(source, "kernel")
 

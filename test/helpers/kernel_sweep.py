@@ -19,8 +19,9 @@ import numpy as np
 from crafted_schedules import craft
 from kernel_cases import Array, Case, case_of
 from kernel_runs import End, run_source
+from numpy.typing import NDArray
 from xdsl.dialects import linalg
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
 from penstock.dialects.kernel.evaluation import evaluate_block, view_over_loops
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
@@ -32,10 +33,14 @@ from penstock.lowering.codegen.cpu import kernel_schedule as cpu
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cuda import kernel_schedule as cuda
 from penstock.lowering.codegen.target import kernel_source
+from penstock.runtime.jit.cpu import compile_cpu
+from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.tools.session.program_export import panels_of
 
 Parse: TypeAlias = Callable[[str], KernelOp]
+Evaluate: TypeAlias = Callable[..., Sequence[Array]]
+"""The results of a structured op on arrays."""
 Pair: TypeAlias = tuple[str, str, str]
 """An op, a schedule with its form, and a target."""
 
@@ -65,12 +70,44 @@ The most turns of loops that the emulator computes, by schedules: it takes an el
 a time without one, and a row of threads at a time with most.
 """
 MOST = 20_000
+USUAL, LONGER = "vectors 32", 64
+"""A way, and the turns that long loops of a longer kernel have more."""
 
 
 def is_quick(case: Case, pairs: Sequence[Pair]) -> bool:
     """Whether a kernel takes no longer than a few seconds."""
     most = min(MOST_TURNS.get(form, MOST) for _, form, _ in pairs)
     return case.turns <= most or any(target == "cpu" for *_, target in pairs)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """All arguments of a kernel after it."""
+
+    arrays: Sequence[Array]
+    with_zeros: Sequence[Array] | None
+    """The same with the products that may be left out, if there are any."""
+
+    @classmethod
+    def of(cls, case: Case, parse: Parse) -> Meaning:
+        others = meaning_with_zeros(case, parse) if "padded" in case.text else None
+        return cls(meaning_of(case, parse), others)
+
+    def of_results(self, found: Sequence[Array]) -> Sequence[Array]:
+        """The right arguments: where products with zeros are NaN, one may be, too."""
+        if self.with_zeros is None:
+            return self.arrays
+        triples = zip(found, self.arrays, self.with_zeros, strict=True)
+        return [
+            np.where(are_nan(x) & are_nan(other), other, right)
+            if x.shape == right.shape
+            else right
+            for x, right, other in triples
+        ]
+
+
+def are_nan(array: Array) -> NDArray[np.bool_]:
+    return np.isnan(array.astype(np.float64))
 
 
 @dataclass
@@ -93,7 +130,7 @@ class Sweep:
     ) -> None:
         """Compare a kernel, computed in some ways, with its meaning on some data."""
         cases = [case_of(kind, seed, number) for number in data]
-        wanted = [meaning_of(case, self.parse) for case in cases]
+        wanted = [Meaning.of(case, self.parse) for case in cases]
         seen: set[str] = set()
         for way in ways:
             kernel = self.kernel_of(kind, seed, target, way)
@@ -103,9 +140,33 @@ class Sweep:
                 told = f"{kind} {seed} {target} {way}, data {[*data]}"
                 self.failures.append(f"{told}: {error!r}\n{kernel}")
 
-    def kernel_of(self, kind: str, seed: int, target: str, way: str) -> KernelOp:
+    def check_other_extents(self, kind: str, seed: int, data: int) -> bool:
+        """
+        Compare a kernel and a longer one, which runs on its machine code, with their
+        meaning. Whether there are such kernels of a seed.
+        """
+        kernels = [self.kernel_of(kind, seed, "cpu", USUAL, n) for n in (0, LONGER)]
+        sources = [*map(kernel_source, kernels)]
+        usual, longer = map(split_head, sources)
+        if usual.code != longer.code or usual.row == longer.row:
+            return False
+        for kernel, n in zip(kernels, (0, LONGER), strict=True):
+            case = case_of(kind, seed, data, longer=n)
+            meaning = Meaning.of(case, self.parse)
+            try:
+                self._compare(kernel, [case], [meaning], set())
+            except Exception as error:
+                told = f"{kind} {seed}, longer by {n}, data {data}"
+                self.failures.append(f"{told}: {error!r}\n{kernel}")
+        places = {compile_cpu(source, "kernel").address for source in sources}
+        assert len(places) == 1, "they share their machine code"
+        return True
+
+    def kernel_of(
+        self, kind: str, seed: int, target: str, way: str, longer: int = 0
+    ) -> KernelOp:
         """A kernel with a schedule."""
-        text = case_of(kind, seed).text.replace('"cpu"', f'"{target}"')
+        text = case_of(kind, seed, longer=longer).text.replace('"cpu"', f'"{target}"')
         kernel = self.parse(text)
         WAYS[target][way](kernel, Random(f"{way} {seed}"))
         return kernel
@@ -114,7 +175,7 @@ class Sweep:
         self,
         kernel: KernelOp,
         cases: Sequence[Case],
-        wanted: Sequence[Sequence[Array]],
+        wanted: Sequence[Meaning],
         seen: set[str],
     ) -> None:
         kernel.verify()
@@ -139,7 +200,7 @@ class Sweep:
         kernel: KernelOp,
         source: str,
         case: Case,
-        wanted: Sequence[Array],
+        wanted: Meaning,
         place: Place,
     ) -> None:
         orders = [panels and panels_of(panels) for panels in kernel.panels]
@@ -149,7 +210,8 @@ class Sweep:
         self.runs += 1
         try:
             assert code == 0, f"the kernel ends with {code}"
-            results = zip(given, wanted, orders, case.arrays, strict=True)
+            rights = wanted.of_results(given)
+            results = zip(given, rights, orders, case.arrays, strict=True)
             for found, right, order, before in results:
                 if order is None:
                     close(case, found, right)
@@ -184,14 +246,23 @@ def words_of(schedule: ScheduleAttr) -> list[str]:
 
 
 def meaning_of(case: Case, parse: Parse) -> list[Array]:
-    """All arguments of a kernel after it, as its op is defined."""
+    """All arguments of a kernel after it, as its ops are defined."""
+    return arguments_after(case, parse, evaluate_op)
+
+
+def meaning_with_zeros(case: Case, parse: Parse) -> list[Array]:
+    """The same with products with zeros around a factor, which may be left out."""
+    return arguments_after(case, parse, evaluate_with_zeros)
+
+
+def arguments_after(case: Case, parse: Parse, evaluate: Evaluate) -> list[Array]:
     given = case.wide or case
     kernel, arrays = parse(given.text), [x.copy() for x in given.arrays]
     with np.errstate(all="ignore"):
         for op in kernel.body.block.ops:
             if isinstance(op, StructuredOp):
                 operands = [array_of(value, arrays) for value in op.operands]
-                results = zip(op.written(), op.evaluate(*operands), strict=True)
+                results = zip(op.written(), evaluate(op, *operands), strict=True)
             elif isinstance(op, linalg.ops.GenericOp):
                 results = zip(op.outputs, evaluate_map(op, arrays), strict=True)
             else:
@@ -200,6 +271,19 @@ def meaning_of(case: Case, parse: Parse) -> list[Array]:
                 assert isinstance(value, BlockArgument)
                 arrays[value.index] = result
     return arrays
+
+
+def evaluate_op(op: StructuredOp, *operands: Array) -> Sequence[Array]:
+    return op.evaluate(*operands)
+
+
+def evaluate_with_zeros(op: StructuredOp, *operands: Array) -> Sequence[Array]:
+    """The results of an op to which the zeros around factors are elements as others."""
+    op = op.clone()
+    for number, value in enumerate(op.operands):
+        if isinstance(value.owner, PaddedOp):
+            op.operands[number] = Block(arg_types=[value.type]).args[0]
+    return op.evaluate(*operands)
 
 
 def array_of(value: SSAValue, arrays: Sequence[Array]) -> Array:
@@ -221,11 +305,11 @@ def evaluate_map(op: linalg.ops.GenericOp, arrays: Sequence[Array]) -> list[Arra
         for x, map in zip(operands, maps, strict=True)
     ]
     values = evaluate_block(op.body.block, views)
-    results = operands[len(op.inputs) :]
-    return [
-        np.broadcast_to(value, extents).reshape(result.shape).astype(result.dtype)
-        for value, result in zip(values, results, strict=True)
-    ]
+    first = len(op.inputs)
+    results = [np.array(x, order="C") for x in operands[first:]]
+    for value, result, map in zip(values, results, maps[first:], strict=True):
+        view_over_loops(result, map, extents, writeable=True)[...] = value
+    return results
 
 
 def close(case: Case, found: Array, wanted: Array) -> None:
@@ -251,11 +335,13 @@ def plain(kernel: KernelOp, random: Random) -> None:
     """Leave an op to its loops."""
 
 
-def on_cpu(kernel: KernelOp, random: Random, vector_bytes: int = 0) -> None:
-    """The schedules of the passes for processors."""
+def on_cpu(
+    kernel: KernelOp, random: Random, vector_bytes: int = 0, matrices: bool = False
+) -> None:
+    """The schedules of the passes for processors, some with registers of matrices."""
     width = vector_bytes or random.choice((16, 32, 64))
     constants = random.choice(((), (), (0,), (1,), (0, 1)))
-    cpu.schedule_kernel(kernel, width, random.choice((1, 4)), constants)
+    cpu.schedule_kernel(kernel, width, random.choice((1, 4)), constants, matrices)
     schedule_attention(kernel, width)
 
 
@@ -279,6 +365,7 @@ WAYS: Mapping[str, Mapping[str, Way]] = {
     "cpu": {
         "plain": plain,
         **{f"vectors {n}": partial(on_cpu, vector_bytes=n) for n in (16, 32, 64)},
+        "matrices": partial(on_cpu, vector_bytes=64, matrices=True),
         **{f"crafted {n}": crafted_on_cpu for n in range(3)},
     },
     "cuda": {

@@ -35,6 +35,13 @@ launch.kernel @k target "cpu" (%x: memref<4x8xf32>, %w: memref<8x6xf32>, %h: mem
 
 // -----
 
+launch.kernel @k target "cpu" (%x: memref<4x8xf32>, %w: memref<8x6xf32>, %y: memref<9x6xf32>) {
+  // expected-error@+1 {{kernel.contract: each element of a result is a sum, got some of memref<9x6xf32> by (d0, d1, d2) -> ((d0 * 2), d1)}}
+  kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m * 2, n)>] ins(%x, %w : memref<4x8xf32>, memref<8x6xf32>) outs(%y : memref<9x6xf32>)
+}
+
+// -----
+
 launch.kernel @k target "cpu" (%x: memref<4x8xf32>, %w: memref<8x6xf32>, %h: memref<8x6xf16>, %s: memref<4x6xf64>, %c: memref<8xf32>, %y: memref<4x6xf32>, %z: memref<6x4xf32>, %i: memref<4x6xi32>) {
   // expected-error@+1 {{kernel.contract: factors are of one type, got f32 and f16}}
   kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ins(%x, %h : memref<4x8xf32>, memref<8x6xf16>) outs(%y : memref<4x6xf32>)

@@ -200,3 +200,23 @@ def test_work(parse_kernel: ParseKernel) -> None:
         **{"a": "3x5xf32", "b": "5x4xf32", "y": "3x4xf32"},
     )
     assert contract_of(kernel).work() == 2 * 3 * 4 * 5
+
+
+def test_products_with_zeros_around_a_factor_are_left_out(
+    parse_kernel: ParseKernel,
+) -> None:
+    lines = """
+      %p = kernel.padded %x low [1] high [2] : memref<5xf32> to memref<8xf32>
+      kernel.contract indexing_maps = [affine_map<(m, k) -> (m + k)>,
+        affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>]
+        ins(%p, %w : memref<8xf32>, memref<3xf32>) outs(%y : memref<6xf32>)
+    """
+    kernel = kernel_of(parse_kernel, lines, x="5xf32", w="3xf32", y="6xf32")
+    x, w = numbers(3, 5), np.array([np.inf, 2, -np.inf], np.float32)
+    (found,) = contract_of(kernel).evaluate(np.pad(x, (1, 2)), w, np.zeros(6, "f"))
+    with np.errstate(all="ignore"):
+        wanted = [
+            sum((x[m + k - 1] * w[k] for k in range(3) if 0 <= m + k - 1 < 5), 0.0)
+            for m in range(6)
+        ]
+    np.testing.assert_array_equal(found, wanted)

@@ -240,3 +240,17 @@ def test_a_loop_that_runs_once_keeps_no_result_from_its_operand(
         }
       }""")
     assert row_of(kernel).aliases() == [Alias(0, 0)]
+
+
+def test_unsigned_folds_are_numbers_of_the_type(parse_kernel: Parse) -> None:
+    body = """
+      %m = kernel.all_reduce maxui %a : i64
+      %d = arith.subi %a, %m : i64
+      kernel.yield %d : i64
+    """
+    memref = "memref<2x3xi64>"
+    text = kernel_text([("a", memref, ID)], [("", memref, ID)], body)
+    big = 2**62
+    x = np.array([[big + 1, 5, -7], [big + 1, 3, 2]])
+    (found,) = evaluated(parse_kernel(text), x, np.zeros_like(x))
+    np.testing.assert_array_equal(found, [[big + 8, 12, 0], [0, 2 - big, 1 - big]])

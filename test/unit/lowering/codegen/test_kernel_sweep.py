@@ -1,10 +1,12 @@
 """
 Random kernels of each op, with each schedule of both targets, against their meaning.
 
-A kernel is one op on random maps, extents (0, 1, odd, more than a tile) and types. It
+A kernel is one op, or a chain of them, on random maps, extents (0, 1, odd, more than a
+tile) and types; some operands are every second element of an argument, or a part. It
 runs as loops, with the schedules that passes choose, and with others, whose fields are
 changed at random; in 1 to 3 parts, with buffers at odd places and at the ends of pages.
-Some elements are NaN, infinite, or too small to be normal.
+Some elements are NaN, infinite, or too small to be normal. Kernels of one form run on
+machine code that was compiled for other extents.
 
 Whole numbers, of which sums are exact in any order, have to come out as they are. Of
 other numbers an error of `64 + 8 n` units in the last place of the largest result is
@@ -37,6 +39,7 @@ from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.lowering.codegen.cpu.stage_printer import printers as cpu_printers
 from penstock.lowering.codegen.cuda.stage_printer import printers as cuda_printers
+from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 assert schedules
 
@@ -74,7 +77,7 @@ def pairs_of(op: str, target: str) -> set[Pair]:
         if issubclass(each, StructuredOp) and (each, schedule) not in printed
     }
     mine = {*schedules_of(target), *(of_loops if target == "cpu" else ())}
-    # Libraries are there with a device alone.
+    # Libraries are there with a device alone, where `test_cuda_gpu.py` runs them.
     found = {
         (op, form, target)
         for each, schedule in mine
@@ -123,6 +126,36 @@ def test_each_schedule_computes_what_the_op_means(op: str, target: str) -> None:
     assert not missing, "no case ran"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_chains_compute_what_their_ops_mean(target: str) -> None:
+    sweep = Sweep(parse_kernel)
+    for seed in range(2):
+        sweep.check("chains", seed, target, [[*WAYS[target]][1]], [SEED])
+    report(sweep)
+
+
+@pytest.mark.parametrize("kind", ["maps", "rows", "products"])
+def test_kernels_run_on_code_that_was_compiled_for_other_extents(kind: str) -> None:
+    sweep = Sweep(parse_kernel)
+    seeds = range(MOST_TRIED)
+    assert any(sweep.check_other_extents(kind, seed, SEED) for seed in seeds)
+    report(sweep)
+
+
+def test_bytes_are_multiplied_in_tile_registers() -> None:
+    sweep, kind = Sweep(parse_kernel), "products of bytes"
+    kernels = ((n, sweep.kernel_of(kind, n, "cpu", "matrices")) for n in range(99))
+    for seed, kernel in kernels:
+        if "matrices" in str(kernel):
+            sweep.check(kind, seed, "cpu", ["matrices"], [SEED])
+        if sum(sweep.ran.values()) == 2:
+            break
+    report(sweep)
+    assert sweep.ran, "no case ran"
+    if not may_use_amx():
+        pytest.skip("this processor has no AMX: the tiles were computed in vectors")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", MAKERS)
@@ -133,4 +166,6 @@ def test_random_kernels_compute_what_their_ops_mean(kind: str, target: str) -> N
         random = Random(seed)
         some = [random.choice(ways[:-3]), random.choice(ways[-3:])]
         sweep.check(kind, seed, target, some, data)
+        if target == "cpu":
+            sweep.check_other_extents(kind, seed, SEED)
     report(sweep)
