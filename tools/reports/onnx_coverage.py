@@ -251,8 +251,8 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   ops.
 * Branches whose condition is known are chosen. Others are `op.if`: both are computed
   where none can fail and they have one type, or else the condition is taken as known.
-* Loops and scans whose number of steps is known, and recurrent layers, are written out
-  step by step.
+* Recurrent layers, and loops and scans whose number of steps is known, are `op.loop`.
+  Loops whose steps differ in shapes, or in what is known, are written out step by step.
 * What cannot be said is refused, all of it at once, before anything runs.
 
 This page counts the cases that the package `onnx` has for single ops: each is

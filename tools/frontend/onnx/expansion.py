@@ -157,6 +157,25 @@ def rename_graph(graph: GraphProto, rename: Rename) -> None:
         value.name = inside(value.name)
 
 
+def passed_on(graph: GraphProto) -> Mapping[str, str]:
+    """The inputs of a graph that outputs of it are, by the names of these."""
+    origins = {value.name: value.name for value in graph.input}
+    for node in graph.node:
+        if node.op_type == "Identity" and node.input[0] in origins:
+            origins[node.output[0]] = origins[node.input[0]]
+    names = (value.name for value in graph.output)
+    return {name: origins[name] for name in names if name in origins}
+
+
 def graph_of(proto: NodeProto, name: str) -> GraphProto:
     """The graph that is an attribute of a node."""
     return next(each.g for each in proto.attribute if each.name == name)
+
+
+def inner_names(node: NodeProto) -> set[str]:
+    """The names that graphs inside of a node use, their own ones among them."""
+    graphs = [each.g for each in node.attribute if each.HasField("g")]
+    inner = [proto for graph in graphs for proto in graph.node]
+    found = {value.name for graph in graphs for value in graph.output}
+    found |= {name for proto in inner for name in proto.input}
+    return found.union(*map(inner_names, inner))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -188,8 +188,29 @@ class JobBuilder:
         outer, self.block = self.block, Block()
         try:
             yield self.block
+        except Exception:
+            self.block.drop_all_references()
+            raise
         finally:
             self.block = outer
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Take back all that has been added if an exception is raised."""
+        ends = {block: block.last_op for block in (self._home, self.block)}
+        tables: list[dict[Any, Any]] = [self.values, self.weights, self.dequantized]
+        tables += [self._tensors, self._known, self._unnamed]
+        kept, numbered = [dict(table) for table in tables], self._numbered
+        try:
+            yield
+        except Exception:
+            for block, last in ends.items():
+                erase_after(block, last)
+            self._numbered = numbered
+            for table, entries in zip(tables, kept, strict=True):
+                table.clear()
+                table.update(entries)
+            raise
 
     def insert(self, op: TensorOp) -> Sequence[SSAValue]:
         """Add an op that is made already; its results."""
@@ -206,6 +227,13 @@ class JobBuilder:
         for result, name in zip(op.results, names, strict=True):
             result.name_hint = hint(name)
         return op.results
+
+
+def erase_after(block: Block, last: Operation | None) -> None:
+    """Erase the ops of a block after one of them; all of them without one."""
+    while (op := block.last_op) is not last:
+        assert op is not None, "it was part of the block"
+        block.erase_op(op)
 
 
 def hint(name: str) -> str | None:

@@ -188,6 +188,13 @@ class Ops:
             return value
         return self.one(TransposeOp, value, permutation=order)
 
+    def moved(self, value: Value, source: int, target: int) -> Value:
+        """One axis at another place among the others."""
+        rank = len(self.shape(value))
+        order = [axis for axis in range(rank) if axis != normal_axis(source, rank)]
+        order.insert(normal_axis(target, rank), normal_axis(source, rank))
+        return self.transpose(value, order)
+
     def expand(self, value: Value, shape: Sequence[int]) -> Value:
         """A value broadcast to a shape."""
         if self.shape(value) == list(shape):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -20,7 +21,12 @@ from xdsl.utils.hints import isa
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
 from penstock.tools.frontend.onnx.control import CONTROL, Opsets
 from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined
-from penstock.tools.frontend.onnx.expansion import function_of, renamed, schema_of
+from penstock.tools.frontend.onnx.expansion import (
+    function_of,
+    inner_names,
+    renamed,
+    schema_of,
+)
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
     Declined,
@@ -307,6 +313,19 @@ class Reader:
             raise AlreadyReported
         return [self.builder.values[name] for name in outer]
 
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """
+        Take back all that has been read, and say nothing of it, where that ends in an
+        exception.
+        """
+        outer, self.findings = self.findings, Findings()
+        try:
+            with self.builder.trial():
+                yield
+        finally:
+            self.findings = outer
+
     def _read_output(self, name: str, known: Iterable[str]) -> None:
         if name not in known:
             like = suggest(name, known)
@@ -317,15 +336,6 @@ class Reader:
             self.builder.add_output(name)
         except VerifyException as error:
             self.findings.add(f"output '{name}': {error}")
-
-
-def inner_names(node: NodeProto) -> set[str]:
-    """The names that graphs inside of a node use, their own ones among them."""
-    graphs = [each.g for each in node.attribute if each.HasField("g")]
-    inner = [proto for graph in graphs for proto in graph.node]
-    found = {value.name for graph in graphs for value in graph.output}
-    found |= {name for proto in inner for name in proto.input}
-    return found.union(*map(inner_names, inner))
 
 
 def needed_values(graph: GraphProto, outputs: Iterable[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Converters of recurrent layers, unrolled step by step."""
+"""Converters of recurrent layers: loops over the steps of a sequence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from penstock.dialects.op import activation, comparison, elementwise, unary_math
 from penstock.dialects.op.linear import MatmulOp
 from penstock.tools.frontend.onnx import arithmetic
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
+from penstock.tools.frontend.onnx.loops import Iteration, Made, add_loop
 from penstock.tools.frontend.onnx.ops import Ops, Value
 
 Function: TypeAlias = Callable[[Ops, Value, float | None, float | None], Value]
@@ -51,12 +53,10 @@ class Layer:
     """One direction of a recurrent layer: its operands without that axis."""
 
     ops: Ops
-    inputs: Value
-    """The inputs times its weights: [steps, batch, gates x size]."""
     recurrent: Value
     """[gates x size, size]"""
     bias: Value | None
-    """That of the recurrence: [gates x size]."""
+    """That of the last gate's recurrence, where it is not one of the inputs: [size]."""
     peepholes: Value | None
     functions: Sequence[Callable[[Value], Value]]
     size: int
@@ -74,11 +74,10 @@ class Layer:
 
     def recurred(self, hidden: Value) -> Value:
         """A state times the recurrent weights."""
-        product = self.ops.one(MatmulOp, hidden, self.recurrent, transpose_b=True)
-        return product if self.bias is None else self.ops.add(product, self.bias)
+        return self.ops.one(MatmulOp, hidden, self.recurrent, transpose_b=True)
 
 
-State: TypeAlias = list[Value]
+State: TypeAlias = Sequence[Value]
 Step: TypeAlias = Callable[[Layer, Value, State], State]
 
 
@@ -95,30 +94,20 @@ def gru_step(layer: Layer, given: Value, state: State) -> State:
     given_z, given_r, given_h = layer.gates(given)
     if layer.linear_before_reset:
         own_z, own_r, own_h = layer.gates(layer.recurred(hidden))
+        own_h = own_h if layer.bias is None else ops.add(own_h, layer.bias)
         reset = gate(ops.add(given_r, own_r))
         fresh = apply(ops.add(given_h, ops.mul(reset, own_h)))
     else:
         rows = [ops.slice(layer.recurrent, 0, 0, 2 * layer.size)]
         rows.append(ops.slice(layer.recurrent, 0, 2 * layer.size, 3 * layer.size))
-        biases: list[Value | None] = [None, None]
-        if layer.bias is not None:
-            whole = layer.gates(layer.bias)
-            biases = [ops.concat(whole[:2], 0), whole[2]]
-        both = biased(
-            ops, ops.one(MatmulOp, hidden, rows[0], transpose_b=True), biases[0]
-        )
+        both = ops.one(MatmulOp, hidden, rows[0], transpose_b=True)
         own_z, own_r = layer.gates(both)
         reset = gate(ops.add(given_r, own_r))
         kept = ops.one(MatmulOp, ops.mul(reset, hidden), rows[1], transpose_b=True)
-        fresh = apply(ops.add(given_h, biased(ops, kept, biases[1])))
+        fresh = apply(ops.add(given_h, kept))
     update = gate(ops.add(given_z, own_z))
     # (1 - z) * h' + z * h, with one product.
     return [ops.add(fresh, ops.mul(update, ops.sub(hidden, fresh)))]
-
-
-def biased(ops: Ops, value: Value, bias: Value | None) -> Value:
-    """A value plus a bias if there is one."""
-    return value if bias is None else ops.add(value, bias)
 
 
 def lstm_step(layer: Layer, given: Value, state: State) -> State:
@@ -143,10 +132,19 @@ def lstm_step(layer: Layer, given: Value, state: State) -> State:
     return [ops.mul(leave, show(cell)), cell]
 
 
-def recurrent(
-    gates: int, states: int, defaults: Sequence[str], step: Step
-) -> Converter:
-    """A recurrent layer, in one or both directions."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of recurrent layer."""
+
+    gates: int
+    states: int
+    defaults: Sequence[str]
+    """The functions that it applies where a node names none."""
+    step: Step
+
+
+def recurrent(kind: Kind) -> Converter:
+    """A recurrent layer, in one or both directions, each of which is a loop."""
 
     def convert(node: Node) -> None:
         ops, batch_first = node.ops, node.int("layout", 0) == 1
@@ -158,56 +156,83 @@ def recurrent(
         if direction not in ways:
             raise Unsupported(f"the direction '{direction}' is not known")
         results = [
-            run_direction(node, x, index, is_reversed, gates, states, defaults, step)
+            run_direction(node, kind, x, index, is_reversed)
             for index, is_reversed in enumerate(ways[direction])
         ]
-        outputs = ops.stack([steps for steps, _ in results], 1)
-        finals = [
-            ops.stack([final[index] for _, final in results], 0)
-            for index in range(states)
-        ]
-        if batch_first:
-            outputs = ops.transpose(outputs, [2, 0, 1, 3])
-            finals = [ops.transpose(final, [1, 0, 2]) for final in finals]
-        for index, value in enumerate([outputs, *finals]):
-            node.give_value(value, index)
+        if node.wants(0):
+            outputs = ops.stack([made.rows[0] for made in results], 1)
+            order = [2, 0, 1, 3] if batch_first else [0, 1, 2, 3]
+            node.give_value(ops.transpose(outputs, order))
+        for index in range(kind.states):
+            final = ops.stack([made.state[index] for made in results], 0)
+            order = [1, 0, 2] if batch_first else [0, 1, 2]
+            node.give_value(ops.transpose(final, order), 1 + index)
 
     return convert
 
 
 def run_direction(
-    node: Node,
-    x: Value,
-    index: int,
-    is_reversed: bool,
-    gates: int,
-    states: int,
-    defaults: Sequence[str],
-    step: Step,
-) -> tuple[Value, State]:
-    """The outputs of all steps of one direction, and its last states."""
-    ops, size = node.ops, node.shape(2)[2]
-    steps, batch, features = ops.shape(x)
-    weights, recurrent = (ops.pick(node.value(i), 0, index) for i in (1, 2))
-    flat = ops.reshape(x, [steps * batch, features])
-    inputs = ops.one(MatmulOp, flat, weights, transpose_b=True)
-    bias = None
-    if node.has(3):
-        whole = ops.pick(node.value(3), 0, index)
-        inputs = ops.add(inputs, ops.slice(whole, 0, 0, gates * size))
-        bias = ops.slice(whole, 0, gates * size, 2 * gates * size)
+    node: Node, kind: Kind, x: Value, index: int, is_reversed: bool
+) -> Made:
+    """One direction: its last states, and the outputs of all steps if they are read."""
+    inputs, bias = inputs_of(node, kind, x, index)
     layer = Layer(
-        ops,
-        ops.reshape(inputs, [steps, batch, gates * size]),
-        recurrent,
+        node.ops,
+        node.ops.pick(node.value(2), 0, index),
         bias,
-        ops.pick(node.value(7), 0, index) if node.has(7) else None,
-        functions_of(node, index, defaults),
-        size,
+        node.ops.pick(node.value(7), 0, index) if node.has(7) else None,
+        functions_of(node, index, kind.defaults),
+        node.shape(2)[2],
         node.int("linear_before_reset", 0) == 1,
         node.int("input_forget", 0) == 1,
     )
-    return run_steps(node, layer, first_states(node, index, states), is_reversed, step)
+    steps, lengths = node.ops.shape(x)[0], lengths_of(node, x)
+
+    def body(given: Iteration) -> Made:
+        fresh = kind.step(layer, given.slices[0], given.state)
+        rows = [fresh[0]] * node.wants(0)
+        if lengths is None:
+            return Made(fresh, rows)
+        inside = node.ops.two(comparison.GreaterOp, lengths, given.number)
+        pairs = zip(fresh, given.state, strict=True)
+        state = [node.ops.where(inside, new, old) for new, old in pairs]
+        return Made(state, [node.ops.where(inside, row, 0) for row in rows])
+
+    first = first_states(node, index, kind.states)
+    return add_loop(node.builder, steps, first, [inputs], body, backward=is_reversed)
+
+
+def inputs_of(
+    node: Node, kind: Kind, x: Value, index: int
+) -> tuple[Value, Value | None]:
+    """
+    The inputs of all steps times their weights, with all biases but one that is part of
+    a product, as [steps, batch, gates x size]; and that one.
+    """
+    ops, width = node.ops, kind.gates * node.shape(2)[2]
+    steps, batch, features = ops.shape(x)
+    flat = ops.reshape(x, [steps * batch, features])
+    weights = ops.pick(node.value(1), 0, index)
+    inputs, inner = ops.one(MatmulOp, flat, weights, transpose_b=True), None
+    if node.has(3):
+        whole = ops.pick(node.value(3), 0, index)
+        given, own = (ops.slice(whole, 0, at, at + width) for at in (0, width))
+        if node.int("linear_before_reset", 0) == 1:
+            start = width - node.shape(2)[2]
+            inner = ops.slice(own, 0, start, width)
+            own = ops.pad(ops.slice(own, 0, 0, start), [0], [width - start])
+        inputs = ops.add(inputs, ops.add(given, own))
+    return ops.reshape(inputs, [steps, batch, width]), inner
+
+
+def lengths_of(node: Node, x: Value) -> Value | None:
+    """The lengths of sequences, [batch, 1]; None where all are as long as the input."""
+    if (lengths := node.optional(4)) is None:
+        return None
+    steps, batch, _ = node.ops.shape(x)
+    if not isinstance(lengths, SSAValue) and (lengths == steps).all():
+        return None
+    return node.ops.reshape(node.ops.cast(lengths, i64), [batch, 1])
 
 
 def first_states(node: Node, index: int, states: int) -> State:
@@ -220,30 +245,6 @@ def first_states(node: Node, index: int, states: int) -> State:
         ops.pick(node.value(at), axis, index) if node.has(at) else zeros
         for at in range(5, 5 + states)
     ]
-
-
-def run_steps(
-    node: Node, layer: Layer, state: State, is_reversed: bool, step: Step
-) -> tuple[Value, State]:
-    """The outputs of all steps, in the order of the inputs, and the last states."""
-    ops, (steps, batch, _) = layer.ops, layer.ops.shape(layer.inputs)
-    lengths = node.optional(4)
-    outputs: list[Value] = []
-    order = range(steps)
-    for index in reversed(order) if is_reversed else order:
-        fresh = step(layer, ops.pick(layer.inputs, 0, index), state)
-        output = fresh[0]
-        if lengths is not None:
-            inside = ops.two(comparison.GreaterOp, ops.cast(lengths, i64), index)
-            inside = ops.reshape(inside, [batch, 1])
-            output = ops.where(inside, output, 0)
-            pairs = zip(fresh, state, strict=True)
-            fresh = [ops.where(inside, new, old) for new, old in pairs]
-        state = fresh
-        outputs.append(output)
-    if is_reversed:
-        outputs.reverse()
-    return ops.stack(outputs, 0), state
 
 
 def functions_of(
@@ -285,8 +286,8 @@ def applied(
 
 
 CONVERTERS: Mapping[str, Converter] = {
-    "GRU": recurrent(3, 1, ["Sigmoid", "Tanh"], gru_step),
-    "LSTM": recurrent(4, 2, ["Sigmoid", "Tanh", "Tanh"], lstm_step),
-    "RNN": recurrent(1, 1, ["Tanh"], rnn_step),
+    "GRU": recurrent(Kind(3, 1, ["Sigmoid", "Tanh"], gru_step)),
+    "LSTM": recurrent(Kind(4, 2, ["Sigmoid", "Tanh", "Tanh"], lstm_step)),
+    "RNN": recurrent(Kind(1, 1, ["Tanh"], rnn_step)),
 }
 """The converters of recurrent layers."""

@@ -1,4 +1,4 @@
-"""Branches, loops and functions of ONNX are written out as ops of a job."""
+"""Branches, loops and functions of ONNX become ops of a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from penstock.dialects.op import IfOp
+from penstock.dialects.op import IfOp, LoopOp
 from penstock.tools.driver.diagnostics import Rejected, UsageError
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
@@ -126,12 +126,18 @@ def test_a_condition_that_decides_too_much_has_to_be_known(
     np.testing.assert_array_equal(got, X.T if op == "Transpose" else X[[3, 1, 0, 2]])
 
 
-def test_a_loop_is_written_out(
+def loops_of(imported: ImportedModel) -> list[LoopOp]:
+    return [op for op in imported.module.walk() if isinstance(op, LoopOp)]
+
+
+def test_a_loop_of_a_known_number_of_steps(
     make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
 ):
     known = {"n": np.array(3), "k": YES, "s": np.array(0.5, np.float32)}
     model = make_model([loop(FOREVER)], {"x": X}, ["y", "all"], known)
-    got = evaluate(import_model(model, "m"), {"x": X})
+    imported = import_model(model, "m")
+    assert len(loops_of(imported)) == 1
+    got = evaluate(imported, {"x": X})
     assert got["all"].shape == (3, 4, 3)
     assert_close(got, run_onnxruntime(model, {"x": X}))
 
@@ -200,7 +206,8 @@ def test_loops_that_cannot_be_written_out_are_refused(make_model: MakeModel):
     model = make_model([loop(FOREVER)], {"x": X, "n": number}, known=known)
     assert refusal(model) == "the trip count is only known at run time"
     known["n"] = np.array(20_000)
-    body = graph([FOREVER, SAME], ["i", "c", "v"], ["d", "w"])
+    later = helper.make_node("Less", ["i", "n"], ["d"])
+    body = graph([later, SAME], ["i", "c", "v"], ["d", "w"])
     long = helper.make_node("Loop", ["n", "k", "s"], ["y"], body=body)
     assert refusal(make_model([long], {"x": X}, known=known)) == (
         "it takes more than 10000 steps"
@@ -214,8 +221,13 @@ def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
     ends = helper.make_node("Less", ["m", "zero"], ["d"])
     model = make_model([total, loop(ends)], {"x": X}, ["y", "all"], known)
     assert refusal(model) == "how often it runs is only known at run time"
+    # What it stacks would grow.
     known["n"] = np.array(0)
-    model = make_model([loop(FOREVER)], {"x": X}, ["all"], known)
+    nodes = [helper.make_node("Concat", ["v", "v"], ["w"], axis=0), FOREVER]
+    nodes.append(helper.make_node("Mul", ["w", "w"], ["z"]))
+    body = graph(nodes, ["i", "c", "v"], ["d", "w", "z"])
+    grown = helper.make_node("Loop", ["n", "k", "x"], ["y", "all"], body=body)
+    model = make_model([grown], {"x": X}, ["all"], known)
     assert refusal(model) == "it has no steps that tell the shapes of its outputs"
 
 

@@ -138,8 +138,8 @@ def test_arrays_that_are_made_of_one_weight_at_each_step_are_one_variable(
     sizes = sorted(
         weight.size for weight in import_model(model, "model").weights.values()
     )
-    # Two halves of the bias, the first step's gates of zeros, both kinds of weights.
-    assert sizes == [12, 12, 24, 36, 48]
+    # The sum of both halves of the bias, and both kinds of weights.
+    assert sizes == [12, 36, 48]
     check(model, {"x": x})
 
 
