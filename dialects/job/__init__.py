@@ -49,9 +49,11 @@ from penstock.dialects.job.ports import (
     ForeignOutputOp,
     I64List,
     InputOp,
+    Names,
     OutputOp,
     VariableOp,
     place_in_whole,
+    verify_names,
     verify_part,
     verify_winograd,
 )
@@ -86,6 +88,7 @@ __all__ = [
     "InputOp",
     "Job",
     "JobOp",
+    "Names",
     "OutputOp",
     "PartialAttr",
     "PlacementAttr",
@@ -105,6 +108,7 @@ __all__ = [
     "sections_of",
     "verify_device_kind",
     "verify_layout",
+    "verify_names",
     "verify_part",
     "verify_winograd",
 ]

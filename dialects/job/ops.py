@@ -120,10 +120,11 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 yield op, f"the placement should be a #job.placement, got {placement}"
             if (target := finding_about_target(op)) is not None:
                 yield op, target
-            elif (key := name_in_job(op)) in seen:
-                kind, name = key
-                yield op, DOUBLED[kind].format(name)
-            elif key is not None:
+                continue
+            for key in names_in_job(op):
+                if key in seen:
+                    kind, name = key
+                    yield op, DOUBLED[kind].format(name)
                 seen.add(key)
 
 
@@ -137,23 +138,25 @@ DOUBLED = {
 """The diagnostics of ops of a job that share a name of one kind."""
 
 
-def name_in_job(op: Operation) -> tuple[str, str] | None:
-    """The kind and the name that no other op of the job may have, if there is one."""
+def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:
+    """The kinds and the names that no other op of the job may have."""
     match op:
         case AssignOp():
             variable = op.target.owner
             assert isinstance(variable, VariableOp), "checked before"
-            return "assigned", variable.port.data
+            return [("assigned", variable.port.data)]
         case ForeignInputOp():
-            return "taken", op.buffer.data
+            return [("taken", op.buffer.data)]
         case ForeignOutputOp():
-            return "handed out", op.buffer.data
-        case InputOp() | VariableOp():
-            return "input", op.port.data
+            return [("handed out", op.buffer.data)]
+        case InputOp():
+            return [("input", op.port.data)]
+        case VariableOp():
+            return [("input", name) for name in (op.port.data, *op.other_names)]
         case OutputOp():
-            return "output", op.port.data
+            return [("output", op.port.data)]
         case _:
-            return None
+            return []
 
 
 def finding_about_target(op: Operation) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
     IntegerType,
     StringAttr,
@@ -46,6 +47,24 @@ def verify_name(what: str, name: StringAttr) -> None:
     """Raise `VerifyException` if a name is empty."""
     if not name.data:
         raise VerifyException(f"a {what} needs a name, got an empty one")
+
+
+Names: TypeAlias = ArrayAttr[StringAttr]
+"""The names that a variable goes by besides its own."""
+
+
+def verify_names(name: str, others: Names | None) -> None:
+    """Raise `VerifyException` if names of one variable are not all different."""
+    if others is None:
+        return
+    if not others.data:
+        raise VerifyException("a list of further names should not be empty")
+    seen = {name}
+    for other in others:
+        verify_name("variable", other)
+        if other.data in seen:
+            raise VerifyException(f"the variable has the name '{other.data}' twice")
+        seen.add(other.data)
 
 
 def verify_whole(op: Operation) -> None:
@@ -94,18 +113,22 @@ class VariableOp(IRDLOperation):
     the whole would have. Or, with `winograd` and the shape [out channels, channels, 3,
     3] of weights that go by the name, what `op.winograd_split` and `op.winograd_join`
     for tiles of 4 x 4 results multiply: G g G' of each, [36, out channels, channels].
+    It is `also` known by the names of weights that were equal to it when a model was
+    read; nothing assigns to it then, but what loads all of them.
 
     ```mlir
     %w = job.variable "w1" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
     %p = job.variable "w1" init <xavier_uniform, seed = 7>
       part [392, 0] of [784, 256] : tensor<392x256xf32>
     %u = job.variable "w2" init <ones> winograd [32, 64, 3, 3] : tensor<36x32x64xf32>
+    %t = job.variable "w3" also ["w4"] init <ones> : tensor<4xf32>
     ```
     """
 
     name = "job.variable"
 
     port = prop_def(StringAttr)
+    also = opt_prop_def(Names)
     init = prop_def(InitAttr)
     offsets = opt_prop_def(I64List)
     whole = opt_prop_def(I64List)
@@ -115,14 +138,24 @@ class VariableOp(IRDLOperation):
     traits = traits_def(KnownAttributes(*OF_VALUES), Pure())
 
     assembly_format = (
-        "$port `init` $init (`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? "
-        "attr-dict `:` type($result)"
+        "$port (`also` $also^)? `init` $init (`part` $offsets^ `of` $whole)? "
+        "(`winograd` $winograd^)? attr-dict `:` type($result)"
     )
 
     def __init__(self, port: str, init: InitAttr, type: TensorType):
         super().__init__(
             properties={"port": StringAttr(port), "init": init}, result_types=[type]
         )
+
+    @property
+    def other_names(self) -> list[str]:
+        """The names that it goes by besides its port's."""
+        return [] if self.also is None else [name.data for name in self.also]
+
+    def add_names(self, names: Sequence[str]) -> None:
+        """Let it go by further names."""
+        found = [*self.other_names, *names]
+        self.also = ArrayAttr([StringAttr(name) for name in found])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -145,6 +178,7 @@ class VariableOp(IRDLOperation):
 
     def verify_(self) -> None:
         verify_name("variable", self.port)
+        verify_names(self.port.data, self.also)
         verify_part(self.offsets, self.whole, self.shape)
         verify_winograd(self.winograd, self.offsets, self.shape)
 

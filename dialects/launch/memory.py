@@ -34,7 +34,9 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.job import (
     I64List,
     InitAttr,
+    Names,
     place_in_whole,
+    verify_names,
     verify_part,
     verify_winograd,
 )
@@ -263,7 +265,8 @@ class VariableOp(IRDLOperation):
     Data that is written once, when the program is loaded: by an initialiser (or just
     this `part` of its values, from these places on, for a tensor of this shape), or as
     it is given. With `panels` its elements lie in that order; only kernels read it,
-    which take them so. With `winograd` it is what `job.variable` says there.
+    which take them so. With `winograd` it is what `job.variable` says there, which says
+    what it is `also`, too.
 
     ```mlir
     launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<784x256xf32>
@@ -271,6 +274,7 @@ class VariableOp(IRDLOperation):
     launch.variable @t in @c0 at 0 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
     launch.variable @v in @c0 at 0 init <ones>
       panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
+    launch.variable @a also ["b"] in @c0 at 0 init <ones> : memref<4xf32>
     ```
     """
 
@@ -284,6 +288,7 @@ class VariableOp(IRDLOperation):
     whole = opt_prop_def(I64List)
     value: Elements | None = opt_prop_def(DenseIntOrFPElementsAttr | SplatAttr)
     port = opt_prop_def(StringAttr)
+    also = opt_prop_def(Names)
     winograd = opt_prop_def(I64List)
     panels = opt_prop_def(PanelsAttr)
     type = prop_def(base(MemRefType))
@@ -291,9 +296,9 @@ class VariableOp(IRDLOperation):
     traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
-        "$sym_name (`port` $port^)? `in` $chunk `at` $offset (`init` $init^)? "
-        "(`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? (`value` $value^)? "
-        "(`panels` $panels^)? attr-dict `:` $type"
+        "$sym_name (`port` $port^)? (`also` $also^)? `in` $chunk `at` $offset "
+        "(`init` $init^)? (`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? "
+        "(`value` $value^)? (`panels` $panels^)? attr-dict `:` $type"
     )
 
     def __init__(
@@ -309,6 +314,7 @@ class VariableOp(IRDLOperation):
         winograd: DenseArrayBase[IntegerType] | None = None,
         value: Elements | None = None,
         port: str | None = None,
+        also: Names | None = None,
     ):
         super().__init__(
             properties=properties_of(
@@ -322,6 +328,7 @@ class VariableOp(IRDLOperation):
                 winograd=winograd,
                 value=value,
                 port=port,
+                also=also,
                 type=type,
             )
         )
@@ -330,6 +337,11 @@ class VariableOp(IRDLOperation):
     def port_name(self) -> str:
         """The name that weights are given under: the port, else the symbol."""
         return self.port.data if self.port else self.sym_name.data
+
+    @property
+    def other_names(self) -> list[str]:
+        """The names that it goes by besides that one."""
+        return [] if self.also is None else [name.data for name in self.also]
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
@@ -346,6 +358,7 @@ class VariableOp(IRDLOperation):
 
     def verify_(self) -> None:
         verify_dense(self.type)
+        verify_names(self.port_name, self.also)
         verify_part(self.offsets, self.whole, self.type.get_shape())
         verify_winograd(self.winograd, self.offsets, self.type.get_shape())
         if self.value is not None and self.winograd is not None:

@@ -333,6 +333,7 @@ class ProgramBuilder:
             whole=op.whole,
             winograd=op.winograd,
             port=port,
+            also=op.also,
         )
 
     def _place(self, register: RegisterOp) -> tuple[str, int]:

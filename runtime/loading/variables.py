@@ -64,6 +64,48 @@ def name_of(variable: Variable) -> str:
     return variable.port
 
 
+def under_all_names(
+    program: HasVariables, arrays: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The arrays of variables by each of the names that these go by."""
+    found = dict(arrays)
+    for name, others in _names(program).items():
+        found |= dict.fromkeys(others, arrays[name])
+    return dict(sorted(found.items()))
+
+
+def under_one_name(
+    program: HasVariables, arrays: Mapping[str, Array]
+) -> dict[str, Array]:
+    """
+    The arrays of a state by one name of each variable, which may have come by all of
+    its names. Raises PenstockError if they differ from each other then.
+    """
+    found, problems = dict(arrays), list[str]()
+    for name, others in _names(program).items():
+        for other in others:
+            if (array := found.pop(other, None)) is None:
+                continue
+            if not _is_same(array, found.setdefault(name, array)):
+                problems.append(
+                    f"variables '{name}' and '{other}' were equal when the model was "
+                    "read and are one, but here they differ: import the model with "
+                    "--separate-weights"
+                )
+    raise_if_any(problems, "state")
+    return found
+
+
+def _names(program: HasVariables) -> dict[str, tuple[str, ...]]:
+    """The further names of variables that have such."""
+    return {name_of(x): x.also for x in program.variables if x.also}
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    a, b = np.asarray(one), np.asarray(other)
+    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
 def _read(program: HasVariables, variable: Variable) -> Array:
     kind = variable.kind
     if variable.winograd:

@@ -69,7 +69,8 @@ class Panels(NamedTuple):
 class Variable(NamedTuple):
     """
     A part of the array that goes by the name `port`, from `offsets` on of what has the
-    shape `whole`. A constant has no name to be given by, its `port` is None.
+    shape `whole`. A constant has no name to be given by, its `port` is None. A variable
+    goes by the names in `also`, too.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Variable(NamedTuple):
     whole: tuple[int, ...]
     panels: Panels | None = None
     winograd: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[slice, ...]:
@@ -249,10 +251,10 @@ def _queue_from(*row: Any) -> Queue:
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
-    chunk, offset, kind, offsets, whole, panels, winograd = row
+    chunk, offset, kind, offsets, whole, panels, winograd, also = row
     place = chunk, offset, TensorKind._make(kind)
     order = None if panels is None else Panels._make(panels)
-    return Variable(name, port, *place, offsets, whole, order, winograd)
+    return Variable(name, port, *place, offsets, whole, order, winograd, also)
 
 
 def _kernel_from(*row: Any) -> Kernel:

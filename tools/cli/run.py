@@ -307,6 +307,7 @@ def _request(
         tuple(args.extra_output),
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
+        args.separate_weights,
     )
 
 
@@ -456,6 +457,7 @@ def _read(
         extra_outputs=args.extra_output,
         dims=dict(args.dim),
         inputs=given,
+        separate_weights=args.separate_weights,
     )
     compiler.verify(imported.module)
     model = Model(imported.module, imported.weights, args.file.parent)
@@ -469,6 +471,8 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
         raise UsageError("--extra-output is for ONNX models")
     if args.dim:
         raise UsageError("--dim is for ONNX models")
+    if args.separate_weights:
+        raise UsageError("--separate-weights is for ONNX models")
 
 
 def _check_request(

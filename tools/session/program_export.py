@@ -326,6 +326,7 @@ def _variable(op: VariableOp) -> Variable:
         tuple(op.whole_shape),
         None if (found := op.panels) is None else panels_of(found),
         op.winograd is not None,
+        tuple(op.other_names),
     )
 
 

@@ -309,6 +309,12 @@ class Session(Closing, Displayed):
         over the model, one of them does it when its turn comes; else no run is under
         way meanwhile.
         """
+        from penstock.runtime.loading.variables import under_all_names
+
+        return under_all_names(self._jobs.program, self._state())
+
+    def _state(self) -> dict[str, Array]:
+        """The state, with each variable under one name."""
         from penstock.tools.session.model_state import has_model_jobs, save_state
 
         if has_model_jobs(self._jobs):
@@ -324,8 +330,10 @@ class Session(Closing, Displayed):
         the same model, between two runs. Raises PenstockError, and changes none, unless
         there is an array for each that fits, and no other.
         """
+        from penstock.runtime.loading.variables import under_one_name
         from penstock.tools.session.model_state import has_model_jobs, load_state
 
+        state = under_one_name(self._jobs.program, state)
         if has_model_jobs(self._jobs):
             load_state(self._jobs, state)
             return
@@ -392,7 +400,7 @@ class Session(Closing, Displayed):
         """
         from penstock.tools.session.saved_plan.plan import save_plan
 
-        save_plan(Path(path), self._executable, self.state())
+        save_plan(Path(path), self._executable, self._state())
 
     def close(self) -> None:
         """End the threads of the executors."""

@@ -265,6 +265,35 @@ job.job @nameless_variable placement <cpu, [0:0]> {
 
 // -----
 
+job.job @variable_of_no_further_name placement <cpu, [0:0]> {
+  // expected-error@+1 {{a list of further names should not be empty}}
+  %w = job.variable "w" also [] init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @variable_of_an_empty_further_name placement <cpu, [0:0]> {
+  // expected-error@+1 {{a variable needs a name, got an empty one}}
+  %w = job.variable "w" also [""] init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @variable_of_one_name_twice placement <cpu, [0:0]> {
+  // expected-error@+1 {{the variable has the name 'w' twice}}
+  %w = job.variable "w" also ["v", "w"] init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @further_name_of_another placement <cpu, [0:0]> {
+  %w = job.variable "w" also ["v"] init <zeros> : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'v'}}
+  %v = job.variable "v" init <zeros> : tensor<4xf32>
+}
+
+// -----
+
 job.job @nameless_buffers placement <cpu, [0:0]> {
   // expected-error@+1 {{a buffer needs a name, got an empty one}}
   %x = job.foreign_input "" : tensor<4xf32>

@@ -49,8 +49,8 @@ job.job @same_name placement <cpu, [0:0]> {
 job.job @initialisers placement <cpu, [0:0]> {
   // CHECK-NEXT: %a = job.variable "a" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
   %a = job.variable "a" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
-  // CHECK-NEXT: %b = job.variable "b" init <zeros> : tensor<256xf32>
-  %b = job.variable "b" init <zeros> : tensor<256xf32>
+  // CHECK-NEXT: %b = job.variable "b" also ["b/1", "b/2"] init <zeros> : tensor<256xf32>
+  %b = job.variable "b" also ["b/1", "b/2"] init <zeros> : tensor<256xf32>
   // CHECK-NEXT: %c = job.variable "c" init <npz, file = "weights.npz", name = "w1"> : tensor<4xf32>
   %c = job.variable "c" init <npz, file = "weights.npz", name = "w1"> : tensor<4xf32>
   // CHECK-NEXT: %p = job.variable "a/p" init <zeros> part [392, 0] of [784, 256] : tensor<392x256xf32>

@@ -17,6 +17,14 @@ launch.program @p rank 0 {
 
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: the variable has the name 'a' twice}}
+  launch.variable @w port "a" also ["b", "a"] in @c at 0 init <zeros> : memref<4xf32>
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
   // expected-error@+1 {{launch.variable: a variable needs either an initialiser or a value}}
   launch.variable @w in @c at 0 init <zeros> value dense<0.0> : tensor<4xf32> : memref<4xf32>
 }

@@ -32,8 +32,8 @@ launch.program @job rank 3 {
   launch.variable @w in @c0 at 512 init <he_normal, seed = 7> : memref<4x4xf32>
   // CHECK-NEXT: launch.variable @p port "w" in @c0 at 640 init <he_normal, seed = 7> part [2, 1] of [4, 4] : memref<1x3xf32>
   launch.variable @p port "w" in @c0 at 640 init <he_normal, seed = 7> part [2, 1] of [4, 4] : memref<1x3xf32>
-  // CHECK-NEXT: launch.variable @b_1 port "b" in @c0 at 768 init <zeros> : memref<4xf32>
-  launch.variable @b_1 port "b" in @c0 at 768 init <zeros> : memref<4xf32>
+  // CHECK-NEXT: launch.variable @b_1 port "b" also ["b/1", "b/2"] in @c0 at 768 init <zeros> : memref<4xf32>
+  launch.variable @b_1 port "b" also ["b/1", "b/2"] in @c0 at 768 init <zeros> : memref<4xf32>
   // CHECK-NEXT: launch.variable @t in @c0 at 832 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
   launch.variable @t in @c0 at 832 value dense<[1, 2]> : tensor<2xi64> : memref<2xi64>
 

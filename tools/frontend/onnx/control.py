@@ -237,7 +237,7 @@ class Steps:
 
 
 class Known(NamedTuple):
-    """What an iteration of a known number is given."""
+    """The values that an iteration of a known number is given."""
 
     number: Array
     state: Sequence[Value]

@@ -35,6 +35,7 @@ from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.frontend.onnx.channels import fold_channels
 from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
+from penstock.tools.frontend.onnx.equal_weights import merge_equal
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
 from penstock.tools.frontend.onnx.ops import Array
 from penstock.tools.frontend.onnx.random_weights import (
@@ -93,6 +94,7 @@ def import_file(
     extra_outputs: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, Array] | None = None,
+    separate_weights: bool = False,
 ) -> ImportedModel:
     """
     Import a file, with its weights replaced by random ones if a seed is given; see
@@ -105,7 +107,15 @@ def import_file(
             close_extents(value, (inputs or {})[value.name].shape, dims or {})
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
-    return import_for(model, str(path), inputs or {}, weights_file, extra_outputs, dims)
+    return import_for(
+        model,
+        str(path),
+        inputs or {},
+        weights_file,
+        extra_outputs,
+        dims,
+        separate_weights=separate_weights,
+    )
 
 
 def read_onnx(path: Path) -> ModelProto:
@@ -263,11 +273,15 @@ def import_model(
     extra_outputs: Sequence[str] = (),
     known: Mapping[str, Array] | None = None,
     dims: Mapping[str, int] | None = None,
+    *,
+    separate_weights: bool = False,
 ) -> ImportedModel:
     """
     The job that a model stands for; its variables start from `weights_file`.
 
     `dims` are the extents that names in the shapes of inputs stand for.
+
+    Those that are equal are one, unless with `separate_weights`.
 
     `extra_outputs` names values of the graph that become outputs beside those it has.
     A node that no output depends on is left out. Inputs whose values are `known` are
@@ -293,6 +307,8 @@ def import_model(
         reader.read(outputs, names_of(model.graph))
         reader.findings.raise_if_any()
     fold_channels(builder)
+    if not separate_weights:
+        merge_equal(builder)
     symbol = hint(model.graph.name or Path(name).stem) or "main"
     region = Region(reader.builder.block)
     job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
@@ -338,6 +354,8 @@ def import_for(
     weights_file: str = "weights.npz",
     extra_outputs: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
+    *,
+    separate_weights: bool = False,
 ) -> ImportedModel:
     """
     The job that a model stands for where some inputs have these values: those that it
@@ -346,7 +364,15 @@ def import_for(
     known: dict[str, Array] = {}
     while True:
         try:
-            return import_model(model, name, weights_file, extra_outputs, known, dims)
+            return import_model(
+                model,
+                name,
+                weights_file,
+                extra_outputs,
+                known,
+                dims,
+                separate_weights=separate_weights,
+            )
         except NeedsInputs as error:
             missing = error.inputs & inputs.keys() - known.keys()
             if not missing:

@@ -70,6 +70,7 @@ class Request(NamedTuple):
     dims: tuple[tuple[str, int], ...] = ()
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Of inputs that are known before it is compiled."""
+    separate_weights: bool = False
 
 
 class KnownPlans:

@@ -1,5 +1,6 @@
 """
-The option `--dim`, which gives extents to names in the shapes of a model.
+The options of how an ONNX model is imported: `--dim`, which gives extents to names in
+its shapes, and `--separate-weights`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ def add_dim_option(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N",
         help="the extent that a name stands for in the shapes of an ONNX model's "
         "inputs; may be given several times",
+    )
+
+
+def add_separate_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--separate-weights` to a parser."""
+    parser.add_argument(
+        "--separate-weights",
+        action="store_true",
+        help="let weights of an ONNX model that are equal be several variables, which "
+        "a state may set to different arrays",
     )
 
 
