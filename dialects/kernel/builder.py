@@ -459,6 +459,28 @@ class KernelBuilder:
         self.effect(loop)
         return loop.results
 
+    def when(self, condition: SSAValue, body: Callable[[KernelBuilder], None]) -> None:
+        """Ops that are done where the condition holds."""
+        self.effect(scf.IfOp(condition, [], self._branch(lambda k: body(k) or ())))
+
+    def either(
+        self,
+        condition: SSAValue,
+        then: Callable[[KernelBuilder], SSAValue],
+        other: Callable[[KernelBuilder], SSAValue],
+    ) -> SSAValue:
+        """The value that `then` builds where the condition holds, else `other`'s."""
+        holds = self._branch(lambda k: [then(k)])
+        fails = self._branch(lambda k: [other(k)])
+        made = holds.block.last_op
+        assert made is not None, "it ends in a yield"
+        return self.insert(scf.IfOp(condition, [made.operands[0].type], holds, fails))
+
+    def _branch(self, body: Callable[[KernelBuilder], Sequence[SSAValue]]) -> Region:
+        inside = KernelBuilder(InsertPoint.at_end(block := Block()))
+        inside.effect(scf.YieldOp(*body(inside)))
+        return Region(block)
+
     def each(
         self, extent: int, body: Callable[[KernelBuilder, SSAValue], None]
     ) -> None:

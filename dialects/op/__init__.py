@@ -28,6 +28,7 @@ from penstock.dialects.op.bits import (
 )
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.compaction import CompressOp, NonZeroOp
 from penstock.dialects.op.comparison import (
     EqualOp,
     GreaterEqualOp,
@@ -70,6 +71,7 @@ from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.multirate import AccOp, PackOp, RepeatOp, UnpackOp
+from penstock.dialects.op.non_max_suppression import NonMaxSuppressionOp
 from penstock.dialects.op.normalization import (
     BatchNormOp,
     LayerNormOp,
@@ -118,6 +120,7 @@ from penstock.dialects.op.unary_math import (
     RsqrtOp,
     SqrtOp,
 )
+from penstock.dialects.op.unique import UniqueOp
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.op.winograd import WinogradJoinOp, WinogradSplitOp
 
@@ -145,6 +148,7 @@ Op = Dialect(
         CastOp,
         CeilOp,
         ClipOp,
+        CompressOp,
         ConcatOp,
         ConstantOp,
         Conv2dOp,
@@ -188,6 +192,8 @@ Op = Dialect(
         MinimumOp,
         MulOp,
         NegOp,
+        NonMaxSuppressionOp,
+        NonZeroOp,
         NotEqualOp,
         PackOp,
         PadOp,
@@ -222,6 +228,7 @@ Op = Dialect(
         TopKOp,
         TransposeOp,
         TriangleOp,
+        UniqueOp,
         UnpackOp,
         WaveOp,
         WhereOp,

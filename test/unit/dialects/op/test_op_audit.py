@@ -14,6 +14,7 @@ of all ops are part of one job, so that they are compiled together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypedDict
@@ -626,6 +627,128 @@ def lines() -> Iterator[Case]:
     )
 
 
+def counted() -> Iterator[Case]:
+    """The cases of ops whose results have as many elements as data says."""
+    sparse = np.where(rng.random((5, 7)) < 0.4, floats(5, 7), np.float32(0))
+    for array in (rows(4, 3), sparse, integers((2, 3, 4), -1, 2), floats(0, 3)):
+        yield Case(ops.NonZeroOp, [array], places_of_others)
+    yield Case(ops.NonZeroOp, [rng.random(13) < 0.5], places_of_others)
+    found = int(np.count_nonzero(sparse))
+    yield Case(
+        ops.NonZeroOp,
+        [sparse],
+        lambda x: [np.array(np.nonzero(x)), np.asarray(found)],
+        {"max": found},
+    )
+    for shape, axis, length in (((4, 5, 6), 1, 5), ((7,), 0, 4), ((3, 0), 0, 3)):
+        mask = rng.random(length) < 0.5
+        array = integers(shape) if axis else rows(*shape)
+        wanted = partial(kept_by, axis=axis)
+        yield Case(ops.CompressOp, [array, mask], wanted, {"axis": axis})
+    for array in (
+        rng.choice(rows(4, 3).reshape(-1), 31),
+        integers((23,), 0, 5),
+        integers((9, 2), 0, 2),
+        rng.random(5) < 0.5,
+        floats(0),
+        floats(3, 0),
+    ):
+        yield Case(ops.UniqueOp, [array], partial(told_apart, in_order=False))
+        in_order = partial(told_apart, in_order=True)
+        yield Case(ops.UniqueOp, [array], in_order, {"sorted": True})
+    for images, classes, boxes, most, settings in (
+        (2, 3, 41, 5, {}),
+        (1, 2, 30, 50, {"centers": True}),
+        (1, 1, 0, 5, {}),
+        (1, 2, 6, 0, {}),
+    ):
+        corners = rng.random((images, boxes, 4)).astype(np.float32)
+        scores = np.round(rng.random((images, classes, boxes)), 1).astype(np.float32)
+        scores[..., :1] = np.nan
+        limits = [np.asarray(number, np.float32) for number in (0.3, 0.25)]
+        for thresholds in (limits, limits[:1]):
+            yield Case(
+                ops.NonMaxSuppressionOp,
+                [corners, scores, *thresholds],
+                partial(selected_boxes, most=most, **settings),
+                {"most": most, **settings},
+            )
+
+
+def filled_up(found: Array, length: int, axis: int = 0, number: int = 0) -> Array:
+    """An array with a number behind its elements along an axis."""
+    pads = [(0, 0)] * found.ndim
+    pads[axis] = (0, length - found.shape[axis])
+    return np.pad(found, pads, constant_values=number)
+
+
+def places_of_others(x: Wide) -> Sequence[Array]:
+    """The places of numbers that are not zero, one a column, and their count."""
+    places = np.array([at for at in np.ndindex(x.shape) if x[at] != 0], np.int64)
+    found = places.reshape(-1, x.ndim).T
+    return filled_up(found, x.size, 1), np.asarray(found.shape[1])
+
+
+def kept_by(x: Wide, mask: Array, axis: int) -> Sequence[Array]:
+    """The slices at which a mask holds, and their count."""
+    found = np.take(x, [i for i, keep in enumerate(mask) if keep], axis)
+    return filled_up(found, len(mask), axis), np.asarray(found.shape[axis])
+
+
+def told_apart(x: Wide, *, in_order: bool) -> Sequence[Array]:
+    """The differing rows, their first places, the places of all, times and count."""
+    lines = [
+        tuple(line.tolist()) for line in x.reshape(len(x), int(np.prod(x.shape[1:])))
+    ]
+    keys = [tuple((v != v, 0 if v != v else v) for v in line) for line in lines]
+    order = sorted(set(keys)) if in_order else list(dict.fromkeys(keys))
+    first = np.array([keys.index(key) for key in order], np.int64)
+    place = np.array([order.index(key) for key in keys], np.int64)
+    times = np.array([keys.count(key) for key in order], np.int64)
+    found = (filled_up(each, len(x)) for each in (x[first], first))
+    return *found, place, filled_up(times, len(x)), np.asarray(len(order))
+
+
+def selected_boxes(
+    boxes: Wide,
+    scores: Wide,
+    overlap: Wide,
+    least: Wide | float = -np.inf,
+    *,
+    most: int,
+    centers: bool = False,
+) -> Sequence[Array]:
+    """The boxes that stay, image by image and class by class."""
+    if centers:
+        low, size = boxes[..., :2], boxes[..., 2:]
+        boxes = np.concatenate([low - size / 2, low + size / 2], 2)
+    kept = np.full(scores.shape, -1, np.int64)
+    found: list[tuple[int, ...]] = []
+    for at in np.ndindex(scores.shape[:2]):
+        line, stay = scores[at], list[int]()
+        candidates = [i for i, score in enumerate(line) if score > least]
+        for place in sorted(candidates, key=lambda i: (-line[i], i)):
+            if len(stay) == most:
+                break
+            box = boxes[at[0], place]
+            if all(shared(box, boxes[at[0], other]) <= overlap for other in stay):
+                stay.append(place)
+        kept[at][: len(stay)] = stay
+        found += [(*at, place) for place in stay]
+    room = int(np.prod(scores.shape[:2])) * min(most, scores.shape[2])
+    rows = np.array(found, np.int64).reshape(-1, 3)
+    return filled_up(rows, room), np.asarray(len(found)), kept
+
+
+def shared(a: Wide, b: Wide) -> float:
+    """Intersection over union of two boxes."""
+    corners = [np.sort(box.reshape(2, 2), 0) for box in (a, b)]
+    low = np.maximum(corners[0][0], corners[1][0])
+    sides = np.maximum(np.minimum(corners[0][1], corners[1][1]) - low, 0)
+    areas = sum(float(np.prod(high - low)) for low, high in corners)
+    return float(np.prod(sides)) / (areas - float(np.prod(sides)))
+
+
 def largest(x: Wide, count: int) -> Sequence[Array]:
     """The largest elements of each row, a NaN before all, and their places."""
     keys = np.where(np.isnan(x), np.inf, x)
@@ -870,7 +993,10 @@ def test_ops_whose_pieces_last_for_several_acts(pieces: Array) -> None:
 # All of them                                                                  #
 ################################################################################
 
-CASES = [*elementwise(), *movement(), *lines(), *products(), *images()]
+CASES = [
+    *(*elementwise(), *movement(), *lines(), *counted()),
+    *(*products(), *images()),
+]
 COMPILED = [case for case in CASES if case.is_compiled]
 
 

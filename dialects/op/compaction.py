@@ -1,0 +1,328 @@
+"""
+Compaction: the places of elements that are not zero, and the slices that a mask keeps.
+
+The number of them is only known at run time. The result has room for the most there
+can be, zeros stand behind the last one, and a second result is the count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1, i64
+from xdsl.interfaces import ConditionallySpeculatableInterface
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.axes import I64Attr, dense
+from penstock.dialects.op.elementwise import ANY_ELEMENTS
+from penstock.dialects.op.heap_sort import to_i64, within
+from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.verify import check_rank, normal_axis
+from penstock.dialects.utils.tensors import element_count, tensor_type
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.tensors import Array
+
+COUNT = TensorType(i64, [])
+"""The type of a number of elements that is known at run time."""
+
+
+class CountedOp(TensorOp, ConditionallySpeculatableInterface, ABC):
+    """
+    An op whose first result has room for the most elements there can be, and whose
+    second one is their count. With `max` there is room for so many; that there are more
+    is an error when the op runs.
+    """
+
+    # Speculatable only where all elements have room.
+    traits = traits_def(NoMemoryEffect())
+
+    max = opt_prop_def(I64Attr)
+
+    def room(self, bound: int) -> int:
+        """
+        The extent of the axis that is counted, of which there are at most so many.
+        Raises `VerifyException` for a maximum below 0.
+        """
+        if self.max is None:
+            return bound
+        if (given := self.max.value.data) < 0:
+            raise VerifyException(f"there is no room for {given} elements")
+        return given if bound == DYNAMIC_INDEX else min(given, bound)
+
+    @abstractmethod
+    def bound(self) -> int:
+        """The number of elements that there can be; `DYNAMIC_INDEX` if unknown."""
+
+    def is_speculatable(self) -> bool:
+        bound = self.bound()
+        if self.max is None:
+            return True
+        return bound != DYNAMIC_INDEX and self.max.value.data >= bound
+
+    @property
+    def too_many(self) -> str:
+        """The error of a count above the maximum."""
+        assert self.max is not None, "asked where there is one"
+        return f"there are more elements than the maximum {self.max.value.data}"
+
+    def check_count(self, k: KernelBuilder, count: SSAValue) -> None:
+        """Stop a kernel with more elements than there is room for."""
+        if not self.is_speculatable():
+            room = k.index(self.room(self.bound()))
+            k.check(k.compare("le", count, room), self.too_many)
+
+    def refuse_more(self, count: int) -> None:
+        """Raise `ValueError` for more elements than there is room for."""
+        if self.max is not None and count > self.max.value.data:
+            raise ValueError(self.too_many)
+
+
+def once(k: KernelBuilder, body: Callable[[KernelBuilder], None]) -> None:
+    """A stage that is one sequence of steps."""
+    k.parallel([1], lambda k, _: body(k))
+
+
+def is_set(k: KernelBuilder, value: SSAValue) -> SSAValue:
+    """Whether an element is not zero; a NaN is not."""
+    if value.type == i1:
+        return value
+    return k.compare("ne", value, k.constant(0, value.type))
+
+
+def more(k: KernelBuilder, count: SSAValue, condition: SSAValue) -> SSAValue:
+    """The count, and one more where the condition holds."""
+    return k.select(condition, k.add(count, k.index(1)), count)
+
+
+@irdl_op_definition
+class NonZeroOp(CountedOp):
+    """
+    The places of all elements that are not zero, in row-major order, one a column, and
+    the number of them; zeros stand behind the last one. There is room for all elements
+    of the operand, or for `max`: that more are not zero is an error when the op runs.
+
+    ```mlir
+    %places, %count = op.non_zero %a
+      : tensor<4x8xf32> -> tensor<2x32xi64>, tensor<i64>
+    %few, %n = op.non_zero %a max 5 : tensor<4x8xf32> -> tensor<2x5xi64>, tensor<i64>
+    ```
+    """
+
+    name = "op.non_zero"
+
+    operand = operand_def(TensorType)
+    places = result_def(TensorType)
+    count = result_def(TensorType)
+
+    assembly_format = (
+        "$operand (`max` $max^)? attr-dict "
+        "`:` type($operand) `->` type($places) `,` type($count)"
+    )
+
+    def bound(self) -> int:
+        type = tensor_type(self.operand)
+        return element_count(type) if type.has_static_shape() else DYNAMIC_INDEX
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type = tensor_type(self.operand)
+        ANY_ELEMENTS.verify(type)
+        if not (rank := type.get_num_dims()):
+            raise VerifyException("a scalar has no places")
+        return TensorType(i64, [rank, self.room(self.bound())]), COUNT
+
+    def flops(self) -> int:
+        return element_count(self.operand.type)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        found = np.stack(np.nonzero(operands[0]))
+        self.refuse_more(found.shape[1])
+        places = np.zeros(tensor_type(self.places).get_shape(), np.int64)
+        places[:, : found.shape[1]] = found
+        return places, np.asarray(found.shape[1])
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        once(k, lambda k: self._list(k, ins[0], *outs))
+
+    def _list(
+        self, k: KernelBuilder, source: SSAValue, places: SSAValue, count: SSAValue
+    ) -> None:
+        room = memref_type(places).get_shape()[1]
+
+        def step(k: KernelBuilder, at: Sequence[SSAValue], found: SSAValue) -> SSAValue:
+            hit = is_set(k, k.load(source, at))
+            has_room = k.compare("lt", found, k.index(room))
+            k.when(
+                k.insert(arith.AndIOp(hit, has_room)),
+                lambda k: self._write(k, places, at, found),
+            )
+            return more(k, found, hit)
+
+        zero = k.index(0)
+        bounds = [(zero, k.index(each)) for each in memref_type(source).get_shape()]
+        found = k.accumulate(bounds, zero, step)
+        self.check_count(k, found)
+        k.store(to_i64(k, found), count, [])
+        for axis in range(memref_type(places).get_shape()[0]):
+            zeros_from(k, Line(places, [k.index(axis)]), found, k.constant(0, i64))
+
+    def _write(
+        self,
+        k: KernelBuilder,
+        places: SSAValue,
+        at: Sequence[SSAValue],
+        found: SSAValue,
+    ) -> None:
+        room = memref_type(places).get_shape()[1]
+        if not room:
+            return
+        column = within(k, found, room)
+        for axis, index in enumerate(at):
+            k.store(to_i64(k, index), places, [k.index(axis), column])
+
+
+@irdl_op_definition
+class CompressOp(CountedOp):
+    """
+    The slices along one axis at which a mask holds, one after the other, and the number
+    of them; zeros stand behind the last one. The mask may be shorter than the axis.
+    There is room for as many slices as the mask has elements, or for `max`: that more
+    are kept is an error when the op runs.
+
+    ```mlir
+    %kept, %count = op.compress %a by %mask axis 1
+      : tensor<4x8xf32>, tensor<8xi1> -> tensor<4x8xf32>, tensor<i64>
+    %few, %n = op.compress %a by %mask axis 1 max 3
+      : tensor<4x8xf32>, tensor<8xi1> -> tensor<4x3xf32>, tensor<i64>
+    ```
+    """
+
+    name = "op.compress"
+    FLOPS: ClassVar = 0
+
+    operand = operand_def(TensorType)
+    mask = operand_def(TensorType)
+    axis = prop_def(I64Attr)
+    kept = result_def(TensorType)
+    count = result_def(TensorType)
+
+    assembly_format = (
+        "$operand `by` $mask `axis` $axis (`max` $max^)? attr-dict "
+        "`:` type($operand) `,` type($mask) `->` type($kept) `,` type($count)"
+    )
+
+    def bound(self) -> int:
+        return tensor_type(self.mask).get_shape()[0]
+
+    def infer_types(self) -> Sequence[TensorType]:
+        type, mask = tensor_type(self.operand), tensor_type(self.mask)
+        ANY_ELEMENTS.verify(type)
+        check_rank("the mask", mask, 1)
+        if mask.element_type != i1:
+            raise VerifyException(f"the mask should be of i1, got {mask.element_type}")
+        shape = list(type.get_shape())
+        axis = normal_axis(self.axis.value.data, len(shape))
+        length = mask.get_shape()[0]
+        if DYNAMIC_INDEX not in (length, shape[axis]) and length > shape[axis]:
+            raise VerifyException(
+                f"a mask of {length} elements is longer than the axis of {shape[axis]}"
+            )
+        shape[axis] = self.room(length)
+        return TensorType(type.element_type, shape), COUNT
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        array, mask = operands
+        axis = normal_axis(self.axis.value.data, array.ndim)
+        found = np.take(array, np.flatnonzero(mask), axis)
+        count = found.shape[axis]
+        self.refuse_more(count)
+        shape = list(array.shape)
+        shape[axis] = tensor_type(self.kept).get_shape()[axis]
+        kept = np.zeros(shape, array.dtype)
+        np.moveaxis(kept, axis, 0)[:count] = np.moveaxis(found, axis, 0)
+        return dense(kept), np.asarray(count)
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        once(k, lambda k: self._count(k, ins[1], outs[1]))
+        shape = memref_type(ins[0]).get_shape()
+        axis = normal_axis(self.axis.value.data, len(shape))
+        room = memref_type(outs[0]).get_shape()[axis]
+        outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+        if not outer * inner * room:
+            return
+        source = k.view(ins[0], [outer, shape[axis], inner])
+        target = k.view(outs[0], [outer, room, inner])
+        k.parallel(
+            [outer, inner],
+            lambda k, at: self._line(
+                k, Line(source, at[:1], at[1:]), Line(target, at[:1], at[1:]), ins[1]
+            ),
+        )
+
+    def _count(self, k: KernelBuilder, mask: SSAValue, count: SSAValue) -> None:
+        ends = [(k.index(0), k.index(self.bound()))]
+        found = k.accumulate(
+            ends, k.index(0), lambda k, at, n: more(k, n, k.load(mask, at))
+        )
+        self.check_count(k, found)
+        k.store(to_i64(k, found), count, [])
+
+    def _line(
+        self, k: KernelBuilder, source: Line, target: Line, mask: SSAValue
+    ) -> None:
+        room = target.extent
+
+        def step(
+            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            is_kept = k.load(mask, [index])
+            has_room = k.compare("lt", carried[0], k.index(room))
+            k.when(
+                k.insert(arith.AndIOp(is_kept, has_room)),
+                lambda k: target.store(
+                    k, source.load(k, index), within(k, carried[0], room)
+                ),
+            )
+            return [more(k, carried[0], is_kept)]
+
+        (found,) = k.loop(k.index(0), k.index(self.bound()), [k.index(0)], step)
+        element = memref_type(target.memref).element_type
+        zeros_from(k, target, found, k.constant(0, element))
+
+
+def zeros_from(k: KernelBuilder, line: Line, first: SSAValue, zero: SSAValue) -> None:
+    """Write one number to all elements of a line from a place on."""
+
+    def step(
+        k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        line.store(k, zero, index)
+        return ()
+
+    start = within(k, first, line.extent + 1)
+    k.loop(start, k.index(line.extent), (), step)

@@ -1,0 +1,129 @@
+"""
+Heap sort of a line of places in a kernel: it needs no memory but the line, and takes
+n log n steps whatever the elements are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, i64
+from xdsl.ir import SSAValue
+
+from penstock.dialects.op.row_ops import Line
+
+if TYPE_CHECKING:
+    from penstock.dialects.kernel.builder import KernelBuilder
+
+Before: TypeAlias = "Callable[[KernelBuilder, SSAValue, SSAValue], SSAValue]"
+"""Builds whether one place comes before another one: a strict order of all."""
+
+
+class PlaceLine:
+    """A line of places: indices in kernels, integers of 64 bits in memory."""
+
+    def __init__(self, line: Line):
+        self.line = line
+
+    def load(self, k: KernelBuilder, rank: SSAValue) -> SSAValue:
+        """The place at a rank."""
+        found = self.line.load(k, within(k, rank, self.line.extent))
+        return k.insert(arith.IndexCastOp(found, IndexType()))
+
+    def store(self, k: KernelBuilder, place: SSAValue, rank: SSAValue) -> None:
+        """Write the place at a rank."""
+        wide = to_i64(k, place)
+        self.line.store(k, wide, within(k, rank, self.line.extent))
+
+
+def within(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:
+    """A place that is known to be inside of an extent, said so that it is seen."""
+    return k.minimum(k.maximum(place, k.index(0)), k.index(extent - 1))
+
+
+def to_i64(k: KernelBuilder, index: SSAValue) -> SSAValue:
+    """An index as an element of a tensor of places."""
+    return k.insert(arith.IndexCastOp(index, i64))
+
+
+def sort_places(
+    k: KernelBuilder, places: PlaceLine, count: SSAValue, before: Before
+) -> None:
+    """Sort the first `count` places of a line by an order."""
+    one, last = k.index(1), k.sub(count, k.index(1))
+
+    # The first half of a heap has children; its root is the last of all places.
+    half = k.insert(arith.ShRSIOp(k.maximum(count, k.index(0)), one))
+
+    def build(k: KernelBuilder, turn: SSAValue) -> None:
+        root = k.sub(k.sub(half, one), turn)
+        _sift(k, places, root, count, places.load(k, root), before)
+
+    def take(k: KernelBuilder, turn: SSAValue) -> None:
+        end = k.sub(last, turn)
+        moved = places.load(k, end)
+        places.store(k, places.load(k, k.index(0)), end)
+        _sift(k, places, k.index(0), end, moved, before)
+
+    _each(k, half, build)
+    _each(k, last, take)
+
+
+def _each(
+    k: KernelBuilder, count: SSAValue, body: Callable[[KernelBuilder, SSAValue], None]
+) -> None:
+    def step(
+        k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        body(k, index)
+        return ()
+
+    k.loop(k.index(0), count, (), step)
+
+
+def _sift(
+    k: KernelBuilder,
+    places: PlaceLine,
+    root: SSAValue,
+    end: SSAValue,
+    place: SSAValue,
+    before: Before,
+) -> None:
+    """Let a place sink from a root until no child comes after it."""
+    one = k.index(1)
+
+    def step(
+        k: KernelBuilder, level: SSAValue, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        (hole,) = carried
+        left = k.add(k.add(hole, hole), one)
+
+        def sink(k: KernelBuilder) -> SSAValue:
+            child = _later_child(k, places, left, end, before)
+            found = places.load(k, child)
+            sinks = before(k, place, found)
+            # A hole without a child that sinks is left at its place for good.
+            k.when(sinks, lambda k: places.store(k, found, hole))
+            return k.select(sinks, child, hole)
+
+        return [k.either(k.compare("lt", left, end), sink, lambda k: hole)]
+
+    levels = k.index(max(places.line.extent, 1).bit_length())
+    (hole,) = k.loop(k.index(0), levels, [root], step)
+    places.store(k, place, hole)
+
+
+def _later_child(
+    k: KernelBuilder,
+    places: PlaceLine,
+    left: SSAValue,
+    end: SSAValue,
+    before: Before,
+) -> SSAValue:
+    """The child of the two, if there are two, whose place comes later."""
+    one = k.index(1)
+    right = k.minimum(k.add(left, one), k.sub(end, one))
+    is_left = before(k, places.load(k, right), places.load(k, left))
+    return k.select(is_left, left, right)

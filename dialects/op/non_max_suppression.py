@@ -1,0 +1,366 @@
+"""Non-maximum suppression: the boxes of images that no better one overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    TensorType,
+    UnitAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.compaction import COUNT, CountedOp, more, once, zeros_from
+from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.heap_sort import PlaceLine, sort_places, to_i64, within
+from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
+from penstock.dialects.utils.tensors import tensor_type
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.tensors import Array
+
+COLUMNS = 3
+"""Image, class and box of each that is selected."""
+
+
+@irdl_op_definition
+class NonMaxSuppressionOp(CountedOp):
+    """
+    The boxes of each image and class, best scores first, that overlap none of those
+    before by more than a threshold of intersection over union: at most `most` of a
+    class, and only those with scores above the last operand, if there is one. Of equal
+    scores the first box comes first; a NaN is no score. Boxes are two corners, or with
+    `centers` the center and the size (x, y, width, height).
+
+    The results are image, class and box of each, and their count, and for each class
+    the boxes that are kept, with -1 behind the last one. There is room for `most` boxes
+    of each class, or for `max` in all; that there are more is an error when it runs.
+
+    ```mlir
+    %selected, %count, %kept = op.non_max_suppression %boxes, %scores, %iou, %score
+      most 10 : tensor<2x50x4xf32>, tensor<2x3x50xf32>, tensor<f32>, tensor<f32>
+      -> tensor<60x3xi64>, tensor<i64>, tensor<2x3x50xi64>
+    ```
+    """
+
+    name = "op.non_max_suppression"
+
+    boxes = operand_def(TensorType)
+    scores = operand_def(TensorType)
+    iou_threshold = operand_def(TensorType)
+    score_threshold = opt_operand_def(TensorType)
+    most = prop_def(I64Attr)
+    centers = opt_prop_def(UnitAttr)
+    selected = result_def(TensorType)
+    count = result_def(TensorType)
+    kept = result_def(TensorType)
+
+    assembly_format = (
+        "$boxes `,` $scores `,` $iou_threshold (`,` $score_threshold^)? `most` $most "
+        "(`centers` $centers^)? (`max` $max^)? attr-dict `:` type($boxes) `,` "
+        "type($scores) `,` type($iou_threshold) (`,` type($score_threshold)^)? `->` "
+        "type($selected) `,` type($count) `,` type($kept)"
+    )
+
+    def lines(self) -> int:
+        """The most boxes of a class that are kept; `DYNAMIC_INDEX` if unknown."""
+        boxes, most = tensor_type(self.scores).get_shape()[2], self.most
+        if boxes == DYNAMIC_INDEX:
+            return DYNAMIC_INDEX
+        return min(boxes, most.value.data)
+
+    def bound(self) -> int:
+        extents = [*tensor_type(self.scores).get_shape()[:2], self.lines()]
+        if DYNAMIC_INDEX in extents:
+            return DYNAMIC_INDEX
+        return extents[0] * extents[1] * extents[2]
+
+    def infer_types(self) -> Sequence[TensorType]:
+        FLOATS.verify(boxes := tensor_type(self.boxes))
+        same_element_type(self.operands)
+        scores = tensor_type(self.scores)
+        check_rank("the scores", scores, 3)
+        images, _, count = scores.get_shape()
+        check_shape("the boxes", boxes, [images, count, 4])
+        for threshold in self.operands[2:]:
+            check_shape("a threshold", tensor_type(threshold), [])
+        if (most := self.most.value.data) < 0:
+            raise VerifyException(f"there are no {most} boxes of a class")
+        room = self.room(self.bound())
+        return (
+            TensorType(i64, [room, COLUMNS]),
+            COUNT,
+            TensorType(i64, scores.get_shape()),
+        )
+
+    def flops(self) -> int:
+        # All are sorted, and compared with those that are kept at the most.
+        images, classes, boxes = tensor_type(self.scores).get_shape()
+        each = 4 * log2(boxes + 1) + 16 * self.lines()
+        return int(images * classes * boxes * each)
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        import numpy as np
+
+        boxes, scores, overlap, *least = operands
+        kept = np.full(scores.shape, -1, np.int64)
+        found: list[tuple[int, int, int]] = []
+        for image, label in np.ndindex(scores.shape[:2]):
+            line = scores[image, label]
+            is_candidate = np.equal(line, line)
+            if least:
+                is_candidate &= np.greater(line, least[0])
+            candidates = np.flatnonzero(is_candidate)
+            worse = np.negative(line[candidates])
+            order = candidates[np.argsort(worse, kind="stable")]
+            corners = corners_of(boxes[image], centers=self.centers is not None)
+            places = suppressed(corners, order, overlap, self.lines())
+            kept[image, label, : len(places)] = places
+            found += [(image, label, place) for place in places]
+        self.refuse_more(len(found))
+        selected = np.zeros(tensor_type(self.selected).get_shape(), np.int64)
+        selected[: len(found)] = np.array(found, np.int64).reshape(-1, COLUMNS)
+        return selected, np.asarray(len(found)), kept
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        boxes, scores, overlap, *least = ins
+        selected, count, kept = outs
+        images, classes, length = memref_type(scores).get_shape()
+        if images * classes * length:
+
+            def suppress(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
+                limits = k.load(overlap, []), [k.load(value, []) for value in least]
+                of_class = _Class(
+                    self, boxes, Line(scores, at), Line(kept, at), *limits
+                )
+                of_class.build(k)
+
+            k.parallel([images, classes], suppress)
+        once(k, lambda k: self._list(k, selected, count, kept))
+
+    def _list(
+        self, k: KernelBuilder, selected: SSAValue, count: SSAValue, kept: SSAValue
+    ) -> None:
+        """Write all that are kept one after the other."""
+        images, classes, _ = memref_type(kept).get_shape()
+        room = memref_type(selected).get_shape()[0]
+
+        def step(k: KernelBuilder, at: Sequence[SSAValue], found: SSAValue) -> SSAValue:
+            place = k.load(kept, at)
+            is_kept = k.compare("ge", place, k.constant(0, i64))
+            has_room = k.compare("lt", found, k.index(room))
+            row = [to_i64(k, at[0]), to_i64(k, at[1]), place]
+            if room:
+                k.when(
+                    k.insert(arith.AndIOp(is_kept, has_room)),
+                    lambda k: _write_row(k, selected, row, within(k, found, room)),
+                )
+            return more(k, found, is_kept)
+
+        zero = k.index(0)
+        extents = (images, classes, self.lines())
+        found = zero
+        if 0 not in extents:
+            bounds = [(zero, k.index(extent)) for extent in extents]
+            found = k.accumulate(bounds, zero, step)
+        self.check_count(k, found)
+        k.store(to_i64(k, found), count, [])
+        for column in range(COLUMNS):
+            line = Line(selected, [], [k.index(column)])
+            zeros_from(k, line, found, k.constant(0, i64))
+
+
+def _write_row(
+    k: KernelBuilder, target: SSAValue, row: Sequence[SSAValue], place: SSAValue
+) -> None:
+    for column, value in enumerate(row):
+        k.store(value, target, [place, k.index(column)])
+
+
+class Box(NamedTuple):
+    """The lower and the upper corner of a box."""
+
+    low: tuple[SSAValue, SSAValue]
+    high: tuple[SSAValue, SSAValue]
+
+
+class _Class(NamedTuple):
+    """The suppression of the boxes of one class of an image."""
+
+    op: NonMaxSuppressionOp
+    boxes: SSAValue
+    scores: Line
+    kept: Line
+    overlap: SSAValue
+    least: Sequence[SSAValue]
+
+    def build(self, k: KernelBuilder) -> None:
+        """Sort the candidates, and let those stay that no better one overlaps."""
+        places = PlaceLine(self.kept)
+        count = self._candidates(k, places)
+        sort_places(k, places, count, self._before)
+        most = k.index(self.op.lines())
+
+        def step(
+            k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            (found,) = carried
+            place = places.load(k, rank)
+            has_room = k.compare("lt", found, most)
+            overlaps = self._overlaps(k, places, place, k.select(has_room, found, zero))
+            stays = k.insert(arith.AndIOp(has_room, k.compare("eq", overlaps, no)))
+            k.when(stays, lambda k: places.store(k, place, found))
+            return [more(k, found, stays)]
+
+        zero, no = k.index(0), k.constant(0, i1)
+        (found,) = k.loop(zero, count, [zero], step)
+        zeros_from(k, self.kept, found, k.constant(-1, i64))
+
+    def _candidates(self, k: KernelBuilder, places: PlaceLine) -> SSAValue:
+        """List the boxes whose scores are high enough; the number of them."""
+
+        def step(
+            k: KernelBuilder, box: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            score = self.scores.load(k, box)
+            is_one = k.compare("eq", score, score)
+            for least in self.least:
+                is_above = k.compare("gt", score, least)
+                is_one = k.insert(arith.AndIOp(is_one, is_above))
+            k.when(is_one, lambda k: places.store(k, box, carried[0]))
+            return [more(k, carried[0], is_one)]
+
+        zero = k.index(0)
+        return k.loop(zero, k.index(self.scores.extent), [zero], step)[0]
+
+    def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether the score at one place is better, or equal and the place earlier."""
+        x, y = (
+            self.scores.load(k, within(k, place, self.scores.extent))
+            for place in (a, b)
+        )
+        is_tie = k.insert(arith.AndIOp(k.compare("eq", x, y), k.compare("lt", a, b)))
+        return k.insert(arith.OrIOp(k.compare("gt", x, y), is_tie))
+
+    def _overlaps(
+        self, k: KernelBuilder, places: PlaceLine, place: SSAValue, count: SSAValue
+    ) -> SSAValue:
+        """Whether a box overlaps one of the first `count` places too far."""
+        box = self._box(k, place)
+
+        def step(
+            k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            (does,) = carried
+            # The first one is enough.
+            found = k.either(
+                does,
+                lambda k: does,
+                lambda k: self._overlap(k, box, self._box(k, places.load(k, rank))),
+            )
+            return [found]
+
+        return k.loop(k.index(0), count, [k.constant(0, i1)], step)[0]
+
+    def _box(self, k: KernelBuilder, place: SSAValue) -> Box:
+        row = within(k, place, self.scores.extent)
+        at = [self.scores.before[0], row]
+        a, b, c, d = (k.load(self.boxes, [*at, k.index(i)]) for i in range(4))
+        if self.op.centers is None:
+            low = k.minimum(a, c), k.minimum(b, d)
+            return Box(low, (k.maximum(a, c), k.maximum(b, d)))
+        half = k.constant(0.5, a.type)
+        x, y = k.mul(c, half), k.mul(d, half)
+        return Box((k.sub(a, x), k.sub(b, y)), (k.add(a, x), k.add(b, y)))
+
+    def _overlap(self, k: KernelBuilder, a: Box, b: Box) -> SSAValue:
+        """Whether intersection over union is above the threshold."""
+        zero = k.constant(0, self.overlap.type)
+        sides = [
+            k.sub(k.minimum(*high), k.maximum(*low))
+            for low, high in (
+                ((a.low[axis], b.low[axis]), (a.high[axis], b.high[axis]))
+                for axis in (0, 1)
+            )
+        ]
+        common = k.mul(*sides)
+        areas = [_area(k, a), _area(k, b)]
+        union = k.sub(k.add(*areas), common)
+        # The quotient is the one that is compared, as products are rounded otherwise.
+        share = k.div(common, union)
+        too_far = k.compare("gt", share, self.overlap)
+        for size in (*sides, *areas, union):
+            is_there = k.compare("gt", size, zero)
+            too_far = k.insert(arith.AndIOp(too_far, is_there))
+        return too_far
+
+
+def _area(k: KernelBuilder, box: Box) -> SSAValue:
+    width, height = (k.sub(b, a) for a, b in zip(*box, strict=True))
+    return k.mul(width, height)
+
+
+def corners_of(boxes: Array, *, centers: bool) -> Array:
+    """The lower and the upper corners of boxes, [boxes, 2, 2]."""
+    import numpy as np
+
+    first, second = boxes[:, :2], boxes[:, 2:]
+    if centers:
+        half = np.multiply(second, np.asarray(0.5, second.dtype))
+        return np.stack([np.subtract(first, half), np.add(first, half)], 1)
+    return np.stack([np.minimum(first, second), np.maximum(first, second)], 1)
+
+
+def areas_of(low: Array, high: Array) -> Array:
+    """The areas of boxes between these corners."""
+    import numpy as np
+
+    return np.prod(np.subtract(high, low), -1)
+
+
+def suppressed(
+    corners: Array, order: NDArray[np.int64], threshold: Array, most: int
+) -> list[int]:
+    """The places of an order that overlap none before them, at most so many."""
+    import numpy as np
+
+    left, kept = order, list[int]()
+    areas = areas_of(corners[:, 0], corners[:, 1])
+    with np.errstate(all="ignore"):
+        while len(left) and len(kept) < most:
+            best, left = left[0], left[1:]
+            kept.append(int(best))
+            low = np.maximum(corners[best, 0], corners[left, 0])
+            high = np.minimum(corners[best, 1], corners[left, 1])
+            common = areas_of(low, high)
+            union = np.subtract(np.add(areas[best], areas[left]), common)
+            sizes = np.stack([np.broadcast_to(areas[best], left.shape), areas[left]])
+            far = np.greater(np.divide(common, union), threshold)
+            far &= np.greater(high, low).all(1) & np.greater(sizes, 0).all(0)
+            far &= np.greater(union, 0)
+            left = left[~far]
+    return kept
