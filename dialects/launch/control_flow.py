@@ -143,7 +143,10 @@ class SubviewOp(IRDLOperation):
     step = opt_prop_def(Offset)
     type = prop_def(base(MemRefType))
 
-    traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryReadEffect())
+    # Effects, so that names stay: steps use them as symbols.
+    traits = traits_def(
+        KnownAttributes(), SymbolOpInterface(), MemoryReadEffect(), MemoryWriteEffect()
+    )
 
     assembly_format = (
         "$sym_name `of` $source `at` $offset (`step` $step^)? attr-dict `:` $type"
@@ -197,7 +200,8 @@ class CarryOp(IRDLOperation):
     places = prop_def(ArrayAttr[PlaceAttr])
     type = prop_def(base(MemRefType))
 
-    traits = traits_def(KnownAttributes(), MemoryReadEffect())
+    # Effects, so that names stay: steps use them as symbols.
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
         "$before `to` $after `in` custom<Places>($places) attr-dict `:` $type"

@@ -16,18 +16,25 @@ from xdsl.ir import Operation
 
 from penstock.dialects.launch import (
     CallOp,
+    CarryOp,
     ChunkOp,
     CommitOp,
     CopyOp,
     FeedOp,
     FetchOp,
+    IfOp,
     KernelOp,
+    LoopOp,
+    NumberOp,
     ProgramOp,
     RegisterOp,
     ReleaseOp,
+    SubviewOp,
     VariableOp,
     memref_bytes,
     names_of,
+    sources_of,
+    steps_within,
 )
 
 Place = tuple[str, int]
@@ -64,7 +71,7 @@ def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
     None.
     """
     for actor in program.actors:
-        for step in actor.body.block.ops:
+        for step in steps_within(actor.body.block):
             match step:
                 case CallOp():
                     kernel = step.kernel.root_reference.data
@@ -77,8 +84,18 @@ def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
                     yield None, step.target.root_reference.data
                 case FetchOp():
                     yield None, step.source.root_reference.data
+                case LoopOp():
+                    for name in (step.count, step.condition, step.made):
+                        if name is not None:
+                            yield None, name.root_reference.data
+                case IfOp():
+                    yield None, step.condition.root_reference.data
+                case SubviewOp() | CarryOp():
+                    for name in sources_of(step):
+                        yield None, name
                 case _:
-                    assert isinstance(step, CommitOp | ReleaseOp), "the other steps"
+                    known = isinstance(step, CommitOp | NumberOp | ReleaseOp)
+                    assert known, "the other steps"
 
 
 def _under_registers(program: ProgramOp) -> Iterator[VariableOp]:

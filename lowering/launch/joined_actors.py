@@ -40,6 +40,7 @@ from penstock.dialects.launch import (
     RegisterOp,
     ViewAttr,
     names_of,
+    steps_within,
     symbols,
 )
 from penstock.dialects.launch.packed_layout import PANELS
@@ -370,7 +371,7 @@ def sweep(program: ProgramOp) -> None:
     used |= {
         step.kernel.root_reference.data
         for actor in program.actors
-        for step in actor.body.block.ops
+        for step in steps_within(actor.body.block)
         if isinstance(step, CallOp)
     }
     for op in list(program.body.block.ops):

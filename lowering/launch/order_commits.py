@@ -94,7 +94,8 @@ class JobCommits:
     def _assigns(self, actor: ActorOp) -> bool:
         copies = (x for x in actor.body.block.ops if isinstance(x, CopyOp))
         targets = (step.target.root_reference.data for step in copies)
-        return any(isinstance(self._table[name], VariableOp) for name in targets)
+        # Names that are not in the table are those of parts of registers.
+        return any(isinstance(self._table.get(name), VariableOp) for name in targets)
 
     def findings(self) -> Iterator[Finding]:
         """The copies that would have to wait for another rank."""

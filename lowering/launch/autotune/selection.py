@@ -10,7 +10,7 @@ from os.path import basename
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 
-from penstock.dialects.launch import CallOp, KernelOp, ProgramOp
+from penstock.dialects.launch import CallOp, KernelOp, ProgramOp, steps_within
 from penstock.dialects.launch.actors import AUTHOR
 from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.utils.diagnostics import Finding, definition_of
@@ -172,7 +172,7 @@ def note_failing(program: ProgramOp) -> None:
     kernels = (op for op in program.body.block.ops if isinstance(op, KernelOp))
     failing = {kernel.sym_name.data for kernel in kernels if kernel.can_fail}
     for actor in program.actors if failing else ():
-        calls = (x for x in actor.body.block.ops if isinstance(x, CallOp))
+        calls = (x for x in steps_within(actor.body.block) if isinstance(x, CallOp))
         if any(call.kernel.root_reference.data in failing for call in calls):
             actor.can_fail = UnitAttr()
 
