@@ -57,6 +57,7 @@ def job_of_body(op: FlowOp, region: Region, job: JobOp) -> JobOp:
     outputs = [OutputOp(f"{OUTPUT}{i}", value) for i, value in enumerate(end.values)]
     for output in outputs:
         output.location = op.location
+    end.operands = ()
     body = Region(Block([*made, *members, *outputs]))
     found = JobOp(job.sym_name.data, placement_of(op, job), body)
     found.location = op.location
@@ -66,7 +67,7 @@ def job_of_body(op: FlowOp, region: Region, job: JobOp) -> JobOp:
 def put_back(block: Block, job: JobOp) -> None:
     """Move the ops of the job of a body back to it."""
     end = yield_of(block)
-    values = list(end.values)
+    values: dict[int, SSAValue] = {}
     members: list[Operation] = []
     for op in list(job.body.block.ops):
         op.detach()
@@ -77,7 +78,7 @@ def put_back(block: Block, job: JobOp) -> None:
             op.drop_all_references()
         else:
             members.append(op)
-    end.operands = values
+    end.operands = [values[number] for number in sorted(values)]
     Rewriter.insert_op(members, InsertPoint.before(end))
 
 
