@@ -92,6 +92,7 @@ from penstock.dialects.op.reduction import (
     ReduceProdOp,
     ReduceSumOp,
 )
+from penstock.dialects.op.requirement import RequireOp
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.dialects.op.rounding import Log1pOp, RemOp, RoundOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
@@ -207,6 +208,7 @@ Op = Dialect(
         ReluOp,
         RemOp,
         RepeatOp,
+        RequireOp,
         ReshapeOp,
         RmsNormOp,
         RoundOp,

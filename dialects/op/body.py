@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -16,6 +16,17 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.job import (
+    AssignOp,
+    CallbackNotifyOp,
+    ForeignInputOp,
+    ForeignOutputOp,
+    InputOp,
+    OutputOp,
+    SinkTickOp,
+    SourceTickOp,
+    VariableOp,
+)
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -119,6 +130,18 @@ def isolate(block: Block, values: Sequence[SSAValue]) -> None:
         op.operands = [known.get(value, value) for value in op.operands]
 
 
+REFUSED: Mapping[type[Operation] | tuple[type[Operation], ...], str] = {
+    AssignOp: "carry the value out, assign after",
+    (InputOp, VariableOp): "let the body read its value",
+    OutputOp: "carry the value out, it is an output after",
+    (ForeignInputOp, ForeignOutputOp): "callbacks take part once in a run of the job",
+    (SourceTickOp, SinkTickOp): "ticks are of the whole job",
+    CallbackNotifyOp: "callbacks take part once in a run of the job",
+    RateOp: "all ops of a body act once each time it runs",
+}
+"""Why ops of jobs, and those of other rates, are no part of a body."""
+
+
 def verify_members(block: Block, where: str) -> None:
     """
     Raise `VerifyException` for an op of a body that is none on tensors, or that acts at
@@ -126,8 +149,11 @@ def verify_members(block: Block, where: str) -> None:
     """
     end = yield_of(block)
     for op in block.ops:
-        if op is not end and (not isinstance(op, TensorOp) or has_rate(op)):
-            raise LocatedVerifyException([(op, f"{op.name} cannot be part {where}")])
+        if op is end or (isinstance(op, TensorOp) and not has_rate(op)):
+            continue
+        text = f"{op.name} cannot be part {where}"
+        reason = next((x for kinds, x in REFUSED.items() if isinstance(op, kinds)), "")
+        raise LocatedVerifyException([(op, f"{text}: {reason}" if reason else text)])
 
 
 def has_rate(op: Operation) -> bool:

@@ -4,8 +4,9 @@ Conditions as selections: `op.if` becomes the ops of both of its bodies, and an
 
 Ops compute what they are given whether it is used or not, so that nothing waits for the
 condition; they must not fail. A body with an op that can, such as a gather whose
-indices are checked, stays, and says so: `no_select = "op.gather can fail"`. Conditions
-in bodies are replaced first.
+indices are checked, stays, and says so: `no_select = "op.gather can fail"`. Only of
+`op.require` the condition is made one that holds where the body does not run.
+Conditions in bodies are replaced first.
 
 Example: `test/lowering/op/op-select-branches-example.mlir`.
 """
@@ -17,15 +18,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp
 from penstock.dialects.op.body import clone_body
-from penstock.dialects.op.comparison import WhereOp
+from penstock.dialects.op.comparison import LogicalNotOp, WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.requirement import RequireOp, spare
 from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.pass_events import count
@@ -39,7 +41,12 @@ def select_in(job: JobOp) -> None:
     """Replace the conditions of a job, and say where that is not done."""
     for op in [op for op in job.walk(region_first=True) if isinstance(op, IfOp)]:
         bodies = bodies_of(op)
-        failing = [x for body in bodies for x in body.ops if can_fail(x)]
+        failing = [
+            x
+            for body in bodies
+            for x in body.ops
+            if can_fail(x) and not isinstance(x, RequireOp)
+        ]
         if len(bodies) > 1 and failing:
             op.attributes[NO_SELECT] = StringAttr(f"{failing[0].name} can fail")
             continue
@@ -58,10 +65,12 @@ def bodies_of(op: IfOp) -> Sequence[Block]:
 def select(op: IfOp, bodies: Sequence[Block]) -> None:
     """Replace a condition by the ops of bodies, and selections of what they yield."""
     made: list[Operation] = []
-    yielded = [
-        clone_body(block, dict(zip(block.args, op.reads, strict=True)), made)
-        for block in bodies
-    ]
+    yielded: list[Sequence[SSAValue]] = []
+    for number, block in enumerate(bodies):
+        ops: list[Operation] = []
+        known: dict[SSAValue, SSAValue] = dict(zip(block.args, op.reads, strict=True))
+        yielded.append(clone_body(block, known, ops))
+        made += ops if len(bodies) == 1 else spared(ops, op.condition, number)
     columns = list(zip(*yielded, strict=True))
     for old, values in zip(op.outs, columns, strict=True):
         new = values[0]
@@ -78,6 +87,20 @@ def select(op: IfOp, bodies: Sequence[Block]) -> None:
     Rewriter.insert_op(made, InsertPoint.before(op))
     op.detach()
     op.erase()
+
+
+def spared(
+    ops: Sequence[Operation], condition: SSAValue, number: int
+) -> Sequence[Operation]:
+    """The ops of a body, which require nothing unless the condition chooses it."""
+    if not any(isinstance(op, RequireOp) for op in ops):
+        return ops
+    before: list[Operation] = []
+    chosen = condition
+    if number:
+        before.append(LogicalNotOp.of(condition))
+        chosen = before[0].results[0]
+    return [*before, *(each for op in ops for each in spare(op, chosen))]
 
 
 @dataclass(frozen=True)

@@ -51,3 +51,28 @@ func.func @nested(%a: tensor<f32>) {
   }
   func.return
 }
+
+// Loops up to a maximum have a count, a condition, or both.
+
+// CHECK-LABEL: func.func @bounded
+func.func @bounded(%n: tensor<i64>, %a: tensor<i1>, %b: tensor<f32>, %x: tensor<9xf32>) {
+  // CHECK: %c, %ys, %made = op.loop up to 9 count(%n) while(%a) slices(%x : tensor<9xf32>) made -> tensor<i1>, tensor<9xf32>, tensor<i64> {
+  %c, %ys, %made = op.loop up to 9 count(%n) while(%a) slices(%x : tensor<9xf32>) made
+      -> tensor<i1>, tensor<9xf32>, tensor<i64> {
+  // CHECK-NEXT: ^bb0(%i: tensor<i64>, %d: tensor<i1>, %y: tensor<f32>):
+  ^bb0(%i: tensor<i64>, %d: tensor<i1>, %y: tensor<f32>):
+    %e = op.logical_not %d : tensor<i1> -> tensor<i1>
+    op.yield %e, %y : tensor<i1>, tensor<f32>
+  }
+  // CHECK: %f = op.loop up to 9 count(%n) backward carries(%b : tensor<f32>) -> tensor<f32> {
+  %f = op.loop up to 9 count(%n) backward carries(%b : tensor<f32>) -> tensor<f32> {
+  ^bb0(%i_1: tensor<i64>, %g: tensor<f32>):
+    op.yield %g : tensor<f32>
+  }
+  // CHECK: %h = op.loop up to 1 while(%a) -> tensor<i1> {
+  %h = op.loop up to 1 while(%a) -> tensor<i1> {
+  ^bb0(%i_2: tensor<i64>, %j: tensor<i1>):
+    op.yield %j : tensor<i1>
+  }
+  func.return
+}

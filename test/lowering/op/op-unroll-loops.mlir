@@ -92,3 +92,81 @@ job.job @numbers placement <cpu, [0:0]> {
   }
   job.output "b", %b : tensor<i64>
 }
+
+// All iterations of a maximum are computed, and selected where they are to be made; a
+// count is checked.
+
+// CHECK-LABEL: job.job @counted
+// CHECK:       [[MOST:%.*]] = op.constant dense<2>
+// CHECK:       op.less_equal %n, [[MOST]]
+// CHECK:       [[FITS:%.*]] = op.logical_and
+// CHECK-NEXT:  [[N:%.*]] = op.require [[FITS]], %n "loop 'b' is to make other than 0 to 2 iterations"
+// CHECK:       [[FIRST:%.*]] = op.less {{%.*}}, [[N]]
+// CHECK-NEXT:  [[D:%.*]] = op.exp %a
+// CHECK-NEXT:  [[B:%.*]] = op.where [[FIRST]], [[D]], %a
+// CHECK:       [[ROW:%.*]] = op.where [[FIRST]], %a, {{%.*}}
+// CHECK:       [[SECOND:%.*]] = op.less {{%.*}}, [[N]]
+// CHECK-NEXT:  [[E:%.*]] = op.exp [[B]]
+// CHECK-NEXT:  %b = op.where [[SECOND]], [[E]], [[B]]
+// CHECK:       op.concat
+// CHECK:       %made = op.add
+// SHORT-LABEL: job.job @counted
+// SHORT-NOT:   op.loop
+job.job @counted placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<f32>
+  %n = job.input "n" : tensor<i64>
+  %b, %s, %made = op.loop up to 2 count(%n) carries(%a : tensor<f32>) made
+      -> tensor<f32>, tensor<2xf32>, tensor<i64> {
+  ^bb0(%i: tensor<i64>, %c: tensor<f32>):
+    %d = op.exp %c : tensor<f32> -> tensor<f32>
+    op.yield %d, %c : tensor<f32>, tensor<f32>
+  }
+  job.output "b", %b : tensor<f32>
+  job.output "s", %s : tensor<2xf32>
+  job.output "made", %made : tensor<i64>
+}
+
+// Without a count the condition must not hold after the last iteration.
+
+// CHECK-LABEL: job.job @conditional
+// CHECK:       [[FIRST:%.*]] = op.less %a, [[LIMIT:%.*]] :
+// CHECK:       [[AGAIN:%.*]] = op.logical_and %go, [[FIRST]]
+// CHECK-NEXT:  [[ENDS:%.*]] = op.logical_not [[AGAIN]]
+// CHECK-NEXT:  [[LAST:%.*]] = op.require [[ENDS]], %go "the condition of loop 'end' still holds after iteration 0, the last of its maximum of 1"
+// CHECK-NEXT:  %end = op.where [[LAST]], [[FIRST]], %go
+// SHORT-LABEL: job.job @conditional
+job.job @conditional placement <cpu, [0:0]> {
+  %go = job.input "go" : tensor<i1>
+  %a = job.input "a" : tensor<f32>
+  %end, %b = op.loop up to 1 while(%go) carries(%a : tensor<f32>)
+      -> tensor<i1>, tensor<f32> {
+  ^bb0(%i: tensor<i64>, %g: tensor<i1>, %c: tensor<f32>):
+    %one = op.constant dense<1.0> : tensor<f32>
+    %again = op.less %c, %one : tensor<f32>, tensor<f32> -> tensor<i1>
+    op.yield %again, %c : tensor<i1>, tensor<f32>
+  }
+  job.output "end", %end : tensor<i1>
+  job.output "b", %b : tensor<f32>
+}
+
+// Some ops must not be computed in vain: their loop stays, and so does a longer one.
+
+// CHECK-LABEL: job.job @failing
+// CHECK:       op.loop up to 2 {{.*}} attributes {no_unroll = "op.gather can fail"}
+// SHORT-LABEL: job.job @failing
+// SHORT:       op.loop up to 3
+job.job @failing placement <cpu, [0:0]> {
+  %n = job.input "n" : tensor<i64>
+  %t = job.input "t" : tensor<5xi64>
+  %b = op.loop up to 2 count(%n) carries(%n : tensor<i64>) reads(%t : tensor<5xi64>)
+      -> tensor<i64> {
+  ^bb0(%i: tensor<i64>, %c: tensor<i64>, %u: tensor<5xi64>):
+    %d = op.gather %u[%c] axis 0 : tensor<5xi64>, tensor<i64> -> tensor<i64>
+    op.yield %d : tensor<i64>
+  }
+  %e = op.loop up to 3 count(%n) carries(%b : tensor<i64>) -> tensor<i64> {
+  ^bb0(%j: tensor<i64>, %f: tensor<i64>):
+    op.yield %f : tensor<i64>
+  }
+  job.output "e", %e : tensor<i64>
+}

@@ -316,6 +316,8 @@ def elementwise() -> Iterator[Case]:
         condition, *others = shapes
         operands = [rng.random(condition) < 0.5, *(filled(EDGES, s) for s in others)]
         yield Case(ops.WhereOp, operands, np.where)
+    x, message = edges(), {"message": "it does not hold"}
+    yield Case(ops.RequireOp, [np.ones_like(x, "?"), x], lambda _, x: x, message)
     yield Case(ops.CastOp, [edges()], lambda x: x, {"to": f64})
     yield Case(ops.CastOp, [INTEGER_EDGES], lambda x: x.astype(np.uint8), {"to": ui8})
     bits = edges()
