@@ -34,7 +34,7 @@ from penstock.dialects.op.body import FlowOp, verify_members, yield_of
 from penstock.dialects.op.condition import CONDITION
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.group_form import evaluate_block
-from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import may_equal
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.tensors import are_compatible, byte_count, tensor_type
@@ -273,6 +273,17 @@ class LoopOp(FlowOp, ConditionallySpeculatableInterface):
                 raise VerifyException(
                     f"{name} is {before} before an iteration, {after} after it"
                 )
+
+    def in_place_pairs(self) -> Sequence[InPlacePair]:
+        """A carried value may lie where its first value did, which is read first."""
+        first = 0 if self.trips is None else 1
+        return [
+            InPlacePair(first + number, number)
+            for number, (before, after) in enumerate(
+                zip(self.carried, self.ends, strict=True)
+            )
+            if before.type == after.type
+        ]
 
     def flops(self) -> int:
         """Those of all iterations, or of the maximum of them."""

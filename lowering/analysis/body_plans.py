@@ -53,7 +53,7 @@ def tasks_within(plan: PlanOp) -> Iterator[TaskOp]:
         return
     for each in plan.tasks:
         op = each.op
-        if isinstance(op, InputOp) and number_of(op) <= len(loop.carries):
+        if isinstance(op, InputOp) and number_of(op) <= len(loop.carried):
             yield each
 
 

@@ -76,7 +76,6 @@ from penstock.dialects.job import (
     verify_layout,
 )
 from penstock.dialects.op.body import FlowOp
-from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.sbp import (
     Layout,
     Part,
@@ -162,9 +161,6 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
                 f"{op.name} runs on one CPU, not on {where}: "
                 "op-unroll-loops and op-select-branches come before",
             )
-        for inner in op.walk() if isinstance(op, FlowOp) else ():
-            if isinstance(inner, LoopOp) and inner.is_bounded:
-                yield inner, "a loop up to a maximum runs unrolled (op-unroll-loops)"
 
 
 class LayoutCheck:

@@ -45,9 +45,11 @@ from penstock.dialects.regst import (
     alias_place,
 )
 from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import does_nothing, operand_register
 from penstock.lowering.analysis.body_jobs import number_of
+from penstock.lowering.convert.boxing_tasks import zeros
 from penstock.lowering.convert.kernel_bodies import (
     Kernels,
     copied_in_place,
@@ -170,12 +172,27 @@ class TaskSteps:
         (plan,) = task.bodies
         body = BodyScope(self, task, loop, plan, scope)
         steps = self._in_body(plan, body)
-        made = launch.LoopOp(
-            loop.count,
-            Region(Block([*body.named, *steps])),
-            backward=loop.backward is not None,
-        )
-        return [*body.first_values(), made]
+        first = [*body.first_values(), *self._zeros(task, loop, scope)]
+        trips, made = loop.trips, loop.made
+        return [
+            *first,
+            launch.LoopOp(
+                loop.count,
+                Region(Block([*body.named, *steps])),
+                count=None if trips is None else body.operand(0),
+                condition=None if loop.going is None else body.condition,
+                made=None if made is None else scope.name_of(task.outs[-2]),
+                backward=loop.backward is not None,
+            ),
+        ]
+
+    def _zeros(self, task: TaskOp, loop: LoopOp, scope: Scope) -> Iterator[Operation]:
+        """Zeros in stacked results of which perhaps not all iterations are made."""
+        for index in range(len(loop.ends), len(loop.ends) + len(loop.stacks)):
+            if loop.is_bounded:
+                op = zeros(tensor_type(loop.outs[index]))
+                kernel = self.kernels.name_for(op, task.device.kind.data, {})
+                yield launch.CallOp(kernel, [scope.name_of(task.outs[index])])
 
     def _condition(self, task: TaskOp, op: IfOp, scope: Scope) -> Sequence[Operation]:
         """The steps of both branches."""
@@ -222,6 +239,8 @@ class BodyScope(Scope):
     outer: Scope
     named: list[Operation] = field(default_factory=list[Operation])
     """The steps that the names are declared by, and those that number iterations."""
+    condition: str = ""
+    """The first value that a loop carries, in the iteration before."""
 
     def __post_init__(self) -> None:
         self._known: dict[SSAValue, str] = {}
@@ -246,16 +265,16 @@ class BodyScope(Scope):
 
     def _name_ports_of(self, loop: LoopOp) -> None:
         """Name what a loop carries, slices, reads and stacks."""
-        carries, slices = len(loop.carries), len(loop.slices)
+        carries, slices = len(loop.carried), len(loop.slices)
+        first = 0 if loop.trips is None else 1
         if (number := self._inputs.get(0)) is not None:
             self.named.append(launch.NumberOp(self._in_memory(number)))
         for index in range(carries):
             self._name_carried(index)
         for index in range(carries, carries + slices):
             if (value := self._inputs.get(index + 1)) is not None:
-                source = self.outer.name_of(operand_register(self.task, index))
-                self._part(value, source, 0, is_slice=True)
-        self._name_reads(carries + slices, carries + slices + 1)
+                self._part(value, self.operand(first + index), 0, is_slice=True)
+        self._name_reads(first + carries + slices, carries + slices + 1)
         for index, value in self._outputs.items():
             if index >= carries:
                 target = self.outer.name_of(self.task.outs[index])
@@ -265,9 +284,11 @@ class BodyScope(Scope):
         """Name the values that each argument from this one on is all the time."""
         for number, value in self._inputs.items():
             if number >= argument:
-                index = number - argument + operand
-                source = operand_register(self.task, index)
-                self._known[value] = self.outer.name_of(source)
+                self._known[value] = self.operand(number - argument + operand)
+
+    def operand(self, index: int) -> str:
+        """The name of an operand of the op around the body."""
+        return self.outer.name_of(operand_register(self.task, index))
 
     def _name_carried(self, index: int) -> None:
         """Name a value that an iteration takes from the one before, and hands on."""
@@ -278,6 +299,7 @@ class BodyScope(Scope):
             places.append(launch.PlaceAttr(self._memory, offset_of(before)))
         read = self.steps.names.make(f"{self._memory}/before")
         written = self.steps.names.make(f"{self._memory}/after")
+        self.condition = self.condition or read
         self._known[after] = written
         if before is not None:
             self._known[before] = read
@@ -287,11 +309,15 @@ class BodyScope(Scope):
     def first_values(self) -> Iterator[Operation]:
         """The copies of what a loop carries to where its first iteration finds it."""
         assert isinstance(self.op, LoopOp), "asked of loops"
-        for index in range(len(self.op.carries)):
+        first = 0 if self.op.trips is None else 1
+        for index in range(len(self.op.carried)):
             before = self._inputs.get(index + 1)
-            source = self.outer.name_of(operand_register(self.task, index))
-            if before is None or self.op.count % 2 == 0:
-                yield launch.CopyOp(source, self.outer.name_of(self.task.outs[index]))
+            given = operand_register(self.task, first + index)
+            result = self.task.outs[index]
+            source = self.outer.name_of(given)
+            if before is None or self.op.is_bounded or self.op.count % 2 == 0:
+                if alias_place(given) != alias_place(result):
+                    yield launch.CopyOp(source, self.outer.name_of(result))
                 continue
             name = self.steps.names.make(f"{self._memory}/first")
             type = self._type_of(before)

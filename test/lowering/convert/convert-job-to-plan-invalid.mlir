@@ -136,16 +136,3 @@ job.job @devices placement <cpu, [0:0-1]> {
     op.yield
   }
 }
-
-// -----
-
-// The iterations of a loop are known.
-
-job.job @bounded placement <cpu, [0:0]> {
-  %n = job.input "n" : tensor<i64>
-  // expected-error@+1 {{convert-job-to-plan: a loop up to a maximum runs unrolled (op-unroll-loops)}}
-  op.loop up to 3 count(%n) {
-  ^bb0(%i: tensor<i64>):
-    op.yield
-  }
-}

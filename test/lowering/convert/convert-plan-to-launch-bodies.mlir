@@ -96,3 +96,35 @@ job.job @either placement <cpu, [0:0]> {
   }
   job.output "y", %y : tensor<4x4xf32>
 }
+
+// The condition of a loop up to a maximum is the first value that it carries, and first
+// values lie where last ones do. Stacked results are zeros at first. A first value that
+// nothing else reads is where the last one is.
+
+// LAUNCH-LABEL: launch.program @bounded
+// LAUNCH:       launch.actor @c on <0, cpu:0> stream 0 can_fail
+// LAUNCH-SAME:  views [@"e/out" as @"c/out_1"]
+// LAUNCH-NEXT:    launch.copy @"c0/out" to @"c/out"
+// LAUNCH-NEXT:    launch.call @constant_0 [@"c/out_2"]
+// LAUNCH-NEXT:    launch.loop up to 9 count @"n/out" while [[GOING:@.*]] made @"c/out_3" {
+// LAUNCH-NEXT:      launch.carry [[GOING]] to [[AGAIN:@.*]] in [@"c/out" at 0] : memref<i1>
+// LAUNCH-NEXT:      launch.carry [[H:@.*]] to [[Y:@.*]] in [@"c/out_1" at 0, @"c/memory" at 0] : memref<f32>
+// LAUNCH:           launch.call @sqrt_0 {{\[}}[[H]], [[Y]]]
+// LAUNCH-NEXT:      launch.call @greater_0 {{\[}}[[H]], [[Y]], [[AGAIN]]]
+job.job @bounded placement <cpu, [0:0]> {
+  %n = job.input "n" : tensor<i64>
+  %c0 = job.input "going" : tensor<i1>
+  %h0 = job.input "start" : tensor<f32>
+  %e = op.exp %h0 : tensor<f32> -> tensor<f32>
+  %c, %h, %ys, %made = op.loop up to 9 count(%n) while(%c0)
+      carries(%e : tensor<f32>) made
+      -> tensor<i1>, tensor<f32>, tensor<9xf32>, tensor<i64> {
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %g: tensor<f32>):
+    %y = op.sqrt %g : tensor<f32> -> tensor<f32>
+    %again = op.greater %g, %y : tensor<f32>, tensor<f32> -> tensor<i1>
+    op.yield %again, %y, %y : tensor<i1>, tensor<f32>, tensor<f32>
+  }
+  job.output "last", %h : tensor<f32>
+  job.output "all", %ys : tensor<9xf32>
+  job.output "made", %made : tensor<i64>
+}
