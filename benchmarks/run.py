@@ -84,6 +84,12 @@ def _attention(options: Options) -> Section:
     return attention(options.threads, options.rounds)
 
 
+def _recurrent(options: Options) -> Section:
+    from benchmarks.recurrent import recurrent
+
+    return recurrent(options.threads, options.rounds)
+
+
 def _memory(options: Options) -> Section:
     from benchmarks.memory import memory
 
@@ -117,7 +123,7 @@ def _ordering(options: Options) -> Section:
 def _packing(options: Options) -> Section:
     from benchmarks.packing import packing
 
-    return packing(options.data, options.seconds)
+    return packing(options.data or LIFETIMES, options.seconds)
 
 
 def _scaling(options: Options) -> Section:
@@ -140,6 +146,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "waves": _waves,
     "gemm": _gemm,
     "attention": _attention,
+    "recurrent": _recurrent,
     "tuning": _tuning,
     "memory": _memory,
     "compile": _compile,
@@ -152,7 +159,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 }
 """All benchmarks by name; each imports what it needs."""
 
-ON_REQUEST = frozenset({"graph-page", "packing", "scaling", "tuning"})
+ON_REQUEST = frozenset({"graph-page", "packing", "recurrent", "scaling", "tuning"})
 """
 Those that only run with `--all`, or if they are named: they take minutes, or need a
 browser.

@@ -15,6 +15,7 @@ from benchmarks.sessions import imported_model
 from benchmarks.workloads import WORKLOADS
 from penstock.dialects.launch import ActorOp, CallOp, ProgramOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.walk import outermost
 from penstock.runtime.core.io_kernels import KernelFunction
 from penstock.runtime.executors.executor import Executor, check_inputs, point
 from penstock.runtime.loading.initializers import Array
@@ -33,7 +34,7 @@ kernels (medians), and the others together."""
 
 def flops_of(model: Model) -> int:
     """The arithmetic operations of one run of a job, as its ops count them."""
-    return sum(op.flops() for op in model.module.walk() if isinstance(op, TensorOp))
+    return sum(op.flops() for op in outermost(model.module, TensorOp))
 
 
 def speed(threads: Sequence[int], rounds: int) -> Section:
