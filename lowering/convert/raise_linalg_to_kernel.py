@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -36,7 +37,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, element_of
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, element_of, shape_of
 from penstock.dialects.kernel.loops import Access, Nest
 from penstock.dialects.kernel.views import PaddedOp, root_of
 from penstock.dialects.launch import KernelOp
@@ -105,6 +106,9 @@ def _refusal(op: LinalgStructuredOperation) -> str | None:
             return f"loop {loop} is a reduction, and of the result"
     if not (a & b) - out:
         return "there is no loop of terms"
+    sums = prod(nest.extents[loop] for loop in out)
+    if sums != prod(shape_of(op.outputs[0])):
+        return "some elements of the result are no sums"
     return None
 
 
