@@ -9,9 +9,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     TensorType,
+    i64,
 )
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
+    Block,
     Operation,
     Region,
     SSAValue,
@@ -126,6 +128,7 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                     kind, name = key
                     yield op, DOUBLED[kind].format(name)
                 seen.add(key)
+        yield from wrong_cuts(self.body.block)
 
 
 DOUBLED = {
@@ -136,6 +139,20 @@ DOUBLED = {
     "output": "two outputs are named '{}'",
 }
 """The diagnostics of ops of a job that share a name of one kind."""
+
+
+def wrong_cuts(block: Block) -> Iterator[Finding]:
+    """The outputs that are cut by none, or by one that is no number."""
+    outputs = [op for op in block.ops if isinstance(op, OutputOp)]
+    named = {op.port.data: op for op in outputs}
+    for op in outputs:
+        if op.count is None:
+            continue
+        name = op.count.data
+        if (count := named.get(name)) is None:
+            yield op, f"there is no output '{name}' to cut it by"
+        elif count.value.type != TensorType(i64, []) or count.count is not None:
+            yield op, f"the output '{name}' should be a tensor<i64> that is not cut"
 
 
 def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:

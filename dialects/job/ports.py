@@ -8,12 +8,14 @@ from typing import ClassVar, TypeAlias
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
     i64,
 )
 from xdsl.ir import (
+    Attribute,
     Operation,
     SSAValue,
 )
@@ -267,28 +269,54 @@ class AssignOp(IRDLOperation):
 @irdl_op_definition
 class OutputOp(IRDLOperation):
     """
-    A tensor that the caller fetches after each launch, in the memory of the host.
+    A tensor that the caller fetches after each launch, in the memory of the host. Of
+    one that is `cut by` another output, an `i64`, the caller gets as many elements
+    along an axis as that one says, and not that one.
 
     ```mlir
     job.output "y", %y : tensor<64x256xf32>
+    job.output "places", %places cut by "count" axis 1 : tensor<2x32xi64>
     ```
     """
 
     name = "job.output"
 
     port = prop_def(StringAttr)
+    count = opt_prop_def(StringAttr)
+    axis = opt_prop_def(IntegerAttr.constr(i64))
     value = operand_def(AnyTensor)
 
     traits = traits_def(KnownAttributes(*OF_VALUES), MemoryWriteEffect())
 
-    assembly_format = "$port `,` $value attr-dict `:` type($value)"
+    assembly_format = (
+        "$port `,` $value (`cut` `by` $count^ `axis` $axis)? attr-dict `:` type($value)"
+    )
 
-    def __init__(self, port: str, value: SSAValue | Operation):
-        super().__init__(operands=[value], properties={"port": StringAttr(port)})
+    def __init__(
+        self,
+        port: str,
+        value: SSAValue | Operation,
+        count: str | None = None,
+        axis: int = 0,
+    ):
+        properties: dict[str, Attribute] = {"port": StringAttr(port)}
+        if count is not None:
+            properties["count"] = StringAttr(count)
+            properties["axis"] = IntegerAttr(axis, i64)
+        super().__init__(operands=[value], properties=properties)
 
     def verify_(self) -> None:
         verify_name("port", self.port)
         verify_whole(self)
+        if (self.count is None) != (self.axis is None):
+            raise VerifyException("a cut needs both a count and an axis")
+        type = self.value.type
+        assert isa(type, TensorType), "checked by the constraint"
+        rank = type.get_num_dims()
+        if self.axis is not None and not 0 <= self.axis.value.data < rank:
+            raise VerifyException(
+                f"axis {self.axis.value.data} is out of range for {rank} dimensions"
+            )
 
 
 @irdl_op_definition

@@ -393,10 +393,12 @@ class FeedOp(IRDLOperation):
 @irdl_op_definition
 class FetchOp(IRDLOperation):
     """
-    Give the caller a tensor under a name.
+    Give the caller a tensor under a name. Of one that is `cut by` another output the
+    caller gets as many elements along an axis as that one says, and not that one.
 
     ```mlir
     launch.fetch "y" from @y
+    launch.fetch "boxes" from @boxes cut by "count" axis 0
     ```
     """
 
@@ -404,15 +406,28 @@ class FetchOp(IRDLOperation):
 
     port = prop_def(StringAttr)
     source = prop_def(FlatSymbolRefAttrConstr)
+    count = opt_prop_def(StringAttr)
+    axis = opt_prop_def(IntegerAttr.constr(i64))
 
     traits = traits_def(
         KnownAttributes("on", "when"), MemoryReadEffect(), MemoryWriteEffect()
     )
 
-    assembly_format = "$port `from` $source attr-dict"
+    assembly_format = (
+        "$port `from` $source (`cut` `by` $count^ `axis` $axis)? attr-dict"
+    )
 
-    def __init__(self, port: str, source: str):
-        super().__init__(properties=properties_of(FetchOp, port=port, source=source))
+    def __init__(
+        self,
+        port: str,
+        source: str,
+        count: StringAttr | None = None,
+        axis: IntegerAttr | None = None,
+    ):
+        properties = properties_of(FetchOp, port=port, source=source)
+        cut = {"count": count, "axis": axis}
+        properties |= {key: attr for key, attr in cut.items() if attr is not None}
+        super().__init__(properties=properties)
 
 
 @irdl_op_definition

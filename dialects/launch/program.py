@@ -359,6 +359,7 @@ def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
         for register in names_of(actor.reads)
     )
     seen: set[tuple[str | None, type[Operation], str]] = set()
+    cuts: list[tuple[Operation, tuple[str | None, type[Operation], str]]] = []
     for actor in program.actors:
         job = None if is_linked else actor.job_name
         for step in actor.body.block.ops:
@@ -368,6 +369,12 @@ def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
                 text = f"two actors serve the port '{step.port.data}'"
                 raise LocatedVerifyException([(step, text)])
             seen.add(key)
+            if isinstance(step, FetchOp) and step.count is not None:
+                cuts.append((step, (job, FetchOp, step.count.data)))
+    for step, count in cuts:
+        if count not in seen:
+            text = f"there is no output '{count[2]}' to cut it by"
+            raise LocatedVerifyException([(step, text)])
 
 
 def verify_own_job(

@@ -115,7 +115,7 @@ class TaskSteps:
             case InputOp():
                 return launch.FeedOp(op.port.data, outs[0])
             case OutputOp():
-                return launch.FetchOp(op.port.data, ins[0])
+                return launch.FetchOp(op.port.data, ins[0], op.count, op.axis)
             case ForeignInputOp():
                 return launch.FeedOp(op.buffer.data, outs[0])
             case ForeignOutputOp() | CallbackNotifyOp():

@@ -43,7 +43,7 @@ from penstock.dialects.job import (
     OutputOp,
     PlacementAttr,
 )
-from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
@@ -144,6 +144,15 @@ def system_job(name: str, port: Port, ops: Sequence[Operation]) -> JobOp:
     return job
 
 
+def cut_findings(jobs: Sequence[JobOp], wanted: Sequence[JobOp]) -> Iterator[Finding]:
+    """The outputs that would be pulled without the count that they are cut by."""
+    if not wanted:
+        return
+    for op in (op for job in jobs for op in job.body.block.ops):
+        if isinstance(op, OutputOp) and op.count is not None:
+            yield op, f"output '{op.port.data}' is cut, which no job can pull"
+
+
 def wanted_jobs(jobs: Sequence[JobOp], shared: bool) -> Iterator[JobOp]:
     """The system jobs that these jobs need, or only those for names of several."""
     users = [job for job in jobs if SYSTEM not in job.attributes]
@@ -171,6 +180,7 @@ class JobAddPushPullPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         jobs = jobs_in(op)
         wanted = list(wanted_jobs(jobs, self.shared))
+        fail_if_any(cut_findings(jobs, wanted))
         fail_if_any(name_findings(op, wanted))
         known = {job.sym_name for job in jobs}
         new = [job for job in wanted if job.sym_name not in known]

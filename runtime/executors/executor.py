@@ -36,6 +36,7 @@ from penstock.runtime.options import (
     check_named,
     check_pieces,
 )
+from penstock.runtime.program.output_cuts import cut_outputs
 from penstock.runtime.program.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -190,7 +191,7 @@ class Executor(Closing):
             self._pieces = [fed], [results]
             self._act(1)
             self._pieces = NO_PIECES
-        return results
+        return self._cut([results])[0]
 
     def _new_result(self, name: str, port: Port) -> Array:
         """
@@ -223,7 +224,12 @@ class Executor(Closing):
                 except TaskError as error:
                     error.act += start
                     raise
-        return results
+        return self._cut(results)
+
+    def _cut(self, results: Pieces) -> Pieces:
+        """The results of pieces with the extents that are only known now."""
+        cuts = self._program.image.cuts
+        return [cut_outputs(each, cuts) for each in results] if cuts else results
 
     def stream(self, capacity: int = 2) -> Stream:
         """
@@ -302,7 +308,7 @@ class Executor(Closing):
             with self.observers.watch(len(fed), virtual=True) as log:
                 found = self._simulated(len(fed), [times[x] for x in names], log)
             self._pieces = NO_PIECES
-        return results, found
+        return self._cut(results), found
 
     def _run_batch(self, fed: Pieces) -> Pieces:
         results = self._point_to(fed)

@@ -307,6 +307,11 @@ class _Loader:
         )
         if (cycle := find_deadlock(tables)) is not None:
             raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
+        for port, _, _ in self.image.cuts:
+            if (turns := self.outputs[port].turns) > 1:
+                raise PenstockError(
+                    f"output '{port}' comes {turns} times a piece, so it cannot be cut"
+                )
         return LoadedProgram(
             tables,
             self.inputs,

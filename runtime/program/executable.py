@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from penstock.runtime.program.output_cuts import OutputCut
+
 
 class TensorKind(NamedTuple):
     """The shape of a dense array, the name of its dtype, and its bytes."""
@@ -155,7 +157,7 @@ class ActorImage(NamedTuple):
 class ProgramImage(NamedTuple):
     """
     A program; everything in the order in which it is listed there. Jobs in one group of
-    `exclusive` never run at the same time.
+    `exclusive` never run at the same time. `cuts` are of outputs.
     """
 
     name: str
@@ -165,6 +167,7 @@ class ProgramImage(NamedTuple):
     variables: tuple[Variable, ...]
     kernels: tuple[Kernel, ...]
     actors: tuple[ActorImage, ...]
+    cuts: tuple[OutputCut, ...] = ()
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -203,12 +206,14 @@ def image_of_job(image: ProgramImage, job: str) -> ProgramImage:
     actors = tuple(actor for actor in image.actors if actor.job == job)
     written = {name for actor in actors for name in actor.writes}
     called = {step.subject for actor in actors for step in actor.steps}
+    fetched = {x.subject for actor in actors for x in actor.steps if x.verb == "fetch"}
     return image._replace(
         name=job,
         exclusive=(),
         queues=tuple(queue for queue in image.queues if queue.name in written),
         kernels=tuple(kernel for kernel in image.kernels if kernel.name in called),
         actors=actors,
+        cuts=tuple(cut for cut in image.cuts if cut.port in fetched),
     )
 
 
@@ -220,7 +225,7 @@ def image_from_json(text: str) -> ProgramImage:
     The image that a text of `ProgramImage.to_json` stands for, which nobody has
     changed: it is not checked.
     """
-    name, exclusive, chunks, queues, variables, kernels, actors = _tuples(
+    name, exclusive, chunks, queues, variables, kernels, actors, cuts = _tuples(
         json.loads(text)
     )
     return ProgramImage(
@@ -231,6 +236,7 @@ def image_from_json(text: str) -> ProgramImage:
         tuple(_variable_from(*row) for row in variables),
         tuple(_kernel_from(*row) for row in kernels),
         tuple(_actor_from(*row) for row in actors),
+        tuple(OutputCut._make(row) for row in cuts),
     )
 
 

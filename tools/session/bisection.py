@@ -149,7 +149,7 @@ class Bisection(PassInstrumentation):
                 evaluation.run_jobs(entries, self._jobs)
             else:
                 evaluation.run_entry(model.entry)
-        return evaluation.outputs, evaluation.named()
+        return evaluation.results, evaluation.named()
 
     def _run_program(self, model: Model) -> dict[str, Array]:
         from penstock.tools.session.program_export import ExportedProgram

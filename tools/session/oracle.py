@@ -28,6 +28,7 @@ from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions, made
+from penstock.runtime.program.output_cuts import OutputCut, cut_outputs
 from penstock.tools.driver.diagnostics import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def evaluate_model(
             evaluation.run_jobs(model.entries, jobs)
         else:
             evaluation.run_entry(model.entry)
-    return evaluation.outputs
+    return evaluation.results
 
 
 def data_order(plan: PlanOp) -> list[TaskOp]:
@@ -109,8 +110,15 @@ class Evaluation:
         The number of pieces of each value that comes several times, along a first axis.
         """
         self.outputs: dict[str, Array] = {}
+        self.cuts: list[OutputCut] = []
+        """The outputs that are cut to counts, as a caller gets them."""
         self._made: set[str] = set()
         """The inputs that earlier jobs have made."""
+
+    @property
+    def results(self) -> dict[str, Array]:
+        """The outputs with the extents that counts give them, as a caller gets them."""
+        return cut_outputs(self.outputs, self.cuts)
 
     def read(self, value: SSAValue) -> Array:
         """The array that a task reads."""
@@ -199,6 +207,9 @@ class Evaluation:
                 self._values[op.result] = self._values[op.value]
             case OutputOp():
                 self.outputs[op.port.data] = self._values[op.value]
+                if op.count is not None and op.axis is not None:
+                    name, axis = op.count.data, op.axis.value.data
+                    self.cuts.append(OutputCut(op.port.data, name, axis))
             case RateOp():
                 self._values[op.result] = self._rated(op)
             case TensorOp():

@@ -28,6 +28,7 @@ from penstock.runtime.program.executable import (
     Variable,
     Work,
 )
+from penstock.runtime.program.output_cuts import OutputCut
 from penstock.tools.session.executable import Executable
 from penstock.tools.session.kernel_sources import (
     author_of,
@@ -265,7 +266,17 @@ def image_of(program: ProgramOp) -> ProgramImage:
             for op in ops
             if isinstance(op, ActorOp)
         ),
+        tuple(_cuts_of(program)),
     )
+
+
+def _cuts_of(program: ProgramOp) -> Iterator[OutputCut]:
+    """The outputs that are cut to a count."""
+    from penstock.dialects.launch import FetchOp
+
+    for op in program.walk():
+        if isinstance(op, FetchOp) and op.count is not None and op.axis is not None:
+            yield OutputCut(op.port.data, op.count.data, op.axis.value.data)
 
 
 def _numbers_of(cases: Iterable[MemoryCaseAttr]) -> dict[tuple[int, int], int]:

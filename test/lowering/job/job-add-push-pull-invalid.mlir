@@ -33,3 +33,13 @@ job.job @step placement <cpu, [0:0]> {
   // expected-error@+1 {{job-add-push-pull: job 'step' has both an input and an output 'x', which job 'System-Pull-x' has too}}
   job.output "x", %x : !t
 }
+
+// -----
+
+job.job @cut placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xi1>
+  %p, %n = op.non_zero %x : tensor<4xi1> -> tensor<1x4xi64>, tensor<i64>
+  // expected-error@+1 {{job-add-push-pull: output 'p' is cut, which no job can pull}}
+  job.output "p", %p cut by "n" axis 1 : tensor<1x4xi64>
+  job.output "n", %n : tensor<i64>
+}

@@ -1,0 +1,37 @@
+"""The extents of outputs that are only known at run time: counts, which are outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+
+class OutputCut(NamedTuple):
+    """An output that has as many elements along an axis as another output says."""
+
+    port: str
+    count: str
+    axis: int
+
+
+def cut_outputs(
+    outputs: Mapping[str, Array], cuts: Sequence[OutputCut]
+) -> dict[str, Array]:
+    """
+    The outputs by name, cut to their counts, without the counts. An output that is cut
+    is a view of what is given if its elements lie one after the other, else a copy.
+    """
+    import numpy as np
+
+    counts = {cut.count for cut in cuts}
+    found = {name: array for name, array in outputs.items() if name not in counts}
+    for port, count, axis in cuts:
+        if port in found:
+            kept = (slice(None),) * axis + (slice(int(outputs[count])),)
+            found[port] = np.ascontiguousarray(found[port][kept])
+    return found

@@ -1,0 +1,47 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+job.job @nothing placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{there is no output 'n' to cut it by}}
+  job.output "y", %x cut by "n" axis 0 : tensor<4xf32>
+}
+
+// -----
+
+job.job @no_number placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{the output 'n' should be a tensor<i64> that is not cut}}
+  job.output "y", %x cut by "n" axis 0 : tensor<4xf32>
+  job.output "n", %x : tensor<4xf32>
+}
+
+// -----
+
+job.job @axis placement <cpu, [0:0]> {
+  %x, %n = "test.op"() : () -> (tensor<4xf32>, tensor<i64>)
+  // expected-error@+1 {{axis 1 is out of range for 1 dimensions}}
+  job.output "y", %x cut by "n" axis 1 : tensor<4xf32>
+  job.output "n", %n : tensor<i64>
+}
+
+// -----
+
+job.job @half placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{a cut needs both a count and an axis}}
+  "job.output"(%x) <{port = "y", axis = 0 : i64}> : (tensor<4xf32>) -> ()
+}
+
+// -----
+
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [] {
+    // expected-error@+1 {{launch.fetch: there is no output 'n' to cut it by}}
+    launch.fetch "y" from @x cut by "n" axis 0
+  }
+}

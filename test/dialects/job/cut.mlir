@@ -1,0 +1,18 @@
+// RUN: penstock-opt %s | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --pipeline cpu | filecheck %s --check-prefix=LAUNCH
+// RUN: penstock-opt %s --pipeline cpu | penstock-opt | filecheck %s --check-prefix=LAUNCH
+
+// An output is cut by another one of its job, from the job to the launch program.
+
+// CHECK-LABEL: job.job @places
+job.job @places placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4x8xf32>
+  %p, %n = op.non_zero %a : tensor<4x8xf32> -> tensor<2x32xi64>, tensor<i64>
+  // CHECK: job.output "p", %p cut by "n" axis 1 : tensor<2x32xi64>
+  // LAUNCH: launch.fetch "p" from @{{.+}} cut by "n" axis 1
+  job.output "p", %p cut by "n" axis 1 : tensor<2x32xi64>
+  // CHECK-NEXT: job.output "n", %n : tensor<i64>
+  // LAUNCH: launch.fetch "n" from @{{.+}}{{$}}
+  job.output "n", %n : tensor<i64>
+}

@@ -1,0 +1,81 @@
+"""Outputs whose extents are only known at run time, as a caller gets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.program.executable import image_from_json
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Session, read_model
+
+Array: TypeAlias = NDArray[Any]
+
+TEXT = """
+job.job @kept placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<3x6xf32>
+  %m = job.input "m" : tensor<6xi1>
+  %k, %n = op.compress %x by %m axis 1
+    : tensor<3x6xf32>, tensor<6xi1> -> tensor<3x6xf32>, tensor<i64>
+  %r = op.relu %k : tensor<3x6xf32> -> tensor<3x6xf32>
+  job.output "r", %r cut by "n" axis 1 : tensor<3x6xf32>
+  job.output "x", %x : tensor<3x6xf32>
+  job.output "n", %n : tensor<i64>
+}
+"""
+
+
+def piece(count: int) -> dict[str, Array]:
+    x = np.arange(-9, 9, dtype=np.float32).reshape(3, 6)
+    return {"x": x, "m": np.arange(6) >= 6 - count}
+
+
+def check(found: dict[str, Array], count: int) -> None:
+    wanted = np.maximum(piece(count)["x"][:, 6 - count :], 0)
+    assert [*found] == ["r", "x"]
+    assert found["r"].flags.c_contiguous
+    np.testing.assert_array_equal(found["r"], wanted)
+
+
+@pytest.mark.parametrize("engine", ["actors", "sequential", "sim"])
+def test_a_caller_gets_as_many_elements_as_there_are(
+    tmp_path: Path, engine: Literal["actors", "sequential", "sim"]
+) -> None:
+    (path := tmp_path / "kept.mlir").write_text(TEXT)
+    with Session(read_model(installed_compiler()[0], path), engine=engine) as session:
+        for count in (0, 4, 6, 1):
+            check(session.run(piece(count)), count)
+        counts = (5, 0, 2)
+        found = session.run_many([piece(count) for count in counts])
+        for each, count in zip(found, counts, strict=True):
+            check(each, count)
+    check(evaluate_model(read_model(installed_compiler()[0], path), piece(3)), 3)
+
+
+def test_cuts_are_kept_with_a_program(tmp_path: Path) -> None:
+    (path := tmp_path / "kept.mlir").write_text(TEXT)
+    with Session(read_model(installed_compiler()[0], path)) as session:
+        image = session.executor.program.image
+        assert image.cuts == (("r", "n", 1),)
+        assert image_from_json(image.to_json()) == image
+
+
+def test_what_comes_several_times_a_piece_is_not_cut(tmp_path: Path) -> None:
+    (path := tmp_path / "rates.mlir").write_text("""
+job.job @rates placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %s = op.unpack %x by 2 : tensor<4xf32> -> tensor<2xf32>
+  %p, %n = op.non_zero %s : tensor<2xf32> -> tensor<1x2xi64>, tensor<i64>
+  job.output "p", %p cut by "n" axis 1 : tensor<1x2xi64>
+  job.output "n", %n : tensor<i64>
+}
+""")
+    message = "output 'p' comes 2 times a piece, so it cannot be cut"
+    with pytest.raises(PenstockError, match=message):
+        Session(read_model(installed_compiler()[0], path))
