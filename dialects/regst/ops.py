@@ -275,7 +275,9 @@ class RegisterOp(IRDLOperation):
     def _verify_interface(self) -> None:
         if isinstance(self.register.type, ControlType):
             raise VerifyException("a control register is no interface")
-        if self.target is not None:
+        root = None if self.target is None else alias_root(self.register).owner
+        # What a loop carries may be written over what it was before.
+        if isinstance(root, RegisterOp) and root.interface is None:
             raise VerifyException(
                 "an interface has bytes of its own, so it is no alias"
             )

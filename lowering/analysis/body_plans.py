@@ -11,7 +11,8 @@ from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.walk import outermost
-from penstock.lowering.analysis.body_jobs import number_of
+from penstock.lowering.analysis.aliases import aliases_of
+from penstock.lowering.analysis.body_jobs import INPUT, OUTPUT, number_of
 from penstock.lowering.analysis.shared_ports import Port
 
 
@@ -42,7 +43,25 @@ def lies_outside(register: RegisterOp) -> bool:
     plan = register.parent_op()
     if register.interface is None or not isinstance(plan, PlanOp) or not is_body(plan):
         return False
+    if any(is_carried_on(alias, register) for alias in aliases_of(register)):
+        return True
     return register.register not in (x.outs[0] for x in tasks_within(plan))
+
+
+def is_carried_on(after: RegisterOp, before: RegisterOp) -> bool:
+    """
+    Whether registers of the plan of a body are of one value that its loop carries: the
+    one that an iteration makes, and the one that the next one reads.
+    """
+    plan = after.parent_op()
+    if after.interface is None or before.interface is None or plan is None:
+        return False
+    task = plan.parent_op()
+    if not isinstance(task, TaskOp) or not isinstance(loop := task.op, LoopOp):
+        return False
+    numbers = range(len(loop.carried))
+    names = ((f"{OUTPUT}{n}", f"{INPUT}{n + 1}") for n in numbers)
+    return (after.interface.data, before.interface.data) in names
 
 
 def tasks_within(plan: PlanOp) -> Iterator[TaskOp]:

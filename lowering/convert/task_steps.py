@@ -295,7 +295,8 @@ class BodyScope(Scope):
         after = self._outputs[index]
         before = self._inputs.get(index + 1)
         places = [launch.PlaceAttr(self.outer.name_of(self.task.outs[index]))]
-        if before is not None:
+        if self._has_two_places(index):
+            assert before is not None, "it is read"
             places.append(launch.PlaceAttr(self._memory, offset_of(before)))
         read = self.steps.names.make(f"{self._memory}/before")
         written = self.steps.names.make(f"{self._memory}/after")
@@ -306,19 +307,25 @@ class BodyScope(Scope):
         type = self._type_of(after)
         self.named.append(launch.CarryOp(read, written, places, type))
 
+    def _has_two_places(self, index: int) -> bool:
+        """Whether a carried value is read in one place and made in another."""
+        before = self._inputs.get(index + 1)
+        return before is not None and alias_place(self._outputs[index]).root != before
+
     def first_values(self) -> Iterator[Operation]:
         """The copies of what a loop carries to where its first iteration finds it."""
         assert isinstance(self.op, LoopOp), "asked of loops"
         first = 0 if self.op.trips is None else 1
         for index in range(len(self.op.carried)):
-            before = self._inputs.get(index + 1)
+            is_even = self.op.is_bounded or self.op.count % 2 == 0
             given = operand_register(self.task, first + index)
             result = self.task.outs[index]
             source = self.outer.name_of(given)
-            if before is None or self.op.is_bounded or self.op.count % 2 == 0:
+            if is_even or not self._has_two_places(index):
                 if alias_place(given) != alias_place(result):
                     yield launch.CopyOp(source, self.outer.name_of(result))
                 continue
+            before = self._inputs[index + 1]
             name = self.steps.names.make(f"{self._memory}/first")
             type = self._type_of(before)
             yield launch.SubviewOp(name, self._memory, offset_of(before), type)

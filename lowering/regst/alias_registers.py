@@ -39,7 +39,8 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 * `source`: an alias of the input lies on a register that its task does not read;
 * `variable`: variables are never written over, nor moved into another register;
 * `interface`: a register that several jobs share (`regst-mark-interfaces`) has bytes of
-  its own, which only views lie on;
+  its own, which only views lie on; but what a loop carries may be written over what it
+  was in the iteration before;
 * `memory`, `slots`: no kind of memory serves as those of both, or the result has more
   slots, or slots of another size, or other slots than the registers on it already;
 * `type`: only tensors of one type are overwritten;

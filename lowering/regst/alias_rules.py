@@ -16,6 +16,7 @@ from penstock.dialects.op.tensor_op import InPlacePair
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import DataType, Place, RegisterOp, alias_place
 from penstock.lowering.analysis.aliases import bytes_of, joined_case, operand_register
+from penstock.lowering.analysis.body_plans import is_carried_on
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, kept_off
 from penstock.lowering.regst.alias_forest import Forest, Spot, Timeline, Tree, Version
 
@@ -60,7 +61,8 @@ class Rules:
     def _own_rules(self, part: SSAValue, spot: Spot, place: Place) -> Iterator[Refusal]:
         """The attributes of a register that keep it from lying on these bytes."""
         register = register_of(part)
-        if register.interface is not None:
+        root = spot.tree.root
+        if register.interface is not None and not is_carried_on(register, root):
             yield f"interface: {quoted(name_of(part))} has bytes of its own"
         if register.target is not None:
             given = alias_place(part)
@@ -104,9 +106,10 @@ class Rules:
         if spot.start % (alignment := type.alignment(tree.case)):
             yield f"alignment: byte {spot.start} is no multiple of {alignment}"
 
-    def _interface_rule(self, tree: Tree) -> Iterator[Refusal]:
-        """Whether others may write where a register lies."""
-        if tree.root.interface is not None:
+    def _interface_rule(self, tree: Tree, result: SSAValue) -> Iterator[Refusal]:
+        """Whether a result may be written where a register lies."""
+        is_fixed = tree.root.interface is not None
+        if is_fixed and not is_carried_on(register_of(result), tree.root):
             name = quoted(name_of(tree.root.register))
             yield f"interface: only its task writes {name}"
 
@@ -195,7 +198,7 @@ class Rules:
             return
         if spot.tree.is_variable:
             yield f"variable: {quoted(name_of(spot.tree.root.register))} is one"
-        yield from self._interface_rule(spot.tree)
+        yield from self._interface_rule(spot.tree, result)
         yield from self._memory_rules(result, spot, alias_place(source))
         yield from self._operand_rule(task, pair, spot)
         yield from self._reader_rule(self._forest.overlapping(spot), index)
@@ -209,7 +212,7 @@ class Rules:
         Whether these are the bytes of an input that a run need not copy: all of a tree
         of one slot. Where nothing else is written there, they stay with the caller.
         """
-        if spot.tree.slots > 1:
+        if spot.tree.slots > 1 or spot.tree.root.interface is not None:
             return
         for version in self._forest.overlapping(spot):
             if version.writer is None:
@@ -266,7 +269,7 @@ class Rules:
         tree, start, _ = self._forest.spot(operand)
         if tree.is_variable:
             yield f"variable: {quoted(name_of(tree.root.register))} is one"
-        yield from self._interface_rule(whole)
+        yield from self._interface_rule(whole, task.outs[0])
         if start or tree.size != bytes_of(operand):
             root = quoted(name_of(tree.root.register))
             yield f"part: {name} is a part of {root}"

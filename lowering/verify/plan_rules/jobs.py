@@ -22,6 +22,7 @@ from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_spans import Span
 from penstock.lowering.algorithms.marked_graph import Storage
+from penstock.lowering.analysis.body_plans import is_carried_on
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.shared_rules.jobs import Held, Owner
 from penstock.lowering.verify.shared_rules.jobs import bad_sharing as between_jobs
@@ -124,7 +125,9 @@ def overwritten_interfaces(jobs: Jobs, stored: Stored) -> Iterator[Finding]:
     """Tasks that write over an interface, not being those that make it."""
     for register in stored:
         root = jobs.root(register)
-        if root.interface is not None and root is not register:
+        if root.interface is None or root is register:
+            continue
+        if not is_carried_on(register, root):
             task = jobs.plan_graph.tasks[jobs.plan_graph.writer[register]]
             yield (
                 task,

@@ -128,3 +128,22 @@ job.job @bounded placement <cpu, [0:0]> {
   job.output "all", %ys : tensor<9xf32>
   job.output "made", %made : tensor<i64>
 }
+
+// A carried value that an op makes in place lies in one place.
+
+// LAUNCH-LABEL: launch.program @in_place
+// LAUNCH:       launch.copy @"k0/out" to @"k/out"
+// LAUNCH-NEXT:  launch.loop 63 {
+// LAUNCH-NEXT:    launch.carry [[A:@.*]] to [[B:@.*]] in [@"k/out" at 0] : memref<64x32xf32>
+// LAUNCH:         launch.call @add_0 [{{.*}}, [[B]]]
+job.job @in_place placement <cpu, [0:0]> {
+  %k0 = job.input "k0" : tensor<64x32xf32>
+  %r = job.input "row" : tensor<1x32xf32>
+  %k = op.loop 63 carries(%k0 : tensor<64x32xf32>) reads(%r : tensor<1x32xf32>)
+      -> tensor<64x32xf32> {
+  ^bb0(%i: tensor<i64>, %c: tensor<64x32xf32>, %q: tensor<1x32xf32>):
+    %n = op.add %c, %q : tensor<64x32xf32>, tensor<1x32xf32> -> tensor<64x32xf32>
+    op.yield %n : tensor<64x32xf32>
+  }
+  job.output "k", %k : tensor<64x32xf32>
+}
