@@ -1,8 +1,12 @@
-"""Schedules that no rule would choose: those of the rules, changed field by field."""
+"""
+Schedules that no rule would choose: those of the rules, changed field by field, and
+others of any class, field by field at random.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from random import Random
@@ -57,6 +61,57 @@ def crafted(random: Random, usual: ScheduleAttr) -> ScheduleAttr:
     return usual
 
 
+def number_of(random: Random, field: Any) -> int:
+    """A number that a field takes, most of them small."""
+    some = (1, 2, 3, 4, 6, 8, 9, 14, 16, 24, 32, 48, 64, 128, 256, 1024, field.most)
+    small = random.choice(some[: random.choice((5, 9, 13, len(some)))])
+    found = max(field.least, min(field.most, small))
+    return found if field.takes(found) else max(1, field.least)
+
+
+def value_of(random: Random, field: Any) -> Any:
+    """A value of a field of a schedule."""
+    match type(field).__name__:
+        case "_Word":
+            return random.choice(field.words)
+        case "_Text":
+            return random.choice(("cublas", "cudnn", "nothing"))
+        case "_Number":
+            return number_of(random, field)
+        case "_Numbers":
+            count = random.randint(0, 3) if field.count is None else field.count
+            return tuple(number_of(random, field.each) for _ in range(count))
+        case "_Flag":
+            return random.random() < 0.5
+        case other:
+            raise AssertionError(other)
+
+
+def any_schedule(random: Random, known: Sequence[type[ScheduleAttr]]) -> ScheduleAttr:
+    """A schedule of some class that its own verifier takes."""
+    while True:
+        chosen = random.choice(known)
+        optional = chosen.defaults()
+        for _ in range(1000):
+            values = {
+                name: value_of(random, field)
+                for name, field in chosen.fields().items()
+                if name not in optional or random.random() < 0.3
+            }
+            with suppress(VerifyException):
+                return chosen(**values)
+
+
+def set_any_schedules(random: Random, kernel: KernelOp) -> None:
+    """Give the ops of a kernel schedules, most of a class that is for such ops."""
+    known = sorted(ScheduleAttr.__subclasses__(), key=lambda each: each.name)
+    for op in kernel.body.block.ops:
+        mine = [each for each in known if isinstance(op, each.ops)]
+        if mine:
+            some = mine if random.random() < 0.95 else known
+            set_schedule(kernel, op, any_schedule(random, some))
+
+
 def set_schedule(kernel: KernelOp, op: Operation, schedule: ScheduleAttr) -> None:
     """Give an op a schedule, and its kernel the panels that the schedule reads."""
     op.attributes[SCHEDULE] = schedule
@@ -64,7 +119,8 @@ def set_schedule(kernel: KernelOp, op: Operation, schedule: ScheduleAttr) -> Non
     if not isinstance(schedule, ContractionAttr) or not schedule.panels:
         return
     found = contraction_of(op)
-    assert isinstance(found, Contraction)
+    if not isinstance(found, Contraction):
+        return
     value = op.operands[found.a if schedule.panels == "a" else found.b]
     if (argument := argument_of(value)) is None:
         return

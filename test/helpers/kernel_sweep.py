@@ -16,12 +16,13 @@ from random import Random
 from typing import TypeAlias, TypedDict
 
 import numpy as np
-from crafted_schedules import craft
+from crafted_schedules import craft, set_any_schedules
 from kernel_cases import Array, Case, case_of
 from kernel_runs import End, run_source
 from numpy.typing import NDArray
 from xdsl.dialects import linalg
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.evaluation import evaluate_block, view_over_loops
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
@@ -44,7 +45,7 @@ Evaluate: TypeAlias = Callable[..., Sequence[Array]]
 Pair: TypeAlias = tuple[str, str, str]
 """An op, a schedule with its form, and a target."""
 
-PLAIN = "plain loops"
+PLAIN, LIBRARY = "plain loops", "launch.library"
 TARGETS = ("cpu", "cuda")
 
 
@@ -140,6 +141,38 @@ class Sweep:
                 told = f"{kind} {seed} {target} {way}, data {[*data]}"
                 self.failures.append(f"{told}: {error!r}\n{kernel}")
 
+    def source_of(self, kernel: KernelOp) -> str | None:
+        """The source of a kernel; None if it is refused, which takes a line."""
+        try:
+            kernel.verify()
+            return kernel_source(kernel)
+        except VerifyException as error:
+            told = [str(error.args[0])]
+        except LocatedPassFailure as failure:
+            told = [text for _, text in failure.findings]
+        if any(not text or "\n" in text for text in told):
+            raise AssertionError(f"refused by {told}")
+        self.refused.update(pairs_in(kernel))
+        return None
+
+    def check_any(self, kind: str, seed: int, target: str, count: int) -> None:
+        """
+        Compare a kernel under some schedules of any class, of those that are not
+        refused the first, with its meaning.
+        """
+        usual = self.kernel_of(kind, seed, target, "plain")
+        case = case_of(kind, seed)
+        for number in range(count):
+            random = Random(f"{kind} {seed} {number}")
+            set_any_schedules(random, kernel := usual.clone())
+            try:
+                if self.source_of(kernel) is not None:
+                    meaning = Meaning.of(case, self.parse)
+                    self._compare(kernel, [case], [meaning], set())
+                    return
+            except Exception as error:
+                self.failures.append(f"{kind} {seed} {number}: {error!r}\n{kernel}")
+
     def check_other_extents(self, kind: str, seed: int, data: int) -> bool:
         """
         Compare a kernel and a longer one, which runs on its machine code, with their
@@ -178,14 +211,11 @@ class Sweep:
         wanted: Sequence[Meaning],
         seen: set[str],
     ) -> None:
-        kernel.verify()
         pairs = pairs_in(kernel)
-        try:
-            source = kernel_source(kernel)
-        except LocatedPassFailure as failure:
-            if not all(text for _, text in failure.findings):
-                raise AssertionError("refused without a word") from failure
-            self.refused.update(pairs)
+        if (source := self.source_of(kernel)) is None:
+            return
+        if any(form == LIBRARY for _, form, _ in pairs):
+            # What the source names is called by the runtime, on a device.
             return
         if source in seen or not is_quick(cases[0], pairs):
             return

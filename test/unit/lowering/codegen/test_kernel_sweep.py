@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from random import Random, randrange
 
 import pytest
+from crafted_schedules import set_any_schedules
 from kernel_cases import MAKERS
 from kernel_runs import parse_kernel
 from kernel_sweep import PLAIN, TARGETS, WAYS, Pair, Sweep, pairs_in
@@ -48,6 +49,8 @@ CASES = int(os.environ.get("PENSTOCK_SWEEP_CASES", "10"))
 """The kernels of each kind, target and way that the slow test compiles."""
 MOST_TRIED = 200
 """The seeds of each kind among which the quick tests look for kernels."""
+ANY = 40
+"""The random schedules of a kernel, until one is not refused."""
 
 
 def schedules_of(target: str) -> Iterator[tuple[type[Operation], type]]:
@@ -131,6 +134,28 @@ def test_chains_compute_what_their_ops_mean(target: str) -> None:
     sweep = Sweep(parse_kernel)
     for seed in range(2):
         sweep.check("chains", seed, target, [[*WAYS[target]][1]], [SEED])
+    report(sweep)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_schedules_of_any_class_are_refused_in_a_line(target: str) -> None:
+    sweep = Sweep(parse_kernel)
+    for kind in MAKERS:
+        usual = sweep.kernel_of(kind, SEED, target, "plain")
+        for number in range(8):
+            set_any_schedules(Random(f"{SEED} {number}"), kernel := usual.clone())
+            print(kernel)
+            sweep.source_of(kernel)
+    assert sweep.refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_schedules_of_any_class_compute_what_ops_mean(kind: str, target: str) -> None:
+    sweep = Sweep(parse_kernel)
+    for seed in range(SEED, SEED + CASES):
+        sweep.check_any(kind, seed, target, ANY)
     report(sweep)
 
 
