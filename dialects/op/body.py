@@ -86,6 +86,11 @@ class FlowOp(BodyOp, ABC):
     values that they read are its last operands.
     """
 
+    @property
+    @abstractmethod
+    def read_values(self) -> Sequence[SSAValue]:
+        """The values that the bodies read; their arguments are the last ones."""
+
     def read_also(self, values: Sequence[SSAValue]) -> None:
         """
         Read more values: further arguments of each region, which take the place of

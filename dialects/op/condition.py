@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -15,10 +15,20 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import FlowOp, verify_members, yield_of
+from penstock.dialects.op.body import FlowOp, YieldOp, verify_members, yield_of
+from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
+from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.flow_edits import (
+    drop_reads,
+    inline,
+    may_change,
+    merge_reads,
+    unread,
+)
 from penstock.dialects.op.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
@@ -32,8 +42,76 @@ CONDITION = TensorType(i1, [])
 """The type of a condition."""
 
 
+class KnownBranch(OpPattern["IfOp"]):
+    """
+    A condition that is a constant, or branches that do the same: the ops of one branch.
+    """
+
+    def rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
+        block = op.then.block
+        if isinstance(constant := op.condition.owner, ConstantOp):
+            if not constant.splat:
+                block = op.otherwise.block
+        elif not op.then.is_structurally_equivalent(op.otherwise):
+            return
+        if may_change(op):
+            rewriter.replace(op, [], inline(op, block, op.reads, rewriter))
+
+
+class SameResult(OpPattern["IfOp"]):
+    """
+    A value that both branches read and yield is the result, without them.
+    """
+
+    def rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
+        ends = [yield_of(region.block).values for region in op.regions]
+        for result, *values in zip(op.outs, *ends, strict=True):
+            numbers = {
+                value.index if isinstance(value, BlockArgument) else -1
+                for value in values
+            }
+            if result.first_use and len(numbers) == 1 and -1 not in numbers:
+                rewriter.replace_all_uses_with(result, op.reads[numbers.pop()])
+
+
+class UnreadResults(OpPattern["IfOp"]):
+    """
+    Results that nothing reads are not yielded.
+    """
+
+    def rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
+        wanted = [i for i, result in enumerate(op.outs) if result.first_use]
+        if len(wanted) == len(op.outs) or not may_change(op):
+            return
+        for region in op.regions:
+            end = yield_of(region.block)
+            rewriter.replace(end, YieldOp(*(end.values[i] for i in wanted)))
+        regions = [*map(rewriter.move_region_contents_to_new_regions, op.regions)]
+        made = IfOp.create(
+            operands=op.operands,
+            result_types=[op.outs[i].type for i in wanted],
+            attributes=op.attributes,
+            regions=regions,
+            location=op.location,
+        )
+        results: list[SSAValue | None] = [None] * len(op.outs)
+        for number, result in zip(wanted, made.results, strict=True):
+            results[number] = result
+        rewriter.replace(op, made, results)
+
+
+class UnreadValues(OpPattern["IfOp"]):
+    """
+    A value that neither branch reads is no operand, and one that is read twice is one.
+    """
+
+    def rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
+        if may_change(op) and not merge_reads(op, rewriter) and (found := unread(op)):
+            drop_reads(op, found, rewriter)
+
+
 @irdl_op_definition
-class IfOp(FlowOp):
+class IfOp(FlowOp, CanonicalOp):
     """
     Ops of which a condition, one `i1`, decides that they run: those of the first body
     if it is true, those of the second one if it is not. Each has the values that the op
@@ -52,6 +130,7 @@ class IfOp(FlowOp):
     """
 
     name = "op.if"
+    PATTERNS: ClassVar = (KnownBranch, SameResult, UnreadResults, UnreadValues)
 
     condition = operand_def(CONDITION)
     reads = var_operand_def(TensorType)
@@ -84,6 +163,10 @@ class IfOp(FlowOp):
             result_types=[types],
             regions=[then, otherwise],
         )
+
+    @property
+    def read_values(self) -> Sequence[SSAValue]:
+        return self.reads
 
     def argument_types(self) -> Sequence[TensorType]:
         return [tensor_type(value) for value in self.reads]
