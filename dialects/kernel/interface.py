@@ -153,6 +153,14 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         """The loops of which its region may ask the turn: by default all."""
         return range(self.maps()[0].num_dims)
 
+    def loops_in_code(self) -> Collection[int]:
+        """
+        The loops whose extents and strides are in the code of a kernel, whatever
+        computes it: by default none. What a schedule has in the code comes on top
+        (`loops_in_code` of `lowering/codegen/body/numbers.py`).
+        """
+        return ()
+
     def failures(self) -> Sequence[str]:
         """
         The texts of the errors that it may end in, in the order in which its loops
@@ -189,14 +197,14 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         accessed at the same element in each turn of the loops. A loop that runs once
         leads nowhere.
         """
-        extents, accesses = self.loops().extents, self.accesses()
+        extents, values, maps = self.loops().extents, self.accessed(), self.maps()
         found = [
             (
                 access.offset,
                 access.bounds,
                 [n for n, run in zip(access.strides, extents, strict=True) if run != 1],
             )
-            for access in (accesses[first], accesses[second])
+            for access in (linear_access(values[n], maps[n]) for n in (first, second))
         ]
         return found[0] == found[1]
 

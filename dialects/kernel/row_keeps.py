@@ -9,7 +9,7 @@ made of each other the last is kept that both passes have.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,16 +18,29 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, KeepOp, YieldOp
 from penstock.dialects.kernel.row import RowOp
-from penstock.dialects.kernel.row_passes import passes_of, shared_values
+from penstock.dialects.kernel.row_passes import (
+    RowPass,
+    RowPasses,
+    passes_of,
+    shared_values,
+)
 
 
-def add_keeps(row: RowOp) -> None:
-    """Keep the values of a row that are worth it, from the first to the last."""
-    for value in [*_candidates(row)]:
+def add_keeps(row: RowOp) -> RowPasses:
+    """
+    Keep the values of a row that are worth it, from the first to the last; its passes
+    then.
+    """
+    derived = passes_of(row)
+    for value in [*_candidates(row, derived.passes)]:
         kept = _keep(value)
-        if not _has_room(row):
+        try:
+            derived = passes_of(row)
+        except VerifyException:
+            # No result has room for it.
             kept.result.replace_all_uses_with(value)
             Rewriter.erase_op(kept)
+    return derived
 
 
 def _keep(value: SSAValue) -> KeepOp:
@@ -38,9 +51,9 @@ def _keep(value: SSAValue) -> KeepOp:
     return kept
 
 
-def _candidates(row: RowOp) -> Iterator[SSAValue]:
+def _candidates(row: RowOp, passes: Sequence[RowPass]) -> Iterator[SSAValue]:
     """The values that a pass and a later one compute, and others are made of there."""
-    passes, shared = passes_of(row).passes, shared_values(row)
+    shared = shared_values(row)
     for op in row.body.block.ops:
         if len(op.results) != 1 or isinstance(op, AllReduceOp | KeepOp):
             continue
@@ -75,15 +88,6 @@ def _is_costly(value: SSAValue, shared: Container[SSAValue]) -> bool:
         else:
             pending += owner.operands
     return loads > 1
-
-
-def _has_room(row: RowOp) -> bool:
-    """Whether all values that are kept have a row to lie in."""
-    try:
-        passes_of(row)
-    except VerifyException:
-        return False
-    return True
 
 
 def _owner(value: SSAValue) -> Operation:

@@ -96,6 +96,22 @@ def passes_of(row: RowStage) -> RowPasses:
     return _Analysis(row).found()
 
 
+def is_read_again(row: RowStage) -> bool:
+    """Whether a row has several passes."""
+    return _Analysis(row).count > 1
+
+
+def read_late(passes: Sequence[RowPass], result: int) -> set[SSAValue]:
+    """The arguments that passes read after the first one that writes a result."""
+    writers = (
+        number
+        for number, each in enumerate(passes)
+        if any(store.result == result for store in each.stores)
+    )
+    first = next(writers, len(passes))
+    return {arg for each in passes[first + 1 :] for arg in each.loads}
+
+
 def shared_values(row: RowStage) -> set[SSAValue]:
     """The values of the body that are the same at all points of a row."""
     along, maps = set(row.along_loops), row.maps()
@@ -125,6 +141,12 @@ class _Analysis:
         self._ops = [*self._needed(self._yielded)]
         self._position = {op: n for n, op in enumerate(row.body.block.ops)}
         self._level = self._levels()
+        self._results = [
+            Store(value, number)
+            for number, value in enumerate(self._yielded)
+            if row.has_points(number)
+        ]
+        self._homes = self._homes_of(self._results)
         self._made: dict[KeepOp, int] = {}
         self._last_read: dict[KeepOp, int] = {}
 
@@ -147,20 +169,22 @@ class _Analysis:
                 level[result] = before + isinstance(op, AllReduceOp)
         return level
 
+    @property
+    def _folds(self) -> list[AllReduceOp]:
+        return [op for op in self._ops if isinstance(op, AllReduceOp)]
+
+    @property
+    def count(self) -> int:
+        """The number of passes."""
+        ends = (self._level[value] + 1 for value, _ in self._results)
+        folds = (self._level[fold.result] for fold in self._folds)
+        return max((*ends, *folds), default=0)
+
     def found(self) -> RowPasses:
-        folds = [op for op in self._ops if isinstance(op, AllReduceOp)]
+        folds, homes, count = self._folds, self._homes, self.count
         numbers = {fold: self._level[fold.result] - 1 for fold in folds}
-        results = [
-            Store(value, number)
-            for number, value in enumerate(self._yielded)
-            if self._row.has_points(number)
-        ]
-        homes = self._homes_of(results)
         kept = [*homes]
-        written = [store for store in results if homes.get(store.value) != store.result]
-        ends = [*kept, *(value for value, _ in written)]
-        levels = [*numbers.values(), *(self._level[value] for value in ends)]
-        count = max((level + 1 for level in levels), default=0)
+        written = [x for x in self._results if homes.get(x.value) != x.result]
         last = max((self._level[value] for value, _ in written), default=-1)
         needs = [
             (

@@ -14,11 +14,11 @@ from penstock.dialects.kernel.builder import KernelBuilder, as_memref
 from penstock.dialects.kernel.row import RowOp as RowStage
 from penstock.dialects.kernel.row_builder import build_row, keep
 from penstock.dialects.kernel.row_keeps import add_keeps
-from penstock.dialects.kernel.views import root_of
+from penstock.dialects.kernel.row_passes import read_late
 from penstock.dialects.op.group_form import GroupForm, member_scalar, refuse_others
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.row_space import Lies, RowRoot, RowSpace
+from penstock.dialects.op.row_space import Lies, MergedSpace, RowRoot, RowSpace
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.dialects.utils.tensors import element_count, same_layout, tensor_type
@@ -92,54 +92,60 @@ class RowForm(GroupForm):
         return sum(map(count_of, self.members))
 
     def in_place_pairs(self, ins: Sequence[SSAValue]) -> Sequence[InPlacePair]:
-        """The pairs that the kernel's stage of rows may have as one memref."""
-        values = [*self.block.args, *self.yielded]
-        block = Block(arg_types=[as_memref(value.type) for value in values])
-        args = block.args
-        count = len(self.block.args)
-        inside = KernelBuilder(InsertPoint.at_end(block))
-        self.build_kernel(inside, args[:count], args[count:])
-        (row,) = (op for op in block.ops if isinstance(op, RowStage))
-        numbers = [args.index(root_of(value)) for value in row.operands]
+        """The pairs that the stage of rows may have as one memref."""
+        arguments, space = self.block.args, self.space
         pairs = [
-            InPlacePair(numbers[alias.operand], numbers[alias.out + count] - count)
-            for alias in row.aliases()
+            InPlacePair(operand, result)
+            for result, value in enumerate(self.yielded)
+            if tuple(tensor_type(value).get_shape()) == space.shape
+            for operand, argument in enumerate(arguments)
+            if same_layout(tensor_type(argument), tensor_type(value))
         ]
-        return [
-            pair
-            for pair in pairs
-            if same_layout(
-                tensor_type(self.block.args[pair.operand]),
-                tensor_type(self.yielded[pair.result]),
-            )
-        ]
+        if not pairs:
+            return []
+        values = (*arguments, *self.yielded)
+        block = Block(arg_types=[as_memref(value.type) for value in values])
+        count, k = len(arguments), KernelBuilder(InsertPoint.at_end(block))
+        memrefs = block.args[:count], block.args[count:]
+        row = self._row(k, space.whole(), self._places(), *memrefs)
+        passes, elements = add_keeps(row).passes, row.body.block.args
+        late = [read_late(passes, result) for result in range(len(self.yielded))]
+        return [x for x in pairs if elements[x.operand] not in late[x.result]]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        space = self.space
-        places = space.placed(self.members)
-        operands = [places.get(arg, Lies((), ())) for arg in self.block.args]
-        results = [places[value] for value in self.yielded]
-        merged = space.merged([*operands, *results])
+        operands, results = places = self._places()
+        merged = self.space.merged([*operands, *results])
 
         def viewed(values: Sequence[SSAValue], lies: Sequence[Lies]) -> list[SSAValue]:
             pairs = zip(values, lies, strict=True)
             return [k.view(value, merged.shape_of(each)) for value, each in pairs]
 
+        ins, outs = viewed(ins, operands), viewed(outs, results)
+        add_keeps(self._row(k, merged, places, ins, outs))
+
+    def _places(self) -> tuple[Sequence[Lies], Sequence[Lies]]:
+        """Where operands and results have their elements."""
+        places = self.space.placed(self.members)
+        operands = [places.get(arg, Lies((), ())) for arg in self.block.args]
+        return operands, [places[value] for value in self.yielded]
+
+    def _row(
+        self,
+        k: KernelBuilder,
+        merged: MergedSpace,
+        places: tuple[Sequence[Lies], Sequence[Lies]],
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+    ) -> RowStage:
+        """Build the stage, over the loops of a space, before it keeps values."""
+        operands, results = places
         maps = [
             *(merged.map_of(lies, is_result=False) for lies in operands),
             *(merged.map_of(lies, is_result=True) for lies in results),
         ]
-        row = build_row(
-            k,
-            merged.along,
-            viewed(ins, operands),
-            viewed(outs, results),
-            maps,
-            self._build_point,
-        )
-        add_keeps(row)
+        return build_row(k, merged.along, ins, outs, maps, self._build_point)
 
     def _build_point(
         self, k: KernelBuilder, args: Sequence[SSAValue]

@@ -149,6 +149,10 @@ class RowSpace:
 
     # Views with fewer loops
 
+    def whole(self) -> MergedSpace:
+        """The space with its loops as they are."""
+        return MergedSpace(self, [[loop] for loop in range(len(self.shape))])
+
     def merged(self, places: Iterable[Lies]) -> MergedSpace:
         """The space with loops that follow each other in all tensors made one."""
         among = [*places]

@@ -22,11 +22,10 @@ from xdsl.utils.target import Target
 
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import replace_by_loops
-from penstock.dialects.kernel.row import RowOp
-from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure, fail_if_any
+from penstock.lowering.codegen.body.numbers import is_all_in_code, loops_in_code
 from penstock.lowering.codegen.body.printer_table import blamed
 from penstock.lowering.codegen.cpu.fixed_loops import keep_in_code
 from penstock.lowering.codegen.cpu.kernel import cpu_source
@@ -59,7 +58,7 @@ def kernel_source(kernel: KernelOp, *, is_fixed: bool = False) -> str:
         message = f"kernel @{name}: unknown target '{target}', known are: {known}"
         raise LocatedPassFailure([(kernel, message)])
     if target == "cpu" and not is_fixed:
-        is_fixed = any(map(has_passes, structured_ops(kernel)))
+        is_fixed = any(map(is_all_in_code, structured_ops(kernel)))
     kernel = as_printed(kernel)
     try:
         if target == "cpu" and MEMBERS in kernel.attributes:
@@ -100,11 +99,10 @@ def as_printed(kernel: KernelOp) -> KernelOp:
     copy = kernel.clone()
     for op in structured_ops(copy):
         if is_loops(op, kernel):
-            schedule = op.attributes.get(SCHEDULE)
-            fixed = schedule.fixed if isinstance(schedule, VectorLoopsAttr) else ()
+            fixed = sorted(loops_in_code(op))
             _, reductions = op.loops()
-            if max(fixed, default=-1) >= len(reductions):
-                text = f"there are {len(reductions)} loops, got fixed {[*fixed]}"
+            if beyond := [loop for loop in fixed if loop >= len(reductions)]:
+                text = f"there are {len(reductions)} loops, got fixed {beyond}"
                 message = f"kernel @{kernel.sym_name.data}: {text}"
                 raise LocatedPassFailure([(op, message)])
             rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
@@ -118,14 +116,6 @@ def is_loops(op: StructuredOp, kernel: KernelOp) -> bool:
     schedule = op.attributes.get(SCHEDULE)
     is_vectors = isinstance(schedule, VectorLoopsAttr) and kernel.compiled_for == "cpu"
     return schedule is None or is_vectors
-
-
-def has_passes(op: StructuredOp) -> bool:
-    """
-    Whether an op reads rows more than once, as norms do: layer norm of a sum takes a
-    tenth longer where even the number of its rows is an argument.
-    """
-    return isinstance(op, RowOp) and len(passes_of(op).passes) > 1
 
 
 def structured_ops(kernel: KernelOp) -> list[StructuredOp]:

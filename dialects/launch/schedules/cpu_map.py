@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from xdsl.dialects.linalg.ops import GenericOp
 
 from penstock.dialects.launch.schedules.fields import numbers
@@ -26,3 +28,6 @@ class MapAttr(ScheduleAttr):
     ops = (GenericOp,)
 
     fixed: tuple[int, ...] = numbers(None, least=0)
+
+    def loops_in_code(self, count: int) -> Collection[int]:
+        return self.fixed

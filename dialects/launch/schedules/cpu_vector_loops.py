@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch.schedules.fields import choice, numbers
 from penstock.dialects.launch.schedules.schedule import (
@@ -29,3 +31,6 @@ class VectorLoopsAttr(ScheduleAttr):
 
     form: str = choice("lines", "columns")
     fixed: tuple[int, ...] = numbers(None, least=0, default=())
+
+    def loops_in_code(self, count: int) -> Collection[int]:
+        return self.fixed

@@ -26,7 +26,7 @@ order, and are printed where they differ from the default.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -56,6 +56,13 @@ class ScheduleAttr(ParametrizedAttribute):
 
     ops: ClassVar[tuple[type[Operation], ...]] = ()
     """The classes of the ops that it is a schedule of."""
+
+    def loops_in_code(self, count: int) -> Collection[int]:
+        """
+        The loops of an op with so many of them whose extents and strides are in the
+        code: by default all, as blocks and unrolled loops are made of them.
+        """
+        return range(count)
 
     @classmethod
     def fields(cls) -> Mapping[str, Field]:

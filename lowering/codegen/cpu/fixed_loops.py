@@ -14,9 +14,8 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation
 
-from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.loops import Nest
-from penstock.dialects.launch.schedules.cpu_map import MapAttr
+from penstock.lowering.codegen.body.numbers import loops_in_code
 
 FIXED = "fixed"
 """The attribute of a stage with the numbers of its loops that are in the code."""
@@ -39,10 +38,10 @@ def keep_in_code(stage: Operation, fixed: Sequence[int], rows: Sequence[int]) ->
 
 def fixed_loops(stage: Operation) -> set[int]:
     """The loops of a stage that are in the code because a schedule says so."""
-    schedule, noted = stage.attributes.get(SCHEDULE), stage.attributes.get(FIXED)
-    if isinstance(schedule, MapAttr):
-        return {*schedule.fixed}
-    return {*noted.iter_values()} if isinstance(noted, DenseArrayBase) else set()
+    noted = stage.attributes.get(FIXED)
+    if isinstance(noted, DenseArrayBase):
+        return {*noted.iter_values()}
+    return {*loops_in_code(stage)}
 
 
 def merged_loops(extents: Sequence[int], merged: Nest) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.body.numbers import loops_in_code
 from penstock.lowering.codegen.target import kernel_source
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.jit import cache
@@ -268,3 +271,29 @@ def test_two_extents_share_one_entry_of_the_cache(
     assert kernels[0].address == kernels[1].address
     assert [kernel.row[2:] for kernel in kernels] == [(20099, 5), (31007, 8)]
     assert len([*(tmp_path / "cache").rglob("*.o")]) == 1
+
+
+NO_LOOPS = frozenset[int]()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "loops"),
+    [
+        (("softmax axis 1", "8x64xf32", "8x64xf32"), {0, 1}),
+        (("reduce_sum axes [1]", "8xf32", "8x64xf32"), NO_LOOPS),
+        (("matmul", "8x8xf32", "8x8xf32", "8x8xf32"), {0, 1, 2}),
+        (("relu", "8x64xf32", "8x64xf32"), NO_LOOPS),
+    ],
+)
+def test_ops_and_schedules_say_which_loops_are_in_the_code(
+    kernel: tuple[str, str, *tuple[str, ...]], loops: Set[int]
+) -> None:
+    op, result, *operands = kernel
+    (stage,) = kernel_of(op, result, *operands).body.block.ops
+    assert {*loops_in_code(stage)} == loops
+
+
+def test_a_map_says_the_loops_that_its_schedule_fixes() -> None:
+    (stage,) = kernel_of("transpose by [1, 0]", "64x8xf32", "8x64xf32").body.block.ops
+    stage.attributes[SCHEDULE] = MapAttr((1,))
+    assert {*loops_in_code(stage)} == {1}
