@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -26,12 +27,13 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import kernel
+from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.pool import Pool
+from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.kernel.windows import Window, check_pads, window_view
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
-from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, lowest
@@ -286,14 +288,13 @@ class GlobalAveragePoolOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        type = memref_type(ins[0])
-        images, channels, *extents = type.get_shape()
-        shape = [images, channels, prod(extents)]
-        input, out = k.view(ins[0], shape), k.view(outs[0], shape[:2])
+        images, channels, *extents = memref_type(ins[0]).get_shape()
+        rows, columns = images * channels, prod(extents)
+        place = AffineMap(2, 0, (AffineExpr.dimension(0),))
 
-        def body(k: KernelBuilder, channel: Sequence[SSAValue]) -> None:
-            total = Line(input, channel).fold(k, 0, KernelBuilder.add_term)
-            count = k.constant(shape[2], type.element_type)
-            k.store(k.div(total, count), out, channel)
+        def point(k: KernelBuilder, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            total = all_reduce(k, Fold.ADD, args[0])
+            return [k.div(total, k.constant(columns, total.type))]
 
-        k.parallel(shape[:2], body)
+        input, out = k.view(ins[0], [rows, columns]), k.view(outs[0], [rows])
+        build_row(k, [1], [input], [out], [AffineMap.identity(2), place], point)

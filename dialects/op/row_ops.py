@@ -6,16 +6,13 @@ lines of elements that loops go through.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.op.tensor_op import TensorOp
-
-Combine: TypeAlias = Callable[[KernelBuilder, SSAValue, SSAValue], SSAValue]
-"""Builds the next value of a loop, given the one so far and an element."""
 
 
 class Line(NamedTuple):
@@ -39,15 +36,6 @@ class Line(NamedTuple):
     def store(self, k: KernelBuilder, value: SSAValue, index: SSAValue) -> None:
         """Write one element."""
         k.store(value, self.memref, [*self.before, index, *self.after])
-
-    def fold(self, k: KernelBuilder, init: float, combine: Combine) -> SSAValue:
-        """A loop over all elements that carries one value, first `init`."""
-        type = memref_type(self.memref).element_type
-        return k.accumulate(
-            [(k.index(0), k.index(self.extent))],
-            k.constant(init, type),
-            lambda k, index, value: combine(k, value, self.load(k, index[0])),
-        )
 
 
 class RowOp(TensorOp, ABC):
