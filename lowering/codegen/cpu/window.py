@@ -17,9 +17,10 @@ channel of an image:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -215,49 +216,6 @@ def share_of(units: int, is_split: bool) -> tuple[str, str]:
     return f"{units} * part // parts", f"{units} * (part + 1) // parts"
 
 
-class PoolPrinter(CpuStagePrinter):
-    """Prints a pool: the function that computes planes, and its call."""
-
-    OP = PoolOp
-    SCHEDULES = (WindowsAttr,)
-
-    def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
-        schedule = op.attributes[SCHEDULE]
-        assert isinstance(op, PoolOp), "found by its op"
-        assert isinstance(schedule, WindowsAttr), "found by its schedule"
-        found = pool_of(op)
-        assert isinstance(found, Windowed), "no misfit"
-        self.printer, self.number = printer, number
-        self.pool, self.schedule = found, schedule
-        self.names = {"address_of", "pooling_micro_kernel"}
-
-    @classmethod
-    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
-        assert isinstance(op, PoolOp), "found by its op"
-        found = pool_of(op)
-        return found if isinstance(found, str) else None
-
-    @property
-    def parts(self) -> int:
-        return parts_of(self.pool)
-
-    def definitions(self) -> list[str]:
-        lanes, columns = self.schedule.lanes, self.pool.result[1]
-        tile = self.schedule.lines, min(columns, MAX_VECTORS * lanes)
-        facts = facts_of(self.pool, lanes, str(tile))
-        return ["", f"micro_kernel_{self.number} = pooling_micro_kernel({facts})"]
-
-    def print(self, is_split: bool) -> None:
-        first, end = share_of(self.pool.planes, is_split)
-        image, target = (
-            address_of(self.printer, value)
-            for value in (self.pool.input, self.pool.out)
-        )
-        self.printer.line(
-            f"micro_kernel_{self.number}({image}, {target}, {first}, {end})"
-        )
-
-
 def address_of(printer: BodyPrinter, value: SSAValue) -> str:
     """Print the address of a memref, and give it a name."""
     name = printer.new_value()
@@ -265,40 +223,94 @@ def address_of(printer: BodyPrinter, value: SSAValue) -> str:
     return name
 
 
-class DepthwisePrinter(CpuStagePrinter):
-    """Prints a depthwise convolution: the function of a channel, and its calls."""
+class WindowPrinter(CpuStagePrinter, ABC):
+    """Prints an op on windows by the function that a micro-kernel is."""
 
-    OP = ContractOp
     SCHEDULES = (WindowsAttr,)
+    MAKER: ClassVar[str]
+    """The function that makes the micro-kernel."""
 
     def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
         schedule = op.attributes[SCHEDULE]
-        assert isinstance(op, ContractOp), "found by its op"
         assert isinstance(schedule, WindowsAttr), "found by its schedule"
-        found = depthwise_of(op)
+        found = self.windows_of(op)
         assert isinstance(found, Windowed), "no misfit"
-        self.printer, self.number = printer, number
-        self.windowed, self.schedule = found, schedule
-        self.names = {"address_of", "depthwise_micro_kernel"}
+        self.printer, self.windowed, self.schedule = printer, found, schedule
+        self.function = f"micro_kernel_{number}"
+        self.names = {"address_of", self.MAKER}
+
+    @classmethod
+    @abstractmethod
+    def windows_of(cls, op: StructuredOp) -> Windowed | str | None:
+        """The windows of an op, why vectors cannot compute it, or None for others."""
 
     @classmethod
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
-        assert isinstance(op, ContractOp), "found by its op"
-        found = depthwise_of(op)
-        if found is None:
-            return f"{schedule} is for depthwise convolutions, which this is none of"
-        if op.finish is not None:
-            return NO_FINISH_OF_WINDOWS
+        found = cls.windows_of(op)
         return found if isinstance(found, str) else None
 
     @property
     def parts(self) -> int:
         return parts_of(self.windowed)
 
+    @property
+    @abstractmethod
+    def tile(self) -> str:
+        """The size of a tile, as the micro-kernel is made with."""
+
     def definitions(self) -> list[str]:
-        schedule = self.schedule
-        facts = facts_of(self.windowed, schedule.lanes, str(schedule.lines))
-        return ["", f"micro_kernel_{self.number} = depthwise_micro_kernel({facts})"]
+        facts = facts_of(self.windowed, self.schedule.lanes, self.tile)
+        return ["", f"{self.function} = {self.MAKER}({facts})"]
+
+
+class PoolPrinter(WindowPrinter):
+    """Prints a pool: the function that computes planes, and its call."""
+
+    OP = PoolOp
+    MAKER = "pooling_micro_kernel"
+
+    @classmethod
+    def windows_of(cls, op: StructuredOp) -> Windowed | str:
+        assert isinstance(op, PoolOp), "found by its op"
+        return pool_of(op)
+
+    @property
+    def tile(self) -> str:
+        schedule, columns = self.schedule, self.windowed.result[1]
+        return str((schedule.lines, min(columns, MAX_VECTORS * schedule.lanes)))
+
+    def print(self, is_split: bool) -> None:
+        found = self.windowed
+        first, end = share_of(found.planes, is_split)
+        image, target = (
+            address_of(self.printer, value) for value in (found.input, found.out)
+        )
+        self.printer.line(f"{self.function}({image}, {target}, {first}, {end})")
+
+
+class DepthwisePrinter(WindowPrinter):
+    """Prints a depthwise convolution: the function of a channel, and its calls."""
+
+    OP = ContractOp
+    MAKER = "depthwise_micro_kernel"
+
+    @classmethod
+    def windows_of(cls, op: StructuredOp) -> Windowed | str | None:
+        assert isinstance(op, ContractOp), "found by its op"
+        return depthwise_of(op)
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, ContractOp), "found by its op"
+        if cls.windows_of(op) is None:
+            return f"{schedule} is for depthwise convolutions, which this is none of"
+        if op.finish is not None:
+            return NO_FINISH_OF_WINDOWS
+        return super().misfit(op, schedule)
+
+    @property
+    def tile(self) -> str:
+        return str(self.schedule.lines)
 
     def print(self, is_split: bool) -> None:
         out, found = self.printer, self.windowed
@@ -323,4 +335,4 @@ class DepthwisePrinter(CpuStagePrinter):
                 "0" if bias is None else f"{bias} + {channel} * {size}",
                 f"{target} + {unit} * {prod(found.result) * size}",
             ]
-            out.line(f"micro_kernel_{self.number}({', '.join(arguments)})")
+            out.line(f"{self.function}({', '.join(arguments)})")
