@@ -156,8 +156,8 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
     def loops_in_code(self) -> Collection[int]:
         """
         The loops whose extents and strides are in the code of a kernel, whatever
-        computes it: by default none. What a schedule has in the code comes on top
-        (`loops_in_code` of `lowering/codegen/body/numbers.py`).
+        computes it: by default none. Those of its schedule come on top
+        (`lowering/codegen/body/numbers.py`).
         """
         return ()
 

@@ -1,6 +1,6 @@
 """
 Parts of a group: the ops of an `op.fused` around one of them, each part an op of its
-own. What is measured of them decides whether the group stays one (`op-split-groups`).
+own. Their measured times decide whether the group stays one (`op-split-groups`).
 """
 
 from __future__ import annotations
