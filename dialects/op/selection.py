@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
@@ -34,7 +34,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp
 from penstock.dialects.kernel.folds import neutral
-from penstock.dialects.kernel.row_builder import all_reduce_by, build_row
+from penstock.dialects.kernel.row_builder import all_reduce, all_reduce_by, build_row
 from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.elementwise import NUMBERS
 from penstock.dialects.op.reduction import LARGEST, SMALLEST
@@ -129,42 +129,57 @@ class ArgOp(TensorOp, ABC):
         maps = [AffineMap.identity(len(shape)), AffineMap(len(shape), 0, tuple(loops))]
 
         def point(k: KernelBuilder, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            place = k.insert(arith.IndexCastOp(k.insert(IndexOp(1)), i64))
-            type = args[0].type
-            worst = k.constant(self._worst(type), type)
-            none = k.constant(extent if self.last is None else -1, i64)
-            values, inits = [args[0], place], [worst, none]
-            return all_reduce_by(k, values, inits, self._better)[1:]
+            return [self._place(k, args[0], extent)]
 
         build_row(k, [1], [input], [out], maps, point)
 
-    def _worst(self, type: Attribute) -> float:
-        """The number that no number loses against."""
-        folds = LARGEST if self.RELATION == "gt" else SMALLEST
-        if isinstance(type, AnyFloat):
-            return neutral(folds.floats, type)
-        assert isa(type, IntegerType), "checked by the verifier"
-        if not is_unsigned(type):
-            return neutral(folds.signed, type)
-        return 0 if self.RELATION == "gt" else (1 << type.width.data) - 1
-
-    def _better(
-        self, k: KernelBuilder, first: Sequence[SSAValue], second: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
-        """Build the one of two elements that comes first, with its place."""
-        best, place = first
-        value, other = second
-        before = k.compare("lt", other, place)
-        follows = before if self.last is None else k.compare("gt", other, place)
-        wins = k.compare(self.RELATION, value, best)
-        tie = k.insert(arith.AndIOp(k.compare("eq", value, best), follows))
+    def _place(self, k: KernelBuilder, value: SSAValue, extent: int) -> SSAValue:
+        """
+        Build the place of an element in its row: of those that equal the best one the
+        first or last, but the first NaN where there is one.
+        """
+        place = k.insert(arith.IndexCastOp(k.insert(IndexOp(1)), i64))
+        end, none = k.constant(extent, i64), k.constant(-1, i64)
+        best = self._best(k, value)
+        is_best, is_nan = k.compare("eq", value, best), None
         if isinstance(value.type, AnyFloat):
             is_nan = k.compare("ne", value, value)
-            tie = k.insert(arith.OrIOp(tie, k.insert(arith.AndIOp(is_nan, before))))
-            wins = k.insert(arith.OrIOp(wins, is_nan))
-            wins = k.insert(arith.AndIOp(wins, k.compare("eq", best, best)))
-        wins = k.insert(arith.OrIOp(wins, tie))
-        return k.select(wins, value, best), k.select(wins, other, place)
+        if self.last is None:
+            if is_nan is not None:
+                is_best = k.insert(arith.OrIOp(is_best, is_nan))
+            return _first_of(k, "lt", k.select(is_best, place, end), end)
+        last = _first_of(k, "gt", k.select(is_best, place, none), none)
+        if is_nan is None:
+            return last
+        first = _first_of(k, "lt", k.select(is_nan, place, end), end)
+        return k.select(k.compare("ne", best, best), first, last)
+
+    def _best(self, k: KernelBuilder, value: SSAValue) -> SSAValue:
+        """Build the best element of a row, a NaN where there is one."""
+        folds = LARGEST if self.RELATION == "gt" else SMALLEST
+        type = value.type
+        if isinstance(type, AnyFloat):
+            return all_reduce(k, folds.floats, value)
+        assert isa(type, IntegerType), "checked by the verifier"
+        worst = neutral(folds.signed, type)
+        if is_unsigned(type):
+            worst = 0 if self.RELATION == "gt" else (1 << type.width.data) - 1
+        return _first_of(k, self.RELATION, value, k.constant(worst, type))
+
+
+def _first_of(
+    k: KernelBuilder, relation: str, value: SSAValue, init: SSAValue
+) -> SSAValue:
+    """Build the integer of a row before others by a region, which warps join."""
+
+    def combine(
+        k: KernelBuilder, first: Sequence[SSAValue], second: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        is_first = k.compare(relation, first[0], second[0])
+        return [k.select(is_first, first[0], second[0])]
+
+    (found,) = all_reduce_by(k, [value], [init], combine)
+    return found
 
 
 def lines_of(value: SSAValue, axis: int) -> tuple[int, int, int]:
