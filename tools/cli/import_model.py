@@ -17,7 +17,11 @@ from penstock.tools.cli.debugging_options import (
     refuse_looking_at_passes,
 )
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
-from penstock.tools.cli.import_options import add_dim_option, add_separate_option
+from penstock.tools.cli.import_options import (
+    add_dim_option,
+    add_max_option,
+    add_separate_option,
+)
 from penstock.tools.cli.pipeline_options import (
     add_device_option,
     add_pipeline_options,
@@ -105,6 +109,7 @@ def arguments() -> CommandParser:
         help="make a value of the graph an output too; may be given several times",
     )
     add_dim_option(parser)
+    add_max_option(parser)
     add_separate_option(parser)
     add_device_option(parser, "the kind of device that --pipeline compiles for")
     parser.add_argument(
@@ -173,11 +178,12 @@ def _read(
             args.random_weights is not None
             or args.extra_output
             or args.dim
+            or args.max
             or args.separate_weights
         ):
             raise UsageError(
-                "--random-weights, --extra-output, --dim and --separate-weights are "
-                "for ONNX models"
+                "--random-weights, --extra-output, --dim, --max and --separate-weights "
+                "are for ONNX models"
             )
         module = module_of(compiler, args.file, found)
         set_initialisers(module, found, weights)
@@ -192,6 +198,7 @@ def _read(
         extra_outputs=args.extra_output,
         dims=dict(args.dim),
         separate_weights=args.separate_weights,
+        maxima=dict(args.max),
     )
     compiler.verify(imported.module)
     return Model(imported.module, imported.weights, Path()), NodePrinter

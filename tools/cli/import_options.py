@@ -1,6 +1,6 @@
 """
 The options of how an ONNX model is imported: `--dim`, which gives extents to names in
-its shapes, and `--separate-weights`.
+its shapes, `--max`, which bounds loops, and `--separate-weights`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,19 @@ def add_dim_option(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N",
         help="the extent that a name stands for in the shapes of an ONNX model's "
         "inputs; may be given several times",
+    )
+
+
+def add_max_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--max NAME=N` to a parser, as pairs in `max`."""
+    parser.add_argument(
+        "--max",
+        action="append",
+        type=dim,
+        default=[],
+        metavar="NAME=N",
+        help="the most iterations that a loop of an ONNX model makes, if that is only "
+        "known at run time; may be given several times",
     )
 
 

@@ -308,6 +308,7 @@ def _request(
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
         args.separate_weights,
+        tuple(sorted(dict(args.max).items())),
     )
 
 
@@ -458,6 +459,7 @@ def _read(
         dims=dict(args.dim),
         inputs=given,
         separate_weights=args.separate_weights,
+        maxima=dict(args.max),
     )
     compiler.verify(imported.module)
     model = Model(imported.module, imported.weights, args.file.parent)
@@ -471,6 +473,8 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
         raise UsageError("--extra-output is for ONNX models")
     if args.dim:
         raise UsageError("--dim is for ONNX models")
+    if args.max:
+        raise UsageError("--max is for ONNX models")
     if args.separate_weights:
         raise UsageError("--separate-weights is for ONNX models")
 

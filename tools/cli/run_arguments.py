@@ -11,7 +11,11 @@ from penstock.runtime.options import ENGINES
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.debugging_options import add_debugging_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
-from penstock.tools.cli.import_options import add_dim_option, add_separate_option
+from penstock.tools.cli.import_options import (
+    add_dim_option,
+    add_max_option,
+    add_separate_option,
+)
 from penstock.tools.cli.pipeline_options import (
     add_device_option,
     add_pipeline_options,
@@ -83,6 +87,7 @@ def arguments() -> CommandParser:
         help="make a value of an ONNX graph an output too; may be given several times",
     )
     add_dim_option(parser)
+    add_max_option(parser)
     add_separate_option(parser)
     parser.add_argument(
         "--outputs", type=Path, metavar="OUT.npz", help="write the outputs by name"

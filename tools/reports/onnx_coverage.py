@@ -253,6 +253,8 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   where none can fail and they have one type, or else the condition is taken as known.
 * Recurrent layers, and loops and scans whose number of steps is known, are `op.loop`.
   Loops whose steps differ in shapes, or in what is known, are written out step by step.
+* How often a loop runs may follow from data: up to the trip count that it is given, or
+  the number of `--max NAME=N`, the `maxima` of a session.
 * What cannot be said is refused, all of it at once, before anything runs.
 
 This page counts the cases that the package `onnx` has for single ops: each is

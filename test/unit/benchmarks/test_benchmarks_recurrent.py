@@ -75,7 +75,7 @@ def sigmoid(value: Doubles) -> Doubles:
 
 @pytest.mark.parametrize("op", SMALL)
 def test_weights_of_pytorch_are_in_its_order(op: str) -> None:
-    """What its pages say of a layer, on these weights."""
+    """The formulas of its pages for a layer, on these weights."""
     layers = SMALL[op]
     case = recurrent.layers_case(layers)
     found = recurrent.torch_weights(case.weights, layers)

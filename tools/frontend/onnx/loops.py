@@ -1,10 +1,19 @@
-"""The builder of `op.loop` from values of a graph, for layers, scans and loops."""
+"""
+Loops of graphs inside of nodes, for scans and loops, and the builder of `op.loop`.
+
+A graph is read once, as the body of a loop, where that can be said; or once for each
+iteration, where iterations differ in shapes or need to know their number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+from onnx import GraphProto, NodeProto, OperatorSetIdProto
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -12,16 +21,35 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.body import YieldOp, isolate, values_outside
 from penstock.dialects.op.loop import INDEX, LoopOp
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.tools.frontend.onnx.graph import JobBuilder
-from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.expansion import inner_names, passed_on
+from penstock.tools.frontend.onnx.graph import (
+    AlreadyReported,
+    JobBuilder,
+    Unsupported,
+)
+from penstock.tools.frontend.onnx.ops import Array, Value
+
+Opsets: TypeAlias = Sequence[OperatorSetIdProto]
+
+MOST_STEPS = 10_000
+"""The most iterations of a loop that is unrolled."""
+
+YES = np.asarray(True)
+
+
+class Endless(Unsupported):
+    """The number of iterations of a loop is only known at run time."""
+
+    def __init__(self):
+        super().__init__("how often it runs is only known at run time")
 
 
 class Iteration(NamedTuple):
     """The values that the body of a loop is given."""
 
-    number: SSAValue
-    state: list[Value]
-    slices: list[Value]
+    number: SSAValue | Array
+    state: Sequence[Value]
+    slices: Sequence[Value]
 
 
 class Made(NamedTuple):
@@ -34,12 +62,23 @@ class Made(NamedTuple):
     rows: Sequence[Value]
 
 
+class Bound(NamedTuple):
+    """
+    The most iterations of a loop, the number that is asked for, and the condition of
+    the first one; without a condition there is none after an iteration either.
+    """
+
+    most: int
+    trips: Value | None = None
+    going: Value | None = None
+
+
 Body: TypeAlias = Callable[[Iteration], Made]
 
 
 def add_loop(
     builder: JobBuilder,
-    count: int,
+    count: int | Bound,
     state: Sequence[Value],
     slices: Sequence[Value],
     body: Body,
@@ -48,17 +87,25 @@ def add_loop(
 ) -> Made:
     """
     Add a loop of `count` iterations, whose body is read once; the last state, and what
-    its iterations have stacked along a new first axis. Raises `VerifyException` where
-    an iteration changes the type of its state.
+    its iterations have stacked along a new first axis. The state of a loop with a
+    condition is what an iteration makes after that. Raises `VerifyException` where an
+    iteration changes the type of its state.
     """
+    bound = Bound(count) if isinstance(count, int) else count
     carries, taken = ([*map(builder.as_tensor, each)] for each in (state, slices))
+    trips, going = (
+        None if value is None else builder.as_tensor(value) for value in bound[1:]
+    )
     with builder.body() as block:
 
         def argument(type: TensorType) -> SSAValue:
             return block.insert_arg(type, len(block.args))
 
+        number = argument(INDEX)
+        if going is not None:
+            argument(tensor_type(going))
         given = Iteration(
-            argument(INDEX),
+            number,
             [argument(tensor_type(value)) for value in carries],
             [argument(_slice_type(value)) for value in taken],
         )
@@ -66,16 +113,185 @@ def add_loop(
         block.add_op(YieldOp(*map(builder.as_tensor, (*made.state, *made.rows))))
     reads = values_outside([block])
     isolate(block, reads)
-    op = LoopOp(count, carries, taken, reads, Region(block), backward=backward)
+    op = LoopOp(
+        bound.most,
+        carries,
+        taken,
+        reads,
+        Region(block),
+        backward=backward,
+        trips=trips,
+        going=going,
+    )
     try:
         op.infer_types()
     except VerifyException:
         op.erase()
         raise
-    results = builder.insert(op)
+    results = builder.insert(op)[going is not None :]
     return Made(results[: len(carries)], results[len(carries) :])
 
 
 def _slice_type(value: SSAValue) -> TensorType:
     type = tensor_type(value)
     return TensorType(type.element_type, type.get_shape()[1:])
+
+
+class Bodies(Protocol):
+    """The reader of graphs inside of nodes."""
+
+    builder: JobBuilder
+    maxima: Mapping[str, int]
+
+    def read_graph(
+        self,
+        proto: NodeProto,
+        graph: GraphProto,
+        name: str,
+        given: Sequence[Value],
+        opsets: Opsets,
+        prefix: str,
+    ) -> list[Value]:
+        """The outputs of a graph inside of a node for some inputs."""
+        ...
+
+    def trial(self) -> AbstractContextManager[None]:
+        """Take back all that is read, where that ends in an exception."""
+        ...
+
+
+class Step(NamedTuple):
+    """The values of an iteration, and the condition that another one follows."""
+
+    made: Made
+    goes_on: Value
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A graph inside of a node, which runs several times."""
+
+    bodies: Bodies
+    proto: NodeProto
+    name: str
+    opsets: Opsets
+    graph: GraphProto
+    is_loop: bool
+    """Whether it is given the number of an iteration and a condition, and makes one."""
+    rows: Sequence[int]
+    """The outputs that are read, of those that are stacked."""
+
+    def read(self, given: Iteration, prefix: str) -> Step:
+        """The values of an iteration."""
+        counted = [given.number, YES] if self.is_loop else []
+        inputs = [*counted, *given.state, *given.slices]
+        results = self.bodies.read_graph(
+            self.proto, self.graph, self.name, inputs, self.opsets, prefix
+        )
+        goes_on = results.pop(0) if self.is_loop else YES
+        kept = len(given.state)
+        rows = [results[kept + index] for index in self.rows]
+        return Step(Made(results[:kept], rows), goes_on)
+
+    def repeated(
+        self,
+        count: int | None,
+        state: Sequence[Value],
+        slices: Sequence[Value],
+        *,
+        backward: bool = False,
+    ) -> Made:
+        """
+        The results of `count` iterations: a loop where that can be said, or else they
+        are read one after the other, which is enough where all they need is known.
+        """
+        if count is not None and count != 1 and not self._is_known():
+            try:
+                with self.bodies.trial():
+                    return self.looped(count, state, slices, backward=backward)
+            except (AlreadyReported, Unsupported, VerifyException):
+                pass  # Numbers of iterations may tell shapes.
+        return self.unrolled(count, state, slices, backward=backward)
+
+    def _is_known(self) -> bool:
+        """Whether all values that it reads are known."""
+        values = self.bodies.builder.values
+        names = {*self.proto.input, *inner_names(self.proto)} & values.keys()
+        return not any(isinstance(values[name], SSAValue) for name in names)
+
+    def looped(
+        self,
+        count: int | Bound,
+        state: Sequence[Value],
+        slices: Sequence[Value],
+        *,
+        backward: bool = False,
+    ) -> Made:
+        """The results of a loop; without a condition each iteration goes on."""
+        kept, all_state = self._carried(len(state)), [*state]
+        has_condition = isinstance(count, Bound) and count.going is not None
+        builder = self.bodies.builder
+
+        def body(given: Iteration) -> Made:
+            inside = [*all_state]
+            for index, value in zip(kept, given.state, strict=True):
+                inside[index] = value
+            made, goes_on = self.read(Iteration(given.number, inside, given.slices), "")
+            after = [made.state[index] for index in kept]
+            if has_condition:
+                after.insert(0, builder.ops.reshape(goes_on, []))
+            elif isinstance(goes_on, SSAValue) or not goes_on.all():
+                raise Endless
+            return Made(after, made.rows)
+
+        carried = [state[index] for index in kept]
+        made = add_loop(builder, count, carried, slices, body, backward=backward)
+        for index, value in zip(kept, made.state, strict=True):
+            all_state[index] = value
+        return Made(all_state, made.rows)
+
+    def bounded(self, bound: Bound, state: Sequence[Value]) -> Made:
+        """The results of as many iterations as are known at run time."""
+        if bound.going is None:
+            try:
+                with self.bodies.trial():
+                    return self.looped(bound, state, [])
+            except (AlreadyReported, Unsupported, VerifyException):
+                bound = bound._replace(going=YES)
+        return self.looped(bound, state, [])
+
+    def _carried(self, count: int) -> list[int]:
+        """The places of the state that an iteration does not leave as it is."""
+        same = passed_on(self.graph)
+        inputs = [value.name for value in self.graph.input][2 * self.is_loop :]
+        outputs = [value.name for value in self.graph.output][int(self.is_loop) :]
+        return [i for i in range(count) if same.get(outputs[i]) != inputs[i]]
+
+    def unrolled(
+        self,
+        count: int | None,
+        state: Sequence[Value],
+        slices: Sequence[Value],
+        *,
+        backward: bool = False,
+    ) -> Made:
+        """The results of iterations that are read one after the other."""
+        ops, rows = self.bodies.builder.ops, list[Sequence[Value]]()
+        while count is None or len(rows) < count:
+            if len(rows) == MOST_STEPS:
+                raise Unsupported(f"it takes more than {MOST_STEPS} steps")
+            number = count - 1 - len(rows) if backward and count else len(rows)
+            parts = [ops.pick(value, 0, number) for value in slices]
+            given = Iteration(np.asarray(number), state, parts)
+            (state, row), goes_on = self.read(given, f"{len(rows)}/")
+            if isinstance(goes_on, SSAValue):
+                raise Endless
+            rows.append(row)
+            if not goes_on.all():
+                break
+        if self.rows and not rows:
+            raise Unsupported("it has no steps that tell the shapes of its outputs")
+        if backward:
+            rows.reverse()
+        columns = zip(*rows, strict=True)
+        return Made(state, [ops.stack(column, 0) for column in columns])

@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from onnx import (
     GraphProto,
     ModelProto,
+    NodeProto,
     TensorProto,
     TensorShapeProto,
     ValueInfoProto,
@@ -34,6 +35,7 @@ from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.frontend.onnx.channels import fold_channels
+from penstock.tools.frontend.onnx.control import loop_names
 from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
 from penstock.tools.frontend.onnx.equal_weights import merge_equal
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
@@ -95,6 +97,7 @@ def import_file(
     dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, Array] | None = None,
     separate_weights: bool = False,
+    maxima: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     Import a file, with its weights replaced by random ones if a seed is given; see
@@ -115,6 +118,7 @@ def import_file(
         extra_outputs,
         dims,
         separate_weights=separate_weights,
+        maxima=maxima,
     )
 
 
@@ -176,17 +180,22 @@ def _data_files_of(model: ModelProto, path: Path) -> Sequence[str]:
 
 def tensors_in(message: Message) -> Iterator[TensorProto]:
     """All tensors of a model, or of a part of it."""
+    return (part for part in messages_in(message) if isinstance(part, TensorProto))
+
+
+def messages_in(message: Message) -> Iterator[Message]:
+    """A model, or a part of it, and all that it is made of."""
+    yield message
     if isinstance(message, TensorProto):
-        yield message
         return
     for _, value in message.ListFields():
         if isinstance(value, Message):
-            yield from tensors_in(value)
+            yield from messages_in(value)
         elif not isinstance(value, (str, bytes, int, float)):
             # Those of a field are of one kind.
             parts = value if value and isinstance(value[0], Message) else ()
             for part in parts:
-                yield from tensors_in(part)
+                yield from messages_in(part)
 
 
 def to_check(model: ModelProto, path: Path) -> ModelProto | str:
@@ -275,13 +284,15 @@ def import_model(
     dims: Mapping[str, int] | None = None,
     *,
     separate_weights: bool = False,
+    maxima: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     The job that a model stands for; its variables start from `weights_file`.
 
     `dims` are the extents that names in the shapes of inputs stand for.
 
-    Those that are equal are one, unless with `separate_weights`.
+    Those that are equal are one, unless with `separate_weights`. `maxima` are the most
+    iterations of loops whose number of iterations is only known at run time.
 
     `extra_outputs` names values of the graph that become outputs beside those it has.
     A node that no output depends on is left out. Inputs whose values are `known` are
@@ -292,6 +303,7 @@ def import_model(
     """
     builder, findings = JobBuilder(weights_file), Findings()
     check_dims(model, dims or {})
+    check_maxima(model, maxima or {})
     given = [output.name for output in model.graph.output]
     outputs = list(dict.fromkeys([*given, *extra_outputs]))
     with reading(name):
@@ -303,7 +315,9 @@ def import_model(
             # It may be for what is not known.
             findings.raise_if_any()
             raise
-        reader = Reader(modern, builder, findings, known or {}, dims or {})
+        reader = Reader(
+            modern, builder, findings, known or {}, dims or {}, maxima or {}
+        )
         reader.read(outputs, names_of(model.graph))
         reader.findings.raise_if_any()
     fold_channels(builder)
@@ -347,6 +361,18 @@ def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
             raise UsageError(f"no input has a dimension '{name}'{like}")
 
 
+def check_maxima(model: ModelProto, maxima: Mapping[str, int]) -> None:
+    """Raise UsageError for a maximum of what is no loop of a model."""
+    if not maxima:
+        return
+    nodes = (x for x in messages_in(model.graph) if isinstance(x, NodeProto))
+    loops = [node for node in nodes if node.op_type == "Loop"]
+    names = {name for node in loops for name in loop_names(node)}
+    for name in maxima:
+        if name not in names:
+            raise UsageError(f"no loop has the name '{name}'{suggest(name, names)}")
+
+
 def import_for(
     model: ModelProto,
     name: str,
@@ -356,6 +382,7 @@ def import_for(
     dims: Mapping[str, int] | None = None,
     *,
     separate_weights: bool = False,
+    maxima: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """
     The job that a model stands for where some inputs have these values: those that it
@@ -372,6 +399,7 @@ def import_for(
                 known,
                 dims,
                 separate_weights=separate_weights,
+                maxima=maxima,
             )
         except NeedsInputs as error:
             missing = error.inputs & inputs.keys() - known.keys()

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
-from penstock.tools.frontend.onnx.control import CONTROL, Opsets
+from penstock.tools.frontend.onnx.control import CONTROL
 from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined
 from penstock.tools.frontend.onnx.expansion import (
     function_of,
@@ -36,6 +36,7 @@ from penstock.tools.frontend.onnx.graph import (
     Unsupported,
     element_type_of_onnx,
 )
+from penstock.tools.frontend.onnx.loops import Opsets
 from penstock.tools.frontend.onnx.ops import Array, Value
 from penstock.tools.frontend.onnx.plugin_ops import converter_of
 
@@ -131,6 +132,8 @@ class Reader:
     findings: Findings
     known: Mapping[str, Array]
     dims: Mapping[str, int]
+    maxima: Mapping[str, int]
+    """The most iterations of loops by their names."""
 
     def read(self, outputs: Sequence[str], known: Sequence[str]) -> None:
         """
@@ -172,6 +175,8 @@ class Reader:
     ) -> None:
         if is_undefined(proto, opsets):
             return  # It is already complained about.
+        if is_standard(proto) and proto.op_type in STACKING:
+            proto = with_outputs_of(proto, needed)
         operands = [name for name in proto.input if name]
         present = all(name in self.builder.values for name in operands)
         is_known = present and not any(
@@ -336,6 +341,19 @@ class Reader:
             self.builder.add_output(name)
         except VerifyException as error:
             self.findings.add(f"output '{name}': {error}")
+
+
+STACKING = frozenset({"GRU", "LSTM", "Loop", "RNN", "Scan"})
+"""Ops that have less to do if some of their outputs are not read."""
+
+
+def with_outputs_of(node: NodeProto, names: set[str]) -> NodeProto:
+    """A node without the names of outputs that are not among some."""
+    if names.issuperset(node.output):
+        return node
+    copy = NodeProto.FromString(node.SerializeToString())
+    copy.output[:] = [name if name in names else "" for name in node.output]
+    return copy
 
 
 def needed_values(graph: GraphProto, outputs: Iterable[str]) -> set[str]:

@@ -48,6 +48,9 @@ class OnnxSession(Closing):
     * `threads`: the number of workers, and of compute streams of the CPU.
     * `keep`: the number of compiled sessions that are kept, those that were used last,
       each with variables of its own.
+    * `maxima`: the most iterations of loops by the names of their nodes, or of outputs
+      of these, where the number is only known at run time. Without it the model is
+      compiled for each of the numbers that it is run with.
     * `pipeline`, `edits`, `load`: the pipeline that compiles it, as
       `cpu{threads=4 winograd=true}`, edits of it, as `skip op-fuse-rows`, and Python
       files with plug-ins: see [pipelines](pipelines.md).
@@ -80,6 +83,7 @@ class OnnxSession(Closing):
         pipeline: str | None = None,
         edits: Sequence[str | Edit] = (),
         load: Sequence[str | Path] = (),
+        maxima: Mapping[str, int] | None = None,
     ):
         asked = CompileOptions(threads=threads)
         given: Keywords = {"pipeline": pipeline, "edits": edits, "load": load}
@@ -87,6 +91,7 @@ class OnnxSession(Closing):
         if keep < 1:
             raise PenstockError(f"at least one session is kept, got keep={keep}")
         self._keep = keep
+        self._maxima = dict(maxima or {})
         self._sessions: OrderedDict[Key, Session] = OrderedDict()
         self._is_closed = False
         self._given: _Given | None = None
@@ -131,7 +136,7 @@ class OnnxSession(Closing):
 
         check_named(inputs)
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
-        imported = self._model().imported(arrays)
+        imported = self._model().imported(arrays, self._maxima)
         model = Model(imported.module, imported.weights, Path())
         front = installed_compiler(self._options.load)
         return text_at(front, model, self._options, level)
@@ -149,7 +154,8 @@ class OnnxSession(Closing):
                 self._sessions.move_to_end(key)
                 return session
         known: Mapping[str, Array] = {}
-        request = Request(self._options, shapes=shapes)
+        bounds = tuple(sorted(self._maxima.items()))
+        request = Request(self._options, shapes=shapes, maxima=bounds)
         plan = None if self._known is None else self._known.find(request)
         if plan is not None:
             session = Session.of(plan, plan.threads)
@@ -175,7 +181,7 @@ class OnnxSession(Closing):
         self, arrays: Mapping[str, Array], request: Request
     ) -> tuple[Session, Mapping[str, Array]]:
         """A new session, and the arrays whose values it is made for."""
-        imported = self._model().imported(arrays)
+        imported = self._model().imported(arrays, self._maxima)
         model = Model(imported.module, imported.weights, Path())
         session = Session(model, request.options)
         if self._known is not None and not imported.known:
@@ -208,7 +214,9 @@ class _Given:
         self._model = ModelProto()
         self._model.CopyFrom(given)
 
-    def imported(self, arrays: Mapping[str, Array]) -> ImportedModel:
+    def imported(
+        self, arrays: Mapping[str, Array], maxima: Mapping[str, int]
+    ) -> ImportedModel:
         """
         The job of the model for certain inputs. Raises PenstockError if they do not
         fit, `Rejected` if the model cannot be compiled for them.
@@ -221,7 +229,7 @@ class _Given:
             del shape.dim[:]
             for extent in arrays[value.name].shape:
                 shape.dim.add().dim_value = extent
-        return import_for(self._model, self._name, arrays)
+        return import_for(self._model, self._name, arrays, maxima=maxima)
 
     def _check(self, arrays: Mapping[str, Array]) -> None:
         """Raise PenstockError unless the arrays have the shapes of the inputs."""

@@ -71,6 +71,7 @@ class Request(NamedTuple):
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Of inputs that are known before it is compiled."""
     separate_weights: bool = False
+    maxima: tuple[tuple[str, int], ...] = ()
 
 
 class KnownPlans:

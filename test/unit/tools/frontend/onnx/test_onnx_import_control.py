@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from penstock.dialects.op import IfOp, LoopOp
+from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.diagnostics import Rejected, UsageError
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
@@ -19,6 +20,7 @@ from penstock.tools.frontend.onnx.model import (
     import_model,
     run_onnxruntime,
 )
+from penstock.tools.frontend.onnx.session import OnnxSession
 
 Array: TypeAlias = NDArray[np.generic]
 Arrays: TypeAlias = Mapping[str, Array]
@@ -204,7 +206,8 @@ def test_loops_that_cannot_be_written_out_are_refused(make_model: MakeModel):
     known = {"k": YES, "s": np.array(0.5, np.float32)}
     number = np.array(3)
     model = make_model([loop(FOREVER)], {"x": X, "n": number}, known=known)
-    assert refusal(model) == "the trip count is only known at run time"
+    text = "how often it runs is only known at run time: give --max y=N"
+    assert refusal(model) == text
     known["n"] = np.array(20_000)
     later = helper.make_node("Less", ["i", "n"], ["d"])
     body = graph([later, SAME], ["i", "c", "v"], ["d", "w"])
@@ -220,7 +223,11 @@ def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
     total = helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0)
     ends = helper.make_node("Less", ["m", "zero"], ["d"])
     model = make_model([total, loop(ends)], {"x": X}, ["y", "all"], known)
-    assert refusal(model) == "how often it runs is only known at run time"
+    assert refusal(model) == "how many elements 'all' has is only known at run time"
+    known["n"] = np.array(2**62)
+    model = make_model([total, loop(ends)], {"x": X}, known=known)
+    text = "how often it runs is only known at run time: give --max y=N"
+    assert refusal(model) == text
     # What it stacks would grow.
     known["n"] = np.array(0)
     nodes = [helper.make_node("Concat", ["v", "v"], ["w"], axis=0), FOREVER]
@@ -229,6 +236,140 @@ def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
     grown = helper.make_node("Loop", ["n", "k", "x"], ["y", "all"], body=body)
     model = make_model([grown], {"x": X}, ["all"], known)
     assert refusal(model) == "it has no steps that tell the shapes of its outputs"
+
+
+HALF = np.array(0.5, np.float32)
+BELOW = [
+    helper.make_node("ReduceMax", ["w"], ["m"], keepdims=0),
+    helper.make_node("Less", ["m", "top"], ["d"]),
+]
+"""The condition that a sum is small."""
+
+
+def summing(condition: Sequence[NodeProto], trips: str, going: str) -> NodeProto:
+    """y = x + s + s..., as often as that is asked for and a condition holds."""
+    nodes = [helper.make_node("Add", ["v", "s"], ["w"]), *condition]
+    nodes.append(helper.make_node("Mul", ["w", "w"], ["z"]))
+    body = graph(nodes, ["i", "c", "v"], ["d", "w", "z"])
+    return helper.make_node("Loop", [trips, going, "x"], ["y", "all"], body=body)
+
+
+RUN_TIME_FORMS = [
+    ("run time", False, False),
+    ("run time", False, True),
+    ("run time", True, False),
+    ("run time", True, True),
+    ("known", False, True),
+    ("known", True, False),
+    ("known", True, True),
+    ("", True, False),
+    ("", True, True),
+]
+"""The trip count; whether a condition is computed; and whether there is one before."""
+
+
+@pytest.mark.parametrize(("trips", "ends", "starts"), RUN_TIME_FORMS)
+def test_loops_of_run_time_counts_and_conditions_are_one_job(
+    trips: str,
+    ends: bool,
+    starts: bool,
+    make_model: MakeModel,
+    evaluate: Evaluate,
+    assert_close: AssertClose,
+):
+    node = summing(BELOW if ends else [FOREVER], "n" if trips else "", "k")
+    known: dict[str, Array] = {"s": HALF, "top": np.array(4.0, np.float32)}
+    inputs: dict[str, Array] = {"x": X}
+    (inputs if trips == "run time" else known)["n"] = np.array([4])
+    (inputs if starts else known)["k"] = np.array(True)
+    model = make_model([node], inputs, known=known)
+    imported = import_model(model, "m", maxima={"y": 9})
+    (found,) = loops_of(imported)
+    assert found.count == (4 if trips == "known" else 9)
+    for count, going in ((4, True), (0, True), (7, True), (4, False)):
+        given = {"x": X, "n": np.array([count]), "k": np.array(going)}
+        given = {name: given[name] for name in inputs}
+        got = evaluate(imported, given)
+        assert_close(got, run_onnxruntime(model, given))
+
+
+def test_one_session_runs_a_loop_as_often_as_is_asked_for(
+    make_model: MakeModel, assert_close: AssertClose
+):
+    inputs = {"x": X, "n": np.array(3)}
+    node = summing(BELOW, "n", "")
+    known = {"s": HALF, "top": np.array(4.0, np.float32)}
+    model = make_model([node], inputs, known=known)
+    with OnnxSession(model, maxima={"y": 5}) as session:
+        for count in (3, 0, 5):
+            given = {"x": X, "n": np.array(count)}
+            assert_close(session.run(given), run_onnxruntime(model, given))
+        assert session.compiled == 1
+        with pytest.raises(PenstockError, match="other than 0 to 5 iterations"):
+            session.run({"x": X, "n": np.array(6)})
+
+
+def test_maxima_are_of_loops_of_the_model(make_model: MakeModel):
+    model = make_model([summing(BELOW, "n", "")], {"x": X, "n": np.array(3)})
+    with pytest.raises(UsageError, match="no loop has the name 'z'"):
+        import_model(model, "m", maxima={"z": 3})
+
+
+def test_loops_and_scans_nest(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    """The sums of each row with all before it, several times."""
+    add = helper.make_node("Add", ["a", "b"], ["sum"])
+    same = helper.make_node("Identity", ["sum"], ["out"])
+    rows = graph([add, same], ["a", "b"], ["sum", "out"])
+    for value in rows.output:
+        # ONNX Runtime needs to know it.
+        value.type.tensor_type.shape.dim.add().dim_value = 3
+    scan = helper.make_node(
+        "Scan", ["first", "v"], ["end", "sums"], body=rows, num_scan_inputs=1
+    )
+    half = helper.make_node("Mul", ["sums", "s"], ["w"])
+    body = graph([scan, half, FOREVER], ["i", "c", "v"], ["d", "w", "end"])
+    node = helper.make_node("Loop", ["n", "k", "x"], ["y", "ends"], body=body)
+    known = {"first": X[0], "s": HALF, "k": YES, "n": np.array(3)}
+    model = make_model([node], {"x": X}, ["y", "ends"], known)
+    imported = import_model(model, "m")
+    assert sorted(loop.count for loop in loops_of(imported)) == [3, 4]
+    assert_close(evaluate(imported, {"x": X}), run_onnxruntime(model, {"x": X}))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scans_of_several_inputs_take_axes_and_directions(
+    seed: int, make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    rng = np.random.default_rng(seed)
+    ins, outs, axes, out_axes = (rng.integers(0, 2, 2).tolist() for _ in range(4))
+    nodes = [
+        helper.make_node("Add", ["v", "a"], ["p"]),
+        helper.make_node("Mul", ["u", "b"], ["q"]),
+        helper.make_node("Sub", ["p", "q"], ["r"]),
+        helper.make_node("Tanh", ["p"], ["t"]),
+    ]
+    body = graph(nodes, ["v", "u", "a", "b"], ["p", "r", "t", "q"])
+    scan = helper.make_node(
+        "Scan",
+        ["v0", "u0", "xs", "ys"],
+        ["v1", "u1", "all", "more"],
+        body=body,
+        num_scan_inputs=2,
+        scan_input_axes=axes,
+        scan_output_axes=out_axes,
+        scan_input_directions=ins,
+        scan_output_directions=outs,
+    )
+    inputs = {name: rng.standard_normal(3).astype(np.float32) for name in ("v0", "u0")}
+    for name, axis in zip(("xs", "ys"), axes, strict=True):
+        values = rng.standard_normal((5, 3)).astype(np.float32)
+        inputs[name] = np.moveaxis(values, 0, axis)
+    model = make_model([scan], inputs, ["v1", "u1", "all", "more"])
+    imported = import_model(model, "m")
+    assert [loop.count for loop in loops_of(imported)] == [5]
+    assert_close(evaluate(imported, inputs), run_onnxruntime(model, inputs))
 
 
 def test_scans_of_opset_8_are_refused(make_model: MakeModel):
