@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch.schedules.fields import number
 from penstock.dialects.launch.schedules.schedule import (
@@ -11,6 +13,8 @@ from penstock.dialects.launch.schedules.schedule import (
 
 MIN_LANES = 4
 MAX_LANES = 64
+
+_IN_THE_OP = "kernel.tile_transform has the start and finish of its sums"
 
 
 @schedule_definition
@@ -26,5 +30,6 @@ class TransformAttr(ScheduleAttr):
 
     name = "launch.transform"
     ops = (TileTransformOp,)
+    FORMER = MappingProxyType(dict.fromkeys(("after", "folds"), _IN_THE_OP))
 
     lanes: int = number(least=MIN_LANES, most=MAX_LANES, power=True)

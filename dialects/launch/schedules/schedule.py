@@ -56,6 +56,8 @@ class ScheduleAttr(ParametrizedAttribute):
 
     ops: ClassVar[tuple[type[Operation], ...]] = ()
     """The classes of the ops that it is a schedule of."""
+    FORMER: ClassVar[Mapping[str, str]] = {}
+    """The fields of earlier releases, each with a word on where its facts are now."""
 
     def loops_in_code(self, count: int) -> Collection[int]:
         """
@@ -164,6 +166,9 @@ def _fields_of(cls: type[ScheduleAttr]) -> Mapping[str, Field]:
 
 def _optional_field(cls: type[ScheduleAttr], parser: AttrParser) -> str:
     """The name of an optional field, which the text has next."""
+    for name, now in cls.FORMER.items():
+        if parser.parse_optional_keyword(name) is not None:
+            parser.raise_error(f"#{cls.name} has no '{name}' any more: {now}")
     for name in cls.defaults():
         if parser.parse_optional_keyword(name) is not None:
             return name

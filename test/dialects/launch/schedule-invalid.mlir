@@ -85,8 +85,18 @@
 
 // -----
 
-// expected-error@+1 {{nothing follows lanes in #launch.transform}}
+// expected-error@+1 {{#launch.transform has no 'after' any more: kernel.tile_transform has the start and finish of its sums}}
 "test.op"() {s = #launch.transform<lanes 8, after 1>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{#launch.transform has no 'folds' any more: kernel.tile_transform has the start and finish of its sums}}
+"test.op"() {s = #launch.transform<lanes 8, folds [0, 1]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{nothing follows lanes in #launch.transform}}
+"test.op"() {s = #launch.transform<lanes 8, other 1>} : () -> ()
 
 // -----
 

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 
 SUFFIX = ".penstock"
 FORMAT = "penstock plan"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""
+The version of plans that are saved: 2 since kernels have structured ops. The text of
+one of version 1 is read as far as its ops and schedules are still there.
+"""
+READ_VERSIONS = 1, FORMAT_VERSION
 KERNEL_ABI = 1
 """
 The version of the meaning of launch programs and kernels: a plan of another number
@@ -322,10 +327,11 @@ def _check_format(archive: Archive) -> None:
     facts = archive.manifest
     if facts.get("format") != FORMAT:
         raise archive.error(f"it is no {FORMAT}")
-    if (number := facts.get("version")) != FORMAT_VERSION:
+    if (number := facts.get("version")) not in READ_VERSIONS:
+        known = " and ".join(map(str, READ_VERSIONS))
         raise archive.error(
             f"it has version {number!r} of the format, but this penstock reads "
-            f"version {FORMAT_VERSION}"
+            f"versions {known}"
         )
     if (abi := facts.get("abi")) != KERNEL_ABI:
         raise archive.error(

@@ -79,11 +79,12 @@ def refusal_of(path: Path, device: str | None = None) -> str:
         ({"format": "cake"}, "it is no penstock plan"),
         (
             {"version": 9},
-            "it has version 9 of the format, but this penstock reads version 1",
+            "it has version 9 of the format, but this penstock reads versions 1 and 2",
         ),
         (
             {"version": "1"},
-            "it has version '1' of the format, but this penstock reads version 1",
+            "it has version '1' of the format, but this penstock reads versions 1 "
+            "and 2",
         ),
         (
             {"abi": 77, "versions": {"penstock": "9.9"}},
