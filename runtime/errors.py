@@ -80,7 +80,8 @@ class TaskError(PenstockError):
     `message` says what the code means, if the program knows. If the kernel is a Python
     callback, its exception is the cause of this one, and part of its text; if that is
     one of Penstock, it is all of the text. `place` is where the task was written, as
-    `file:line:column`, if that is known, with which the text begins.
+    `file:line:column`, if that is known, with which the text begins. `iterations`
+    are the numbers of those of the loops around the kernel, the outermost first.
     """
 
     def __init__(self, task: str, act: int, code: int, message: str | None = None):
@@ -90,6 +91,7 @@ class TaskError(PenstockError):
         self.act = act
         self.code = code
         self.message = message
+        self.iterations: tuple[int, ...] = ()
 
     def wording(self) -> str:
         return self.reason if self.place is None else f"{self.place}: {self.reason}"
@@ -97,16 +99,23 @@ class TaskError(PenstockError):
     @property
     def reason(self) -> str:
         """The text without the place."""
-        text = f"task '{self.task}' failed at act {self.act} with code {self.code}"
+        where = f"task '{self.task}' failed at act {self.act}{self._of_loops()}"
+        text = f"{where} with code {self.code}"
         if self.message:
             return f"{text}: {self.message}"
         cause = self.__cause__
         if isinstance(cause, PenstockError):
             told = cause.reason if isinstance(cause, TaskError) else cause
-            return f"task '{self.task}' failed at act {self.act}: {told}"
+            return f"{where}: {told}"
         if cause is not None:
             return f"{text}: {type(cause).__name__}: {cause}"
         return text
+
+    def _of_loops(self) -> str:
+        if not self.iterations:
+            return ""
+        numbers = ", ".join(map(str, self.iterations))
+        return f", iteration{'s' if len(self.iterations) > 1 else ''} {numbers}"
 
 
 def failure_of_callback(error: TaskError, cause: BaseException | None) -> TaskError:

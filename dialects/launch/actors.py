@@ -480,6 +480,9 @@ WHEN = "when"
 ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
+DONE = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
+"""The steps that are done by calls."""
+
 STEPS = (
     CallOp
     | CarryOp

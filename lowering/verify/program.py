@@ -26,7 +26,9 @@ all of it (`kernel_effects`). Then
   one copy at most; all actors that use its bytes, under any name, act before that, and
   again after it;
 * all bytes of a register that no step writes are views, and so are those of a register
-  whose first step that writes it needs them.
+  whose first step that writes it needs them;
+* a loop or condition counts as one step, in which values are written before they are
+  read (`program_rules/loops.py`).
 
 In a program of several jobs all of this holds of each job alone. A register lies over
 none but those of its own job, and the other rules between jobs are those of
@@ -59,6 +61,7 @@ from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.byte_spans import shared_by
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
 from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_releases
+from penstock.lowering.verify.program_rules.loops import bad_loops, known_before
 from penstock.lowering.verify.program_rules.main_job import bad_main
 from penstock.lowering.verify.program_rules.updates import bad_updates
 from penstock.lowering.verify.program_rules.waves import bad_waves
@@ -117,6 +120,20 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
     yield from shared_bytes(graph)
     yield from bad_updates(graph)
     yield from early_releases(graph)
+    yield from bad_control_flow(graph)
+
+
+def bad_control_flow(graph: ProgramGraph) -> Iterator[Finding]:
+    """All that is wrong within loops and conditions."""
+    for actor in dict.fromkeys(graph.actors):
+        over = [
+            name
+            for name in names_of(actor.writes)
+            if isinstance(op := graph.table[name], RegisterOp) and op.over is not None
+        ]
+        known = [x for x in known_before(actor, over) if x in graph.all_spans]
+        known += [x for x in graph.all_spans if graph.is_variable(x)]
+        yield from bad_loops(actor, graph.table, graph.all_spans, known, graph.effects)
 
 
 def deadlock(graph: ProgramGraph, cycle: Sequence[int]) -> Finding:

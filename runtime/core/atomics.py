@@ -248,6 +248,15 @@ def _load_word(_typing, address):
 
 
 @intrinsic
+def _load_byte(_typing, address):
+    def generate(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        return builder.zext(builder.load(pointer), WORD)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def _store_word(_typing, address, value):
     def generate(context, builder, signature, args):
         builder.store(args[1], _pointer(builder, args[0]))
@@ -299,6 +308,9 @@ call_kernel = cast("Callable[[Integer, Integer, Integer, Integer], int]", _call_
 
 load_word = cast("Callable[[Integer], int]", _load_word)
 """The word at an address."""
+
+load_byte = cast("Callable[[Integer], int]", _load_byte)
+"""The byte at an address."""
 
 store_word = cast("Callable[[Integer, Integer], None]", _store_word)
 """Write a word at an address."""

@@ -43,6 +43,7 @@ from penstock.runtime.errors import (
 )
 from penstock.runtime.options import Closing
 from penstock.runtime.program.actor_kinds import not_held, refusal
+from penstock.runtime.program.control_flow import loop_failure
 from penstock.runtime.program.tables import (
     ACTOR_WORDS,
     CACHE_LINE,
@@ -528,10 +529,35 @@ class Core(Closing):
             return tables.placed(error)
         if made == w.NOT_HELD:
             return tables.placed(TaskError(actor.name, act, code, not_held(code)))
-        call = actor.calls[made - int(tables.layout.call_start[index])]
+        if made <= w.FIRST_LOOP:
+            return self._loop_error(index, act, made, code)
+        number = made - int(tables.layout.call_start[index])
+        call = actor.calls[number]
         error = TaskError(actor.name, act, code, call.message_of(code))
+        if actor.control is not None:
+            error.iterations = self._iterations(index, actor.control.loop_of[number])
         if code == CALLBACK_FAILED and call.kernel in tables.callbacks:
             error = failure_of_callback(
                 error, tables.callbacks[call.kernel].take_error()
             )
         return tables.placed(error)
+
+    def _loop_error(self, index: int, act: int, made: int, code: int) -> TaskError:
+        """The failure of an actor one of whose loops cannot go on."""
+        actor = self.tables.actors[index]
+        assert actor.control is not None, "a loop of it has failed"
+        number, is_condition = divmod(w.FIRST_LOOP - made, 2)
+        loop = actor.control.loops[number]
+        text = loop_failure(loop, code, is_count=not is_condition)
+        error = TaskError(actor.name, act, code, text)
+        error.iterations = self._iterations(index, loop.around)
+        return self.tables.placed(error)
+
+    def _iterations(self, index: int, loop: int) -> tuple[int, ...]:
+        """The numbers of the iterations of a loop and of those around it."""
+        control = self.tables.actors[index].control
+        places = self.tables.control_places[index]
+        assert control is not None, "the actor has a loop"
+        assert places is not None, "the actor has a loop"
+        rows = self._memory.state.rows
+        return tuple(int(rows[places.number_at(x)]) for x in control.loops_around(loop))

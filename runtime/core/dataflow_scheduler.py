@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.atomics import Integer, compiled, store_release
+from penstock.runtime.core.call_log import has_rows, log_of
 from penstock.runtime.core.dataflow_rules import (
     CASE,
     ESAC,
@@ -35,7 +36,7 @@ from penstock.runtime.core.dataflow_rules import (
     throw_away,
 )
 from penstock.runtime.core.dataflow_tables import Dataflow
-from penstock.runtime.core.kernel_calls import calling, has_rows, log_of, noting
+from penstock.runtime.core.kernel_calls import calling, noting
 from penstock.runtime.core.scheduler_loop import (
     HAS_ENDED,
     HAS_FAILED,
@@ -104,8 +105,7 @@ def any_room(machine: DataflowMachine, worker: Integer, actor: Integer) -> bool:
 def has_room(machine: DataflowMachine, worker: Integer, actor: Integer) -> bool:
     """Whether a log, if there is one, has room for the rows of an act of an actor."""
     layout, log = machine.layout, log_of(machine.state, worker)
-    calls = layout.call_start[actor + 1] - layout.call_start[actor]
-    return log == 0 or has_rows(log, 1 + calls if calls > 1 else 1)
+    return log == 0 or has_rows(log, layout.log_rows[actor])
 
 
 @compiled()

@@ -14,7 +14,7 @@ consumed counter is the number of the next piece, from which its address follows
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from penstock.runtime.program.actor_kinds import KINDS, WAITING, WHEN
 from penstock.runtime.program.tables import (
     CALLER,
     Actor,
+    Argument,
     Register,
     Slot,
     Tables,
@@ -217,14 +218,27 @@ class _Maker:
             for call in actor.calls:
                 row = int(tables.layout.row[call_number])
                 call_number += 1
-                for word, arg in enumerate(call.args):
-                    if isinstance(arg, Slot):
-                        counter = self._counter(index, arg.register)
-                        every = actor.acts_for(arg.register)
-                        rows[-1].append(
-                            (row + word, arg.register, counter, arg.slice, every)
-                        )
+                rows[-1] += self._slots_in(index, call.args, row)
+            if (places := tables.control_places[index]) is not None:
+                rows[-1] += self._slots_in(index, actor.roots, places.cells)
         return rows
+
+    def _slots_in(
+        self, index: int, args: Sequence[Argument], row: int
+    ) -> list[tuple[int, int, int, int, int]]:
+        """The words of a row of an actor that are addresses of slots."""
+        actor = self.tables.actors[index]
+        return [
+            (
+                row + word,
+                arg.register,
+                self._counter(index, arg.register),
+                arg.slice,
+                actor.acts_for(arg.register),
+            )
+            for word, arg in enumerate(args)
+            if isinstance(arg, Slot)
+        ]
 
     def _counter(self, actor: int, register: int) -> int:
         """The counter for the number of the piece that an actor uses."""

@@ -13,11 +13,10 @@ from penstock.runtime.core.atomics import (
     call_kernel,
     compiled,
     load_acquire,
-    load_word,
     peek,
-    store_word,
 )
-from penstock.runtime.core.os_calls import now
+from penstock.runtime.core.call_log import close_row, log_of, open_row
+from penstock.runtime.core.loop_walk import walking
 from penstock.runtime.core.state import AnyMachine, fail
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.work_sharing import share_out
@@ -53,46 +52,6 @@ def make_call(
     return code
 
 
-# The log -----------------------------------------------------------------------------
-
-
-@compiled()
-def has_rows(log: Integer, rows: Integer) -> bool:
-    """Whether there is room for so many rows in a log."""
-    left = load_word(log + 8 * w.GONE) + load_word(log + 8 * w.ROOM) - load_word(log)
-    return bool(rows <= left)
-
-
-@compiled()
-def open_row(log: Integer, what: Integer, actor: Integer, act: Integer) -> int:
-    """Note in a log that something starts; the address of its row."""
-    count = load_word(log)
-    place = count % load_word(log + 8 * w.ROOM)
-    row = int(log) + 8 * (w.LOG_HEAD + w.LOG_ROW * place)
-    store_word(row + 8 * w.WHAT, what)
-    store_word(row + 8 * w.ACTOR, actor)
-    store_word(row + 8 * w.ACT, act)
-    store_word(log, count + 1)
-    # A reader of the log takes a row without a start for one that starts from now on.
-    store_word(row + 8 * w.START, now())
-    return row
-
-
-@compiled()
-def close_row(row: Integer, code: Integer) -> None:
-    """Note that something has ended with a code."""
-    store_word(row + 8 * w.CODE, code)
-    # A row is whole once it has an end.
-    store_word(row + 8 * w.END, now())
-
-
-@compiled()
-def log_of(state: State, worker: Integer) -> int:
-    """The log of a worker, 0 if there is none."""
-    logs = state.control[w.LOG]
-    return load_word(logs + 8 * worker) if logs != 0 else 0
-
-
 # Acts --------------------------------------------------------------------------------
 
 
@@ -105,6 +64,7 @@ def calling(
     The function that makes the calls of an act, each with a row in the log if there are
     several. `is_made` says whether a call of an actor is made for a piece of an entry.
     """
+    walk = walking(kind, is_recorded, is_made, make_call)
 
     @compiled(bound={AnyMachine: kind})
     def make_calls(
@@ -112,6 +72,9 @@ def calling(
     ) -> int:
         """Make the calls of the next act; 0, or the code of the first that fails."""
         layout, state = machine.layout, machine.state
+        start = peek(layout.code_start, actor)
+        if start != peek(layout.code_start, actor + 1):
+            return walk(machine, base, actor, read, log)
         first, last = peek(layout.call_start, actor), peek(layout.call_start, actor + 1)
         for call in range(first, last):
             if not is_made(machine, actor, call, read):

@@ -58,6 +58,8 @@ LOCKED = 0
 HEAD, TAIL, LEFT, FRESH = range(CACHE_LINE, CACHE_LINE + 4)
 WRONG_ACTOR, WRONG_CALL, WRONG_CODE = range(CACHE_LINE + 4, CACHE_LINE + 7)
 """The number after that of the actor that has failed, 0 if none; its call and code."""
+TURNS = CACHE_LINE + 7
+"""The iterations of loops that were begun, which are progress for watchdogs."""
 CLAIMS = 2 * CACHE_LINE
 KERNEL, ROW, PARTS = range(3 * CACHE_LINE, 3 * CACHE_LINE + 3)
 DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1
@@ -81,6 +83,13 @@ NOT_HELD = -2
 """
 The call that fails where a lock gets back a section that is not held, which is its
 code.
+"""
+
+FIRST_LOOP = -16
+"""
+The call that fails where the first loop of an actor has a wrong count, which is its
+code; the one below it, where its condition is true too often. Those of the next loops
+follow below.
 """
 
 # Words of a forwarded counter: the value that others see, how often its owner has moved

@@ -65,7 +65,10 @@ class Watchdog:
 
 
 class Look(NamedTuple):
-    """The state at one moment: the acts of each actor, progress of shared kernels."""
+    """
+    The state at one moment: the acts of each actor, progress of shared kernels and of
+    loops.
+    """
 
     acts: Words
     shared: Words
@@ -174,7 +177,7 @@ class Watcher:
         workers = state.workers.reshape(-1, w.WORKER_WORDS)
         return Look(
             state.actors[self._layout.place + w.ACTS],
-            workers[:, (w.CLAIMS, w.DONE)],
+            workers[:, (w.CLAIMS, w.DONE, w.TURNS)],
             int(state.control[w.TARGET]),
         )
 

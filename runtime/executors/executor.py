@@ -28,7 +28,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import BATCH, LoadedProgram, Port, fitting
 from penstock.runtime.observe.event_log import Log
 from penstock.runtime.observe.observers import Observers
-from penstock.runtime.observe.program_info import Subject, subject_of
+from penstock.runtime.observe.program_info import Subject, Task, subject_of
 from penstock.runtime.options import (
     ENGINES,
     Closing,
@@ -37,7 +37,7 @@ from penstock.runtime.options import (
     check_pieces,
 )
 from penstock.runtime.program.output_cuts import cut_outputs
-from penstock.runtime.program.tables import Tables
+from penstock.runtime.program.tables import Actor, Tables
 
 log = logging.getLogger(__name__)
 
@@ -366,9 +366,20 @@ class Executor(Closing):
         """
         Nanoseconds of the acts of each actor, from flops and bytes of its kernels.
         """
-        tasks = self.observers.subject.tasks
-        work = [sum((op.flops or 0) + (op.bytes or 0) for op in x.ops) for x in tasks]
+        tasks, actors = self.observers.subject.tasks, self.program.tables.actors
+        work = [
+            sum(
+                ((op.flops or 0) + (op.bytes or 0)) * rows
+                for op, rows in zip(task.ops, rows_of(task, actor), strict=True)
+            )
+            for task, actor in zip(tasks, actors, strict=True)
+        ]
         return [max(1, amount // WORK_PER_NANOSECOND) for amount in work]
+
+
+def rows_of(task: Task, actor: Actor) -> list[int]:
+    """The rows of each op of a task in a log at most."""
+    return [1] * len(task.ops) if actor.control is None else actor.call_rows
 
 
 def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:

@@ -74,7 +74,7 @@ def facts_of(own: ProgramImage) -> JobFacts:
     made: set[str] = set()
     released: set[str] = set()
     for actor in own.actors:
-        named = {name for step in actor.steps for name in step.arguments}
+        named = actor.names
         for name in (name for name in actor.writes if name in interface):
             (made if name in named else taken).add(interface[name])
         for step in (step for step in actor.steps if step.verb == "release"):
@@ -86,9 +86,9 @@ def facts_of(own: ProgramImage) -> JobFacts:
 def variables_in(own: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
     """The variables that a job uses, under any name, and those that it writes."""
     variables = {variable.name for variable in own.variables}
-    steps = [step for actor in own.actors for step in actor.steps]
-    used = {name for step in steps for name in step.arguments if name in variables}
+    used = {name for actor in own.actors for name in actor.names if name in variables}
     used |= set(viewed(own))
+    steps = [step for actor in own.actors for step in actor.steps]
     copied = {step.arguments[1] for step in steps if step.verb == "copy"}
     return frozenset(used), frozenset(copied & variables)
 

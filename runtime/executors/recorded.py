@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 
@@ -22,11 +23,28 @@ class RecordedRun(SequentialRun):
 
     def make_calls(self, actor: int) -> None:
         """Make the calls of the next act of an actor, and note when."""
-        calls = self.tables.actors[actor].calls
+        own = self.tables.actors[actor]
+        has_rows = own.log_rows > 1
+        sums: dict[int, list[int]] = {}
         with self._noted(w.WHOLE, actor) as self._whole:
             for index, call in self.calls_of(actor):
-                with self._noted(index, actor) if len(calls) > 1 else nullcontext():
+                if own.is_summed(index):
+                    with self._timed(sums.setdefault(index, [0, 0])):
+                        self.call(actor, call)
+                    continue
+                with self._noted(index, actor) if has_rows else nullcontext():
                     self.call(actor, call)
+            for index, (start, taken) in sums.items() if has_rows else ():
+                end = start + taken
+                self._log.add(actor, self.done[actor], index, start, end, 0)
+
+    @contextmanager
+    def _timed(self, total: list[int]) -> Generator[None]:
+        """Add to how long calls have taken, the first of which began at a time."""
+        start = time.monotonic_ns()
+        total[0] = total[0] or start
+        yield
+        total[1] += time.monotonic_ns() - start
 
     def finish(self, actor: int) -> None:
         """

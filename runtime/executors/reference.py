@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.io_kernels import CALLBACK_FAILED, KernelFunction
@@ -16,10 +16,17 @@ from penstock.runtime.errors import (
     failure_of_callback,
 )
 from penstock.runtime.executors.reference_kinds import Behaviour, behaviour_of
+from penstock.runtime.program.control_flow import (
+    BadLoop,
+    HostMemory,
+    Walk,
+    loop_failure,
+)
 from penstock.runtime.program.tables import (
     CALLER,
     Argument,
     Call,
+    Cell,
     Fixed,
     Slot,
     Tables,
@@ -79,6 +86,8 @@ class SequentialRun:
         self.readers: list[list[int]] = [[] for _ in tables.registers]
         for register, reader in tables.edges:
             self.readers[register].append(reader)
+        self.walks: dict[int, Walk] = {}
+        """The way through the last act of each actor with loops or conditions."""
         self.kernels: dict[int, Kernel] = {
             call.kernel: KernelFunction(call.kernel)
             for actor in tables.actors
@@ -266,6 +275,8 @@ class SequentialRun:
         """The word of an argument in the next act of an actor."""
         if isinstance(arg, Fixed):
             return arg.address
+        if isinstance(arg, Cell):
+            return self.walks[actor].cells[arg.number]
         register = self.tables.registers[arg.register]
         own = self.tables.actors[actor]
         is_read = arg.register in own.reads
@@ -291,12 +302,40 @@ class SequentialRun:
             for arg in call.args
         )
 
-    def calls_of(self, actor: int) -> list[tuple[int, Call]]:
-        """The calls of the next act of an actor, and their places among its calls."""
+    def calls_of(self, actor: int) -> Iterable[tuple[int, Call]]:
+        """
+        The calls of the next act of an actor, and their places among its calls. Each is
+        to be made before the next one is asked for.
+        """
+        if self.tables.actors[actor].control is not None:
+            return self._walk(actor)
         calls = self._behaviours[actor].calls()
         if not self.is_settling:
             return calls
         return [(place, call) for place, call in calls if not self.is_lost(call)]
+
+    def _walk(self, actor: int) -> Iterator[tuple[int, Call]]:
+        """The calls of an act with loops and conditions. Raises TaskError."""
+        own = self.tables.actors[actor]
+        assert own.control is not None, "checked by the caller"
+        walk = Walk(own.control, self.root_addresses(actor), HostMemory())
+        self.walks[actor] = walk
+        made = {*own.calls_in(self.done[actor])}
+        try:
+            for place in walk.calls():
+                call = own.calls[place]
+                if place in made and not (self.is_settling and self.is_lost(call)):
+                    yield place, call
+        except BadLoop as bad:
+            loop = own.control.loops[bad.loop]
+            text = loop_failure(loop, bad.code, is_count=bad.is_count)
+            error = TaskError(own.name, self.done[actor], bad.code, text)
+            error.iterations = walk.iterations(loop.around)
+            raise self.tables.placed(error) from None
+
+    def root_addresses(self, actor: int) -> list[int]:
+        """The addresses of what the loops and conditions of an actor work on."""
+        return [self.address(actor, root) for root in self.tables.actors[actor].roots]
 
     def finish(self, actor: int) -> None:
         """Produce the pieces of the next act of an actor, and release those it used."""
@@ -327,6 +366,8 @@ class SequentialRun:
             return
         name = self.tables.actors[actor].name
         error = TaskError(name, self.done[actor], code, call.message_of(code))
+        if (walk := self.walks.get(actor)) is not None:
+            error.iterations = walk.iterations(walk.loop)
         if code == CALLBACK_FAILED and call.kernel in self.tables.callbacks:
             cause = self.tables.callbacks[call.kernel].take_error()
             error = failure_of_callback(error, cause)

@@ -16,7 +16,7 @@ from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.reference import SequentialRun
-from penstock.runtime.program.tables import Call, Layout, Tables
+from penstock.runtime.program.tables import Call, Cell, Layout, Tables
 
 
 class ResumedRun(SequentialRun):
@@ -65,7 +65,18 @@ class ResumedRun(SequentialRun):
         first = int(self._layout.call_start[actor])
         for place, call in self.calls_of(actor):
             word = int(self._layout.row[first + place])
+            for at, arg in enumerate(call.args):
+                if isinstance(arg, Cell):
+                    self._state.rows[word + at] = self.address(actor, arg)
             self._call_on(actor, call, self._state.rows[word:].ctypes.data)
+
+    def root_addresses(self, actor: int) -> list[int]:
+        """The addresses of what the loops and conditions of an actor work on."""
+        places = self.tables.control_places[actor]
+        if not self._is_plain or places is None:
+            return super().root_addresses(actor)
+        roots = len(self.tables.actors[actor].roots)
+        return self._state.rows[places.cells : places.cells + roots].tolist()
 
     def _call_on(self, actor: int, call: Call, row: int) -> None:
         self.check(actor, call, self.kernels[call.kernel](row, 0, 1))

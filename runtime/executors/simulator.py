@@ -9,6 +9,7 @@ an act ends, its inputs are free and its results are there.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,14 +78,27 @@ def note_acts(acts: Iterable[Act], log: Log) -> None:
         if act.is_end:
             continue
         log.add(act.actor, act.number, w.WHOLE, act.start, act.end, act.code)
-        if len(log.tables.actors[act.actor].calls) == 1:
-            continue
-        length, count = act.end - act.start, len(act.calls)
-        for index, call in enumerate(act.calls):
-            start = act.start + length * index // count
-            end = act.start + length * (index + 1) // count
-            code = act.code if index == count - 1 else 0
-            log.add(act.actor, act.number, call, start, end, code)
+        if log.tables.actors[act.actor].log_rows > 1:
+            note_calls(act, log)
+
+
+def note_calls(act: Act, log: Log) -> None:
+    """
+    Note the calls of an act: those of a call that has one row for all of its iterations
+    as one, which lasts for all of them.
+    """
+    actor = log.tables.actors[act.actor]
+    length, count = act.end - act.start, len(act.calls)
+    rows = [(call, 1) for call in act.calls if not actor.is_summed(call)]
+    rows += Counter(filter(actor.is_summed, act.calls)).items()
+    last = [index for index, (call, _) in enumerate(rows) if call == act.calls[-1]]
+    done = 0
+    for index, (call, times) in enumerate(rows):
+        start = act.start + length * done // count
+        done += times
+        end = act.start + length * done // count
+        code = act.code if index == last[-1] else 0
+        log.add(act.actor, act.number, call, start, end, code)
 
 
 def simulate(

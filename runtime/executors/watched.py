@@ -36,10 +36,7 @@ class WatchedRun(SequentialRun):
         names = [register.name for register in tables.registers]
         self._queues = {i: known[name] for i, name in enumerate(names) if name in known}
         # Others are read to keep them, as their bytes may be written over.
-        self._used = {
-            actor.name: {name for step in actor.steps for name in step.arguments}
-            for actor in image.actors
-        }
+        self._used = {actor.name: actor.names for actor in image.actors}
         self._look = look
 
     def make_calls(self, actor: int) -> None:

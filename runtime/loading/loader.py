@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
 from penstock.runtime.options import warn_of_threads
 from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.control_assembly import assemble
 from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.executable import (
     ActorImage,
@@ -50,6 +51,7 @@ from penstock.runtime.program.tables import (
     Argument,
     Bound,
     Call,
+    Cell,
     Fixed,
     Register,
     Slot,
@@ -214,6 +216,14 @@ def part_of(variable: Variable, given: npt.ArrayLike) -> Array:
     return array[(*variable.place, ...)]
 
 
+class Local(NamedTuple):
+    """A local name: its cell, bytes, and the registers and variables that it is of."""
+
+    cell: Cell
+    size: int
+    roots: tuple[str, ...]
+
+
 @dataclass
 class _Loader:
     image: ProgramImage
@@ -232,6 +242,8 @@ class _Loader:
 
     def __post_init__(self) -> None:
         image = self.image
+        self.local: dict[str, Local] = {}
+        """The local names of the actor that is being made."""
         self.memories = {memory.name: memory.device for memory in image.chunks}
         self.numbers = {memory.name: memory.number for memory in image.chunks}
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
@@ -353,7 +365,7 @@ class _Loader:
 
     def _place_on(self, kind: str, actor: ActorImage) -> Place | None:
         """Where an actor works if it uses memory of a kind of device."""
-        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        used = {x for x in actor.names if self._is_data(x)}
         held = (x for x in (*actor.reads, *actor.writes) if self._is_data(x))
         chunks = [self._place(name)[0] for name in (*sorted(used), *held)]
         numbers = [self.numbers[x] for x in chunks if self.memories[x] == kind]
@@ -391,6 +403,13 @@ class _Loader:
         return self.chunks[chunk].address + offset
 
     def _actor(self, actor: ActorImage) -> Actor:
+        control, roots, local = None, (), dict[str, int]()
+        if actor.control:
+            control, roots, local = assemble(actor)
+        self.local = {
+            name: Local(Cell(local[name]), actor.sizes[name], names)
+            for name, names in actor.local_names.items()
+        }
         return Actor(
             actor.name,
             self._worker(actor),
@@ -404,6 +423,8 @@ class _Loader:
             actor.place,
             actor.commits,
             any(self._assigns(step) for step in actor.steps),
+            control,
+            tuple(self._argument(name) for name in roots),
         )
 
     def _assigns(self, step: Step) -> bool:
@@ -422,7 +443,7 @@ class _Loader:
         Whether an actor only produces numbers of actors, or lets others act: such ones
         have a worker of their own, which no kernel blocks.
         """
-        used = {x for step in actor.steps for x in step.arguments if self._is_data(x)}
+        used = {x for x in actor.names if self._is_data(x)}
         verbs = {step.verb for step in actor.steps}
         return used <= self.ruling and verbs <= {"feed", "fetch"}
 
@@ -458,13 +479,14 @@ class _Loader:
         return replace(call, messages=kernel.messages)
 
     def _copy(self, source: str, target: str) -> Call:
-        kinds = {self._memory_kind(name) for name in (source, target)} - {"cpu"}
+        roots = [x for name in (source, target) for x in self._roots(name)]
+        kinds = {self._memory_kind(name) for name in roots} - {"cpu"}
         if len(kinds) > 1:
             raise PenstockError(
                 f"cannot copy between devices of kinds {', '.join(sorted(kinds))}"
             )
         device = self._device(kinds.pop() if kinds else "cpu")
-        sizes = [self._place(name)[2].size for name in (source, target)]
+        sizes = [self._size(name) for name in (source, target)]
         # Of what is larger each act has a part.
         size = min(sizes)
         args = [
@@ -472,6 +494,16 @@ class _Loader:
             for name, whole in zip((source, target), sizes, strict=True)
         ]
         return device.copy(size, *args)
+
+    def _roots(self, name: str) -> Sequence[str]:
+        """The registers and variables that a name of a step is, or is of."""
+        return self.local[name].roots if name in self.local else (name,)
+
+    def _size(self, name: str) -> int:
+        """The bytes of what a step names."""
+        return (
+            self.local[name].size if name in self.local else self._place(name)[2].size
+        )
 
     def _release(self, register: str) -> Call:
         """The call that raises the flag of an interface."""
@@ -496,6 +528,8 @@ class _Loader:
         return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
 
     def _argument(self, name: str) -> Argument:
+        if name in self.local:
+            return self.local[name].cell
         if name in self.variables:
             return Fixed(self._address(name))
         return Slot(self.registers[name])

@@ -57,7 +57,7 @@ class Log:
         if room is None:
             room = [0] * tables.workers
             for actor, turns in zip(tables.actors, tables.turns, strict=True):
-                room[actor.worker] += (acts or 0) * turns * rows_of(len(actor.calls))
+                room[actor.worker] += (acts or 0) * turns * actor.log_rows
         self._words = [np.zeros(w.LOG_HEAD + w.LOG_ROW * n, np.int64) for n in room]
         for words, rows in zip(self._words, room, strict=True):
             words[w.ROOM] = rows
@@ -129,16 +129,11 @@ class Log:
         return found
 
 
-def rows_of(calls: int) -> int:
-    """The rows of an act that makes so many calls."""
-    return 1 + calls if calls > 1 else 1
-
-
 class StreamLog(Log):
     """Rows of a stream, of which a number are there until they are taken."""
 
     def __init__(self, tables: Tables, room: int = RING):
-        most = max((rows_of(len(actor.calls)) for actor in tables.actors), default=1)
+        most = max((actor.log_rows for actor in tables.actors), default=1)
         self._room = max(room, 2 * most)
         super().__init__(tables, None, [self._room] * tables.workers)
         self._kept: list[Row] = []

@@ -341,7 +341,8 @@ class Telling(Generic[LogKind]):
         task = self._subject.tasks[row.actor]
         place = self._run.run, row.act, row.worker, row.start, end, task
         whole = Event("task", task.name, *place)
-        if row.what == w.WHOLE and len(task.ops) != 1:
+        has_rows = self._subject.tables.actors[row.actor].log_rows > 1
+        if row.what == w.WHOLE and (len(task.ops) != 1 or has_rows):
             return (whole,)
         op = task.ops[0 if row.what == w.WHOLE else row.what]
         inner = Event("op", op.name, *place, op)

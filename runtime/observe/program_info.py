@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.runtime.program.actor_kinds import DYNAMIC
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Step
-from penstock.runtime.program.tables import CALLER, PLAIN, Tables
+from penstock.runtime.program.tables import CALLER, PLAIN, Actor, Tables
 
 
 class Op(NamedTuple):
@@ -126,9 +126,10 @@ def subject_of(tables: Tables, image: ProgramImage | None = None) -> Subject:
         image.name,
         tables,
         [
-            Task(i, actor.name, actor.device, actor.stream, worker, ops.of(actor))
+            Task(i, actor.name, actor.device, actor.stream, found.worker, work)
             for i, actor in enumerate(image.actors)
-            for worker in (tables.actors[i].worker,)
+            for found in (tables.actors[i],)
+            for work in (per_row(found, ops.of(actor)),)
         ]
         + _added(tables, len(image.actors)),
         [ops.places.get(register.name) for register in tables.registers],
@@ -146,6 +147,26 @@ def _added(tables: Tables, count: int) -> list[Task]:
         ops = tuple(Op("wait", actor.name, "wait", 0, 0) for _ in actor.calls)
         found.append(Task(number, actor.name, "cpu", actor.worker, actor.worker, ops))
     return found
+
+
+def per_row(actor: Actor, ops: Sequence[Op]) -> tuple[Op, ...]:
+    """
+    The ops of the calls of an actor with the work of a row in a log, which may stand
+    for as many iterations as a loop makes at most.
+    """
+    if actor.control is None:
+        return tuple(ops)
+    times = [
+        actor.control.times(call) if actor.is_summed(call) else 1
+        for call in range(len(ops))
+    ]
+    return tuple(
+        op._replace(
+            flops=None if op.flops is None else op.flops * n,
+            bytes=None if op.bytes is None else op.bytes * n,
+        )
+        for op, n in zip(ops, times, strict=True)
+    )
 
 
 def ops_by_actor(image: ProgramImage) -> list[tuple[Op, ...]]:
@@ -179,9 +200,10 @@ class _Ops:
 
     def of(self, actor: ActorImage) -> tuple[Op, ...]:
         """The ops of an actor."""
-        return tuple(self._op(step) for step in actor.steps)
+        sizes = actor.sizes if actor.control else {}
+        return tuple(self._op(step, sizes) for step in actor.steps)
 
-    def _op(self, step: Step) -> Op:
+    def _op(self, step: Step, sizes: Mapping[str, int]) -> Op:
         if step.verb == "call":
             work = self._kernels[step.subject].work
             if work is None:
@@ -190,6 +212,7 @@ class _Ops:
         if step.verb == "release":
             return Op(step.verb, step.arguments[0], step.verb, 0, 0)
         # Bytes that are moved are read and written.
-        moved = 2 * self.places[step.arguments[0]].size
+        first = step.arguments[0]
+        moved = 2 * (sizes[first] if first in sizes else self.places[first].size)
         name = step.subject or " to ".join(step.arguments)
         return Op(step.verb, name, step.verb, 0, moved)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from penstock.runtime.program.control_flow import ControlFlow
+
 CALLER = -2
 """The producer of a register that the caller of a stream fills."""
 
@@ -65,7 +67,17 @@ class Fixed:
     address: int
 
 
-Argument: TypeAlias = Slot | Fixed
+@dataclass(frozen=True)
+class Cell:
+    """
+    A kernel argument: the address in a cell of the actor's loops and conditions
+    (`penstock.runtime.program.control_flow`) when the call is made.
+    """
+
+    number: int
+
+
+Argument: TypeAlias = Slot | Fixed | Cell
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,8 @@ class Actor:
     (`penstock.runtime.program.actor_kinds`), `lists` are the lists of some kinds. `job`
     is the one that it is part of, if there are several; `place` is where it was
     written. One that `commits` acts when no task of its iteration can fail any more,
-    one that `assigns` writes a variable.
+    one that `assigns` writes a variable. With `control` its calls are made as its loops
+    and conditions say, the first cells of which are `roots`.
     """
 
     name: str
@@ -123,6 +136,8 @@ class Actor:
     place: str | None = None
     commits: bool = False
     assigns: bool = False
+    control: ControlFlow | None = None
+    roots: tuple[Argument, ...] = ()
 
     @property
     def round(self) -> int:
@@ -133,9 +148,29 @@ class Actor:
     @property
     def rounds(self) -> list[int]:
         """The acts for a piece of each register that calls write."""
-        args = (arg for call in self.calls for arg in call.args)
+        args = [arg for call in self.calls for arg in call.args]
+        args += self.roots
         used = {arg.register for arg in args if isinstance(arg, Slot)}
         return [self.acts_for(register) for register in self.writes if register in used]
+
+    def is_summed(self, call: int) -> bool:
+        """Whether a call has one row in a log for all of its iterations in an act."""
+        return self.control is not None and self.control.is_summed(call)
+
+    @property
+    def log_rows(self) -> int:
+        """
+        The rows of an act in a log at most: one for all of it, and those of its calls
+        if they are several.
+        """
+        rows = sum(self.call_rows)
+        return 1 + rows if rows > 1 else 1
+
+    @property
+    def call_rows(self) -> list[int]:
+        """The rows of each call in the log of an act at most, were each to have one."""
+        calls = range(len(self.calls))
+        return [1 if self.control is None else self.control.rows(x) for x in calls]
 
     def calls_in(self, act: int) -> list[int]:
         """The calls that a plain actor makes in an act."""

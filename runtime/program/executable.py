@@ -130,13 +130,56 @@ class Step(NamedTuple):
     on: str | None = None
 
 
+class ControlStep(NamedTuple):
+    """
+    A step of an actor among loops and conditions, in the order of its text, by `verb`:
+
+        step                                        [index among the actor's steps]
+        subview  [name, source]                     [offset, step, size]
+        carry    [before, after, source, ...]       [size, offset, ...]
+        number   [target]
+        loop     [count, condition, made]           [times, whether it is backward]
+        if       [condition]
+        else
+        end                                         of a loop or condition
+
+    A name that there is none of is empty. The names of a `step` are those that it uses.
+    """
+
+    verb: str
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The local names that it declares."""
+        return self.names[: {"subview": 1, "carry": 2}.get(self.verb, 0)]
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names that it uses."""
+        return tuple(name for name in self.names[len(self.declared) :] if name)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The names that it writes itself, other than as a step."""
+        match self.verb:
+            case "number":
+                return self.names
+            case "loop":
+                return tuple(name for name in self.names[2:] if name)
+            case _:
+                return ()
+
+
 class ActorImage(NamedTuple):
     """
     An actor, the kind of device that it works on, and its job, if there are several.
     Pieces of the registers in `every` last for so many acts; it acts `turns` times in a
     turn. `kind` and `lists` are as in `penstock.runtime.program.actor_kinds`. `place`
     is where it was written, as `file:line:column`, if that is known. One that `commits`
-    acts when nothing can fail any more.
+    acts when nothing can fail any more. `control` has its loops and conditions, if
+    there are any: its steps then use local names, too.
     """
 
     name: str
@@ -152,6 +195,64 @@ class ActorImage(NamedTuple):
     lists: tuple[tuple[int, ...], ...] = ()
     place: str | None = None
     commits: bool = False
+    control: tuple[ControlStep, ...] = ()
+
+    @property
+    def local_names(self) -> dict[str, tuple[str, ...]]:
+        """The registers and variables that each local name is of."""
+        found: dict[str, tuple[str, ...]] = {}
+        for step in self.control:
+            for name in step.declared:
+                roots = [
+                    x for source in step.used for x in found.get(source, (source,))
+                ]
+                found[name] = tuple(dict.fromkeys(roots))
+        return found
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each local name."""
+        where = {"subview": 2, "carry": 0}
+        return {
+            name: step.numbers[where[step.verb]]
+            for step in self.control
+            for name in step.declared
+        }
+
+    @property
+    def named_by_steps(self) -> list[tuple[str, ...]]:
+        """The registers and variables that each step names, or a local name is of."""
+        if not self.control:
+            return [step.arguments for step in self.steps]
+        local = self.local_names
+        return [
+            tuple(x for name in step.arguments for x in local.get(name, (name,)))
+            for step in self.steps
+        ]
+
+    @property
+    def written_by_control(self) -> list[str]:
+        """
+        The registers that loops write themselves: numbers, and values that are carried.
+        """
+        if not self.control:
+            return []
+        local = self.local_names
+        carried = [
+            x for step in self.control if step.verb == "carry" for x in step.used
+        ]
+        names = [*carried, *(x for step in self.control for x in step.written)]
+        return [x for name in names for x in local.get(name, (name,))]
+
+    @property
+    def names(self) -> set[str]:
+        """The registers and variables that it uses in steps, loops and conditions."""
+        used = {x for names in self.named_by_steps for x in names}
+        if self.control:
+            local = self.local_names
+            names = (x for step in self.control for x in step.used)
+            used |= {x for name in names for x in local.get(name, (name,))}
+        return used
 
 
 class ProgramImage(NamedTuple):
@@ -272,4 +373,7 @@ def _kernel_from(*row: Any) -> Kernel:
 
 def _actor_from(*row: Any) -> ActorImage:
     actor = ActorImage(*row)
-    return actor._replace(steps=tuple(Step._make(step) for step in actor.steps))
+    return actor._replace(
+        steps=tuple(Step._make(step) for step in actor.steps),
+        control=tuple(ControlStep._make(step) for step in actor.control),
+    )

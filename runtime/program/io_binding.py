@@ -126,9 +126,10 @@ def _families(image: ProgramImage) -> list[_Family]:
                 x for x in actor.reads if x in queues and root.of(x) == root.of(name)
             }
             family.sources.setdefault(name, set()).update(read)
-        for step in actor.steps:
-            used = [name for name in step.arguments if name in queues]
-            for name in used:
+        for name in (x for x in actor.written_by_control if x in queues):
+            families[root.of(name)].written.append(name)
+        for step, names in zip(actor.steps, actor.named_by_steps, strict=True):
+            for name in (name for name in names if name in queues):
                 family = families[root.of(name)]
                 if name in actor.writes:
                     family.written.append(name)

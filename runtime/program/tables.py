@@ -26,9 +26,15 @@ from penstock.runtime.program.actors import PLAIN as PLAIN
 from penstock.runtime.program.actors import Actor as Actor
 from penstock.runtime.program.actors import Argument as Argument
 from penstock.runtime.program.actors import Call as Call
+from penstock.runtime.program.actors import Cell as Cell
 from penstock.runtime.program.actors import Fixed as Fixed
 from penstock.runtime.program.actors import Register as Register
 from penstock.runtime.program.actors import Slot as Slot
+from penstock.runtime.program.control_words import (
+    FRAME_WORDS,
+    ControlPlaces,
+    control_words,
+)
 
 Words: TypeAlias = npt.NDArray[np.int64]
 """A flat, contiguous array of 64-bit words."""
@@ -77,13 +83,22 @@ class Layout(NamedTuple):
     kernel: Words
     row: Words
     parts: Words
-    """Actor: its calls, the kernel's address, the row's first word, most parts."""
+    summed: Words
+    """
+    Actor: its calls, the kernel's address, the row's first word, most parts, the first
+    of two words for the time of all of its calls in an act, -1 if each has a row.
+    """
     rotation_start: Words
     rotating: Words
     stride: Words
     first: Words
     limit: Words
     """Actor: words of its rows that step through slots, from `first` up to `limit`."""
+    log_rows: Words
+    """Actor: the rows of an act in a log at most."""
+    code_start: Words
+    code: Words
+    """Actor: the words of its loops and conditions, see `control_words`."""
 
 
 class ForwardedCounter(NamedTuple):
@@ -173,6 +188,8 @@ class Tables:
         self._spacing = CACHE_LINE if self.workers > 1 else 1
         self.bound = self._bound()
         """The workers that one thread has to run, as they call Python."""
+        self.control_places: list[ControlPlaces | None] = []
+        """Actor: the words of rows that its loops and conditions use, if it has any."""
         self.rows = np.zeros(0, np.int64)
         """The argument rows of all calls as they are before the first act."""
         self.layout = self._lay_out()
@@ -305,6 +322,8 @@ class Tables:
         check_kind(actor, self.registers)
         for call in actor.calls:
             self._check_call(actor, call)
+        for root in actor.roots:
+            self._check_argument(actor, root)
 
     def _check_call(self, actor: Actor, call: Call) -> None:
         if call.kernel == 0:
@@ -314,20 +333,27 @@ class Tables:
                 f"a call of actor '{actor.name}' has {call.parts} parts"
             )
         for arg in call.args:
-            if isinstance(arg, Fixed):
-                continue
-            uses = (actor.reads + actor.writes).count(arg.register)
-            if uses != 1:
-                how = "neither reads nor writes" if uses == 0 else "reads and writes"
-                raise PenstockError(
-                    f"a call of actor '{actor.name}' is given register"
-                    f" {arg.register}, which the actor {how}"
-                )
-            if self.registers[arg.register].address == 0:
-                raise PenstockError(
-                    f"a call of actor '{actor.name}' is given register"
-                    f" '{self.registers[arg.register].name}', which has no memory"
-                )
+            self._check_argument(actor, arg)
+
+    def _check_argument(self, actor: Actor, arg: Argument) -> None:
+        if isinstance(arg, Cell) and actor.control is None:
+            raise PenstockError(
+                f"a call of actor '{actor.name}' is given a cell, but it has no loops"
+            )
+        if not isinstance(arg, Slot):
+            return
+        uses = (actor.reads + actor.writes).count(arg.register)
+        if uses != 1:
+            how = "neither reads nor writes" if uses == 0 else "reads and writes"
+            raise PenstockError(
+                f"a call of actor '{actor.name}' is given register"
+                f" {arg.register}, which the actor {how}"
+            )
+        if self.registers[arg.register].address == 0:
+            raise PenstockError(
+                f"a call of actor '{actor.name}' is given register"
+                f" '{self.registers[arg.register].name}', which has no memory"
+            )
 
     def _check_writers(self) -> None:
         written = {(r, a) for a, actor in enumerate(self.actors) for r in actor.writes}
@@ -415,26 +441,74 @@ class Tables:
 
     def _lay_out_calls(self) -> list[Words]:
         rows: list[int] = []
-        calls: list[list[tuple[int, int, int]]] = []
+        calls: list[list[tuple[int, int, int, int]]] = []
         rotations: list[list[tuple[int, int, int, int]]] = []
+        code: list[list[tuple[int]]] = []
+        end = 0
         for actor in self.actors:
+            number = sum(map(len, calls))
             calls.append([])
             rotations.append([])
-            for call in actor.calls:
+            cells: dict[int, list[int]] = {}
+            for index, call in enumerate(actor.calls):
                 rows += [0] * (-len(rows) % self._spacing)
-                calls[-1].append((call.kernel, len(rows), call.parts))
+                first = len(rows)
                 for arg in call.args:
-                    if isinstance(arg, Slot):
-                        rotations[-1].extend(self._rotation(arg.register, len(rows)))
-                        if (bound := self._bound_ports.get(arg.register)) is not None:
-                            self.bound_words.append((len(rows), bound))
-                    rows.append(self._first_address(actor, arg))
+                    if isinstance(arg, Cell):
+                        cells.setdefault(arg.number, []).append(len(rows))
+                    self._lay_out_argument(actor, arg, rows, rotations[-1])
+                summed = -1
+                if actor.is_summed(index):
+                    summed = len(rows)
+                    rows += [0, 0]
+                calls[-1].append((call.kernel, first, call.parts, summed))
+            words = self._lay_out_control(actor, rows, rotations[-1])
+            self.control_places.append(words)
+            code.append([])
+            if actor.control is not None and words is not None:
+                made = control_words(actor.control, words, cells, number, end)
+                code[-1] = [(word,) for word in made]
+                end += len(made)
         self.rows = np.array(rows, np.int64)
-        return [*columns(calls, 3), *columns(rotations, 4)]
+        log_rows = np.array([actor.log_rows for actor in self.actors], np.int64)
+        tables = [*columns(calls, 4), *columns(rotations, 4), log_rows]
+        return [*tables, *columns(code, 1)]
+
+    def _lay_out_argument(
+        self,
+        actor: Actor,
+        arg: Argument,
+        rows: list[int],
+        rotations: list[tuple[int, int, int, int]],
+    ) -> None:
+        if isinstance(arg, Slot):
+            rotations += self._rotation(arg.register, len(rows))
+            if (bound := self._bound_ports.get(arg.register)) is not None:
+                self.bound_words.append((len(rows), bound))
+        rows.append(self._first_address(actor, arg))
+
+    def _lay_out_control(
+        self,
+        actor: Actor,
+        rows: list[int],
+        rotations: list[tuple[int, int, int, int]],
+    ) -> ControlPlaces | None:
+        if (control := actor.control) is None:
+            return None
+        rows += [0] * (-len(rows) % self._spacing)
+        cells = len(rows)
+        for root in actor.roots:
+            self._lay_out_argument(actor, root, rows, rotations)
+        rows += [0] * (control.cells - len(actor.roots))
+        frames = len(rows)
+        rows += [0] * (FRAME_WORDS * len(control.loops))
+        return ControlPlaces(cells, frames)
 
     def _first_address(self, actor: Actor, arg: Argument) -> int:
         if isinstance(arg, Fixed):
             return arg.address
+        if isinstance(arg, Cell):
+            return 0
         register = self.registers[arg.register]
         return register.address_of(
             register.initial if arg.register in actor.writes else 0

@@ -198,7 +198,7 @@ class Plan:
 
 def names_in(actor: ActorImage) -> list[str]:
     """The registers and variables that an actor knows."""
-    steps = [name for step in actor.steps for name in step.arguments]
+    steps = [name for named in actor.named_by_steps for name in named]
     return [*actor.reads, *actor.writes, *steps]
 
 
@@ -585,7 +585,7 @@ def written_by(node: Node) -> list[Span]:
 
 def _makers(plan: Plan, work: dict[Act, list[Node]], act: Act) -> list[Node]:
     """The work that made what an act reads, or the last of it where it is several."""
-    used = {name for step in plan.image.actors[act[0]].steps for name in step.arguments}
+    used = plan.image.actors[act[0]].names
     pending = [x for x, name, _ in plan.makers_of(act) if name in used]
     found: dict[Node, None] = {}
     while pending:

@@ -29,6 +29,7 @@ from penstock.runtime.program.executable import (
     Work,
 )
 from penstock.runtime.program.output_cuts import OutputCut
+from penstock.tools.session.control_export import control_of
 from penstock.tools.session.executable import Executable
 from penstock.tools.session.kernel_sources import (
     author_of,
@@ -360,11 +361,13 @@ def kernel_image(op: KernelOp) -> Kernel:
 
 
 def _actor(op: ActorOp, turns: int) -> ActorImage:
-    from penstock.dialects.launch import CommitOp, names_of
+    from penstock.dialects.launch import CommitOp, names_of, steps_within
+    from penstock.dialects.launch.actors import DONE
     from penstock.dialects.utils.diagnostics import place_of
 
-    steps = list(op.body.block.ops)
-    done = [step for step in steps if not isinstance(step, CommitOp)]
+    steps = [*steps_within(op.body.block)]
+    done = [step for step in steps if isinstance(step, DONE)]
+    has_control = any(not isinstance(step, DONE | CommitOp) for step in steps)
     return ActorImage(
         op.sym_name.data,
         op.job_name,
@@ -378,7 +381,8 @@ def _actor(op: ActorOp, turns: int) -> ActorImage:
         op.kind_name,
         tuple(map(tuple, op.number_lists)),
         None if (place := place_of(op)) is None else str(place),
-        len(done) < len(steps),
+        any(isinstance(step, CommitOp) for step in steps),
+        tuple(control_of(op.body.block, done)) if has_control else (),
     )
 
 

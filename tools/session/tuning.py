@@ -557,10 +557,10 @@ def record_tasks(
 
 def calls_of(program: ProgramOp) -> Iterator[tuple[str, list[str]]]:
     """The actors of a program by name, each with the kernels that it calls."""
-    from penstock.dialects.launch import CallOp
+    from penstock.dialects.launch import CallOp, steps_within
 
     for actor in program.actors:
-        steps = actor.body.block.ops
+        steps = [*steps_within(actor.body.block)]
         calls = [step for step in steps if isinstance(step, CallOp)]
         kernels = [call.kernel.root_reference.data for call in calls]
         yield actor.sym_name.data, kernels

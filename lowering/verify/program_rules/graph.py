@@ -7,7 +7,7 @@ Nothing here comes from the passes that make programs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,19 +16,27 @@ from xdsl.ir import Operation
 from penstock.dialects.launch import (
     ActorOp,
     CallOp,
+    CarryOp,
     ChunkOp,
     CommitOp,
     CopyOp,
     FeedOp,
     FetchOp,
+    IfOp,
     KernelOp,
+    LoopOp,
+    NumberOp,
     ProgramOp,
     RegisterOp,
     ReleaseOp,
+    SubviewOp,
     VariableOp,
     memref_bytes,
     names_of,
+    roots_within,
+    steps_within,
 )
+from penstock.dialects.launch.control_flow import NAMING
 from penstock.lowering.algorithms.byte_spans import Access, Span
 from penstock.lowering.algorithms.marked_graph import MarkedGraph
 from penstock.lowering.analysis.kernel_effects import KernelEffects
@@ -54,8 +62,10 @@ class ProgramGraph:
         self.table = self.program.symbol_table()
         own = [x for x in self.program.actors if x.job_name == self.job]
         self._effects: dict[str, KernelEffects] = {}
-        steps = [[self._access(x) for x in actor.body.block.ops] for actor in own]
-        turn = Turn(self.program, own, steps, self._spans(own))
+        steps = [self._accesses(actor) for actor in own]
+        self.all_spans = self._spans(own)
+        """The places of registers, before those of several pieces have their own."""
+        turn = Turn(self.program, own, steps, self.all_spans)
         self._pieces = turn.pieces
         self.table |= {name: self.table[of] for name, of in turn.pieces.items()}
         self.actors = turn.actors
@@ -95,8 +105,9 @@ class ProgramGraph:
 
     def _updated_by(self, actor: ActorOp) -> Iterator[str]:
         by: dict[str, set[bool]] = {}
-        for step in actor.body.block.ops:
-            for name in self._access(step).written:
+        steps = zip(actor.body.block.ops, self._accesses(actor), strict=True)
+        for step, access in steps:
+            for name in access.written:
                 by.setdefault(name, set()).add(isinstance(step, CopyOp))
         for name, are_copies in by.items():
             if self.is_variable(name) and are_copies == {True}:
@@ -126,6 +137,54 @@ class ProgramGraph:
                     stride = op.stride(alignment)
                     spans[name] = Span(start, size, stride, op.slots.value.data)
         return spans
+
+    def _accesses(self, actor: ActorOp) -> list[Access]:
+        """
+        The accesses of an actor's steps to registers and variables. A loop is one step,
+        as nothing in it is over before its last iteration, and so is a condition.
+        """
+        block = actor.body.block
+        roots = roots_within(block)
+        return [self._of_roots(step, roots) for step in block.ops]
+
+    def _of_roots(self, step: Operation, roots: Mapping[str, Sequence[str]]) -> Access:
+        if not isinstance(step, IfOp | LoopOp | NAMING):
+            access = self._access(step)
+            if not roots or not any(name in roots for name in access.named):
+                return access
+        own = [step, *(x for r in step.regions for x in steps_within(r.block))]
+        named: dict[str, None] = {}
+        written: dict[str, None] = {}
+        for inner in own:
+            needed, writes = self.effects(inner)
+            named.update({x: None for y in needed for x in roots.get(y, (y,))})
+            written.update({x: None for y in writes for x in roots.get(y, (y,))})
+        return Access([*(named | written)], [*written])
+
+    def effects(self, step: Operation) -> tuple[Sequence[str], Sequence[str]]:
+        """The names that a step itself needs, and those that it writes."""
+        match step:
+            case LoopOp():
+                names = (step.count, step.condition)
+                made = [] if step.made is None else [step.made.string_value()]
+                return [x.string_value() for x in names if x is not None], made
+            case IfOp():
+                return [step.condition.string_value()], []
+            case NumberOp():
+                return [], [step.target.string_value()]
+            case SubviewOp():
+                return [], []
+            case CarryOp():
+                return [], []
+            case CallOp():
+                names = names_of(step.arguments)
+                effects = self._effects_of(step.kernel.root_reference.data)
+                needed = [names[i] for i in sorted(effects.needed)]
+                return needed, [names[i] for i in sorted(effects.written)]
+            case _:
+                access = self._access(step)
+                needed = [x for x in access.named if x not in access.written]
+                return needed, access.written
 
     def _access(self, step: Operation) -> Access:
         match step:
@@ -170,7 +229,7 @@ class ProgramGraph:
             if actor.job_name != self.job
             for name in names_of(actor.writes)
             if (interface := self.interface(name)) in wanted
-            and name in first_writes([self._access(s) for s in actor.body.block.ops])
+            and name in first_writes(self._accesses(actor))
         }
         return [name for name, interface in here.items() if interface in made]
 

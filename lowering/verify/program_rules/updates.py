@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.dialects.launch import ActorOp, CallOp, CommitOp, CopyOp, names_of
+from penstock.dialects.launch import (
+    ActorOp,
+    CallOp,
+    CommitOp,
+    CopyOp,
+    names_of,
+    steps_within,
+)
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
@@ -67,7 +74,7 @@ def commits_in(actor: ActorOp) -> bool:
 def fails_first(graph: ProgramGraph, actor: ActorOp) -> bool:
     """Whether an actor calls no kernel after it has written a variable."""
     has_written = False
-    for step in actor.body.block.ops:
+    for step in steps_within(actor.body.block):
         if isinstance(step, CopyOp):
             target = step.target.root_reference.data
             has_written = has_written or graph.is_variable(target)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.dialects.launch import ActorOp, CallOp, KernelOp, ProgramOp, names_of
+from penstock.dialects.launch import (
+    ActorOp,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    names_of,
+    steps_within,
+)
 from penstock.dialects.utils.diagnostics import Finding, LocatedPassFailure
 from penstock.lowering.algorithms.byte_ranges import Range
 from penstock.lowering.analysis.byte_places import ranges_of
@@ -26,11 +33,15 @@ def bad_waves(program: ProgramOp) -> Iterator[Finding]:
         return
     ranges = ranges_of(program)
     for actor in program.actors:
-        for step in actor.body.block.ops:
+        for step in steps_within(actor.body.block):
             if not isinstance(step, CallOp):
                 continue
             if (wave := waves.get(step.kernel.root_reference.data)) is not None:
                 names = names_of(step.arguments)
+                if not all(name in ranges for name in names):
+                    text = f"wave @{wave.sym_name.data} works on local names"
+                    yield step, text
+                    continue
                 yield from clashes(actor, wave, [ranges[name] for name in names])
 
 

@@ -121,12 +121,7 @@ class Graph:
                     if step.verb == "call" and step.subject in regions
                 ],
                 "variables": sorted(
-                    {
-                        variables[name]
-                        for step in actor.steps
-                        for name in step.arguments
-                        if name in variables
-                    }
+                    {variables[name] for name in actor.names if name in variables}
                 ),
             }
             for actor, kind, op, device in rows

@@ -62,7 +62,7 @@ def used_by(actor: ActorImage, op: ActorOp | None) -> set[str]:
     """The registers whose bytes an actor uses: in a step, a view, or by its kind."""
     if actor.kind != "plain" and not actor.steps:
         return {*actor.reads}
-    named = {name for step in actor.steps for name in step.arguments}
+    named = actor.names
     sources = set[str]() if op is None else sources_of(op)
     return named | sources or {*actor.reads}
 

@@ -77,7 +77,7 @@ class _Registers:
         arguments.
         """
         variables = {variable.name for variable in self._image.variables}
-        names = [name for step in actor.steps for name in step.arguments]
+        names = [name for named in actor.named_by_steps for name in named]
         used = [*actor.reads, *(name for name in names if name in variables)]
         return list(dict.fromkeys(used))
 
