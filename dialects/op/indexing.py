@@ -28,6 +28,7 @@ from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.indices import checked_place, places_from_front
 from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.movement import check_indices
+from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
 from penstock.dialects.utils.tensors import element_count, shape_text, tensor_type
@@ -80,6 +81,10 @@ class GatherElementsOp(TensorOp):
         axis = normal_axis(self.axis.value.data, data.get_num_dims())
         check_inside(indices, data, axis)
         return (TensorType(data.element_type, indices.get_shape()),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        axis = normal_axis(self.axis.value.data, tensor_type(self.data).get_num_dims())
+        return [signature([None, axis], [axis])]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         data, indices = operands
@@ -142,6 +147,15 @@ class GatherNdOp(TensorOp):
         check_shape("the batch axes", batch_type(indices, batch), shape[:batch])
         rest = shape[batch + depth :]
         return (TensorType(data.element_type, [*places, *rest]),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        batch = self.batch.value.data
+        places = tensor_type(self.indices).get_num_dims() - 1
+        common = [signature([axis, axis], [axis]) for axis in range(batch)]
+        return [
+            *common,
+            *(signature([None, axis], [axis]) for axis in range(batch, places)),
+        ]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

@@ -15,7 +15,7 @@ class OutputCut(NamedTuple):
     """An output that has as many elements along an axis as another output says."""
 
     port: str
-    count: str
+    by: str
     axis: int
 
 
@@ -28,7 +28,7 @@ def cut_outputs(
     """
     import numpy as np
 
-    counts = {cut.count for cut in cuts}
+    counts = {cut.by for cut in cuts}
     found = {name: array for name, array in outputs.items() if name not in counts}
     for port, count, axis in cuts:
         if port in found:

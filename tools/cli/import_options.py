@@ -29,8 +29,9 @@ def add_max_option(parser: argparse.ArgumentParser) -> None:
         type=dim,
         default=[],
         metavar="NAME=N",
-        help="the most iterations that a loop of an ONNX model makes, if that is only "
-        "known at run time; may be given several times",
+        help="the most iterations that a loop of an ONNX model makes, or elements that "
+        "NonZero, Compress or NonMaxSuppression finds, if that is only known at run "
+        "time; may be given several times",
     )
 
 

@@ -255,6 +255,10 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   Loops whose steps differ in shapes, or in what is known, are written out step by step.
 * How often a loop runs may follow from data: up to the trip count that it is given, or
   the number of `--max NAME=N`, the `maxima` of a session.
+* `NonZero`, `NonMaxSuppression`, `Unique` and `Compress` of data have room for the most
+  elements there can be, and a count: the model is compiled once. What follows goes on
+  with the count, up to the outputs, and folds are of what is there. Where an op needs
+  more, as a `Concat` along the axis does, the inputs are taken as known.
 * What cannot be said is refused, all of it at once, before anything runs.
 
 This page counts the cases that the package `onnx` has for single ops: each is

@@ -10,7 +10,7 @@ as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -36,6 +36,7 @@ from penstock.dialects.op.triangle import TriangleOp, triangle_of
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dense_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
+from penstock.tools.frontend.onnx.extents import CannotFollow, RunTimeExtents
 from penstock.tools.frontend.onnx.ops import Array, Ops, Tensors, Value
 
 LONGEST_CONSTANT = 8
@@ -89,7 +90,12 @@ class JobBuilder:
         """Dequantized values: floats that are bytes in the model."""
         self.node: str | None = None
         """The name of the node that is read, which its ops have as their location."""
+        self.maxima: Mapping[str, int] = {}
+        """The most elements that data may make of nodes, by the names of these."""
+        self.output = ""
+        """The first output of the node that is read."""
         self.ops = Ops(self)
+        self.extents = RunTimeExtents(self.ops)
         self._home = self.block
         self._weights_file = weights_file
         self._tensors: dict[str, SSAValue] = {}
@@ -109,7 +115,14 @@ class JobBuilder:
         Add a tensor that the caller fetches. Raises `VerifyException` if the op
         dialect has no tensors of its element type.
         """
-        self.block.add_op(OutputOp(name, self.tensor(name)))
+        tensor = self.tensor(name)
+        if (extent := self.extents.of(tensor)) is None:
+            self.block.add_op(OutputOp(name, tensor))
+            return
+        # No value of a graph has such a name.
+        count = f"{name}//count"
+        self.block.add_op(OutputOp(name, tensor, count, extent.axis))
+        self.block.add_op(OutputOp(count, extent.count))
 
     def tensor(self, name: str) -> SSAValue:
         """
@@ -213,7 +226,16 @@ class JobBuilder:
             raise
 
     def insert(self, op: TensorOp) -> Sequence[SSAValue]:
-        """Add an op that is made already; its results."""
+        """
+        Add an op that is made already; its results. Raises `NotKnown` if it needs all
+        of an operand whose extent is only known at run time.
+        """
+        try:
+            self.extents.prepare(op)
+            self.extents.follow(op)
+        except CannotFollow as error:
+            op.drop_all_references()
+            raise NotKnown(str(error), self.output) from None
         return self._insert(self._located(op), [""] * len(op.results))
 
     def _keep(self, op: Operation, name: str) -> SSAValue:
@@ -256,7 +278,14 @@ class Node:
         self.op_type = proto.op_type
         self.inputs = list(proto.input)
         self.outputs = list(proto.output)
+        self._names = proto.name, *proto.output
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    @property
+    def maximum(self) -> int | None:
+        """The most elements that data may make of it, where that was said."""
+        maxima = self.builder.maxima
+        return next((maxima[name] for name in self._names if name in maxima), None)
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""

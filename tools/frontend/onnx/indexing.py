@@ -152,16 +152,6 @@ def triangle(node: Node) -> None:
     node.give_value(node.ops.where(np.asarray(kept), node.value(), 0))
 
 
-def compress(node: Node) -> None:
-    """The slices along an axis for which a condition that is known holds."""
-    condition = node.known(1, "the condition").astype(np.bool_)
-    value, axis = node.value(), node.axis(0) if node.given("axis") else 0
-    if not node.given("axis"):
-        value = node.ops.reshape(value, [prod(node.shape())])
-    places = np.flatnonzero(condition)
-    node.give_value(node.ops.one(GatherOp, value, places, axis=axis))
-
-
 def reverse_sequence(node: Node) -> None:
     """The first so many elements of each line turned round, the others as they are."""
     ops, shape = node.ops, node.shape()
@@ -192,7 +182,13 @@ def eye_like(node: Node) -> None:
 
 def size(node: Node) -> None:
     """The number of elements of a tensor."""
-    node.give_value(np.asarray(prod(node.shape()), np.int64))
+    shape, counted = node.shape(), node.builder.extents.of(node.value())
+    node.builder.extents.is_settled = True
+    if counted is None:
+        node.give_value(np.asarray(prod(shape), np.int64))
+        return
+    others = prod(shape[: counted.axis] + shape[counted.axis + 1 :])
+    node.give_value(node.ops.mul(counted.count, others))
 
 
 def tensor_scatter(node: Node) -> None:
@@ -225,7 +221,6 @@ def extracted(node: Node) -> None:
 CONVERTERS: Mapping[str, Converter] = {
     "ArgMax": arg(ArgMaxOp),
     "ArgMin": arg(ArgMinOp),
-    "Compress": compress,
     "CumProd": scan(CumProdOp),
     "CumSum": scan(CumSumOp),
     "EyeLike": eye_like,

@@ -36,6 +36,7 @@ from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.frontend.onnx.channels import fold_channels
 from penstock.tools.frontend.onnx.control import loop_names
+from penstock.tools.frontend.onnx.counted import BOUNDED
 from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
 from penstock.tools.frontend.onnx.equal_weights import merge_equal
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
@@ -302,6 +303,7 @@ def import_model(
     `name` is what messages call it.
     """
     builder, findings = JobBuilder(weights_file), Findings()
+    builder.maxima = maxima or {}
     check_dims(model, dims or {})
     check_maxima(model, maxima or {})
     given = [output.name for output in model.graph.output]
@@ -362,15 +364,16 @@ def check_dims(model: ModelProto, dims: Mapping[str, int]) -> None:
 
 
 def check_maxima(model: ModelProto, maxima: Mapping[str, int]) -> None:
-    """Raise UsageError for a maximum of what is no loop of a model."""
+    """Raise UsageError for a maximum of what no node of a model has one."""
     if not maxima:
         return
     nodes = (x for x in messages_in(model.graph) if isinstance(x, NodeProto))
-    loops = [node for node in nodes if node.op_type == "Loop"]
-    names = {name for node in loops for name in loop_names(node)}
+    bounded = [node for node in nodes if node.op_type in ("Loop", *BOUNDED)]
+    names = {name for node in bounded for name in loop_names(node)}
     for name in maxima:
         if name not in names:
-            raise UsageError(f"no loop has the name '{name}'{suggest(name, names)}")
+            like = suggest(name, names)
+            raise UsageError(f"no node with a maximum has the name '{name}'{like}")
 
 
 def import_for(

@@ -182,10 +182,20 @@ def gather(node: Node) -> None:
 
 
 def shape(node: Node) -> None:
-    """The shape of a tensor, which is known."""
-    extents = node.shape()
+    """The shape of a tensor, which is known, but for an extent that is a count."""
+    extents, counted = node.shape(), node.builder.extents.of(node.value())
     first, last = node.int("start", 0), node.int("end", len(extents))
-    node.give_value(np.array(extents[first:last], np.int64))
+    wanted = range(len(extents))[first:last]
+    node.builder.extents.is_settled = True
+    if counted is None or counted.axis not in wanted:
+        node.give_value(np.array(extents[first:last], np.int64))
+        return
+    count = node.ops.reshape(counted.count, [1])
+    parts: list[Value] = [
+        count if axis == counted.axis else np.array(extents[axis : axis + 1])
+        for axis in wanted
+    ]
+    node.give_value(node.ops.concat(parts, 0))
 
 
 CONVERTERS: Mapping[str, Converter] = {

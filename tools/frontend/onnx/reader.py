@@ -232,6 +232,8 @@ class Reader:
     ) -> None:
         convert = converter_of(full_name(proto))
         assert convert is not None, "asked before"
+        values, extents = self.builder.values, self.builder.extents
+        self.builder.output, extents.is_settled = proto.output[0], False
         try:
             convert(Node(proto, self.builder))
         except Declined:
@@ -240,6 +242,13 @@ class Reader:
         for output in needed.intersection(proto.output):
             if output not in self.builder.values:
                 raise Unsupported(f"its output '{output}' is not computed")
+        is_counted = any(values[name] in extents for name in proto.input if name)
+        if not is_counted or extents.is_settled:
+            return
+        for output in needed.intersection(proto.output):
+            if values[output] not in extents:
+                message = "the extent of an operand is only known at run time"
+                raise NotKnown(message, output)
 
     # Nodes that stand for others
 

@@ -48,8 +48,9 @@ class OnnxSession(Closing):
     * `threads`: the number of workers, and of compute streams of the CPU.
     * `keep`: the number of compiled sessions that are kept, those that were used last,
       each with variables of its own.
-    * `maxima`: the most iterations of loops by the names of their nodes, or of outputs
-      of these, where the number is only known at run time. Without it the model is
+    * `maxima`: the most iterations of loops, and elements that `NonZero`, `Compress` or
+      `NonMaxSuppression` finds, by the names of nodes, or of outputs of these, where
+      the number is only known at run time. Without it a model with such a loop is
       compiled for each of the numbers that it is run with.
     * `pipeline`, `edits`, `load`: the pipeline that compiles it, as
       `cpu{threads=4 winograd=true}`, edits of it, as `skip op-fuse-rows`, and Python

@@ -311,7 +311,7 @@ def test_one_session_runs_a_loop_as_often_as_is_asked_for(
 
 def test_maxima_are_of_loops_of_the_model(make_model: MakeModel):
     model = make_model([summing(BELOW, "n", "")], {"x": X, "n": np.array(3)})
-    with pytest.raises(UsageError, match="no loop has the name 'z'"):
+    with pytest.raises(UsageError, match="no node with a maximum has the name 'z'"):
         import_model(model, "m", maxima={"z": 3})
 
 

@@ -1,0 +1,273 @@
+"""
+Models whose values have as many elements as data says: compiled once for all inputs of
+their shapes, with the results of ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from penstock.runtime.errors import PenstockError
+from penstock.tools.driver.diagnostics import Rejected, UsageError
+from penstock.tools.frontend.onnx import model as importer
+from penstock.tools.frontend.onnx.model import import_model, run_onnxruntime
+from penstock.tools.frontend.onnx.session import OnnxSession
+
+Array: TypeAlias = NDArray[Any]
+Ports: TypeAlias = Mapping[str, Array]
+
+SEED = int(np.random.SeedSequence().generate_state(1)[0])
+RANDOM = np.random.default_rng(SEED)
+node = helper.make_node
+
+
+@pytest.fixture(autouse=True)
+def _shown_seed() -> None:
+    print(f"seed {SEED}")
+
+
+def graph(
+    nodes: Sequence[NodeProto], inputs: Ports, outputs: str, known: Ports
+) -> ModelProto:
+    """A model with inputs like arrays, and outputs of any shape."""
+    kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(bool): TensorProto.BOOL}
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info(name, kinds[array.dtype], array.shape)
+            for name, array in inputs.items()
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in outputs.split()],
+        [numpy_helper.from_array(array, name) for name, array in known.items()],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=9)
+
+
+def check(
+    model: ModelProto, pieces: Sequence[Ports], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare with ONNX Runtime; the model is imported and compiled for the first."""
+    imports: list[str] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        imports.append("one")
+        return import_model(*given, **options)
+
+    monkeypatch.setattr(importer, "import_model", counted)
+    with OnnxSession(model) as session:
+        for piece in pieces:
+            wanted, found = run_onnxruntime(model, piece), session.run(piece)
+            assert found.keys() == wanted.keys()
+            for name, array in wanted.items():
+                assert found[name].shape == array.shape, name
+                assert found[name].dtype == array.dtype, name
+                np.testing.assert_allclose(
+                    found[name].astype(np.float64), array.astype(np.float64), 1e-5, 1e-5
+                )
+        assert (session.compiled, len(imports)) == (1, 1)
+
+
+def floats(*shape: int) -> Array:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def test_places_are_read_reduced_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        node("NonZero", ["x"], ["y"]),
+        node("Transpose", ["y"], ["t"], perm=[1, 0]),
+        node("GatherND", ["x", "t"], ["v"]),
+        node("Shape", ["v"], ["s"]),
+        node("Size", ["y"], ["n"]),
+        node("ReduceSum", ["v"], ["sum"], keepdims=0),
+        node("ReduceMax", ["t", "rows"], ["last"], keepdims=1),
+        node("Mul", ["v", "v"], ["q"]),
+        node("Greater", ["v", "half"], ["is_large"]),
+        node("Compress", ["v", "is_large"], ["large"]),
+        node("NonZero", ["v"], ["again"]),
+    ]
+    known = {"rows": np.array([1]), "half": np.float32(0.5)}
+    known = {name: np.asarray(value) for name, value in known.items()}
+    pieces = [
+        {"x": np.where(RANDOM.random((4, 5)) < share, floats(4, 5), np.float32(0))}
+        for share in (0.5, 0.9, 0, 1)
+    ]
+    outputs = "y t v s n sum last q large again"
+    check(graph(nodes, pieces[0], outputs, known), pieces, monkeypatch)
+
+
+def test_slices_that_are_kept_are_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        node("Compress", ["x", "c"], ["y"], axis=1),
+        node("MatMul", ["w", "y"], ["z"]),
+        node("Softmax", ["y"], ["p"], axis=0),
+        node("Concat", ["y", "z"], ["both"], axis=0),
+        node("Slice", ["both", "start", "end", "axis"], ["few"]),
+        node("Compress", ["x", "c"], ["flat"]),
+    ]
+    known = {"w": floats(3, 4), "start": np.array([0]), "end": np.array([2])}
+    known["axis"] = np.array([1])
+    pieces = [
+        {"x": floats(4, 6), "c": RANDOM.random(6) < share} for share in (0.5, 0.9, 0, 1)
+    ]
+    model = graph(nodes, pieces[0], "y z p both few flat", known)
+    check(model, pieces, monkeypatch)
+
+
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_what_differs_is_told(
+    monkeypatch: pytest.MonkeyPatch, in_order: int, axis: int | None
+) -> None:
+    options = {"sorted": in_order} | ({} if axis is None else {"axis": axis})
+    made = node("Unique", ["x"], ["y", "first", "place", "times"])
+    made.attribute.extend(helper.make_attribute(*item) for item in options.items())
+    nodes = [made]
+    pieces = [
+        {"x": RANDOM.integers(0, most, (2, 9)).astype(np.float32)} for most in (1, 3, 9)
+    ]
+    model = graph(nodes, pieces[0], "y first place times", {})
+    check(model, pieces, monkeypatch)
+
+
+def detector(boxes: int, channels: int) -> tuple[ModelProto, Sequence[Ports]]:
+    """
+    A detector: convolutions over an image, boxes around a grid, one score a class, the
+    best boxes of each class, their corners, scores and labels, and the first four.
+    """
+    side = int(boxes**0.5)
+    nodes = [
+        node("Conv", ["image", "w0", "b0"], ["c0"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Relu", ["c0"], ["r0"]),
+        node("Conv", ["r0", "w1"], ["deltas"], pads=[1, 1, 1, 1]),
+        node("Conv", ["r0", "w2"], ["logits"], pads=[1, 1, 1, 1]),
+        node("Reshape", ["deltas", "by_four"], ["flat"]),
+        node("Transpose", ["flat"], ["rows"], perm=[0, 2, 1]),
+        node("Split", ["rows"], ["shift", "size"], axis=2, num_outputs=2),
+        node("Add", ["shift", "grid"], ["center"]),
+        node("Exp", ["size"], ["half"]),
+        node("Sub", ["center", "half"], ["low"]),
+        node("Add", ["center", "half"], ["high"]),
+        node("Concat", ["low", "high"], ["boxes"], axis=2),
+        node("Reshape", ["logits", "by_three"], ["of_classes"]),
+        node("Softmax", ["of_classes"], ["scores"], axis=1),
+        node("NonMaxSuppression", ["boxes", "scores", "k", "iou", "least"], ["sel"]),
+        node("GatherND", ["scores", "sel"], ["score"]),
+        node("Gather", ["sel", "one"], ["label"], axis=1),
+        node("Gather", ["sel", "two"], ["place"], axis=1),
+        node("Squeeze", ["boxes", "first"], ["all_boxes"]),
+        node("Gather", ["all_boxes", "place"], ["kept"], axis=0),
+        node("Slice", ["kept", "first", "four"], ["best"]),
+    ]
+    places = np.stack(np.meshgrid(range(side), range(side)), 2).reshape(-1, 2)
+    known = {
+        "w0": floats(channels, 3, 3, 3) / 5,
+        "b0": floats(channels) / 5,
+        "w1": floats(4, channels, 3, 3) / channels,
+        "w2": floats(3, channels, 3, 3) / channels,
+        "grid": places.astype(np.float32)[None],
+        "by_four": np.array([1, 4, -1]),
+        "by_three": np.array([1, 3, -1]),
+        "k": np.array([9]),
+        "iou": np.array([0.3], np.float32),
+        "least": np.array([0.4], np.float32),
+        "one": np.array(1),
+        "two": np.array(2),
+        "first": np.array([0]),
+        "four": np.array([4]),
+    }
+    pieces = [{"image": floats(1, 3, 2 * side, 2 * side)} for _ in range(3)]
+    return graph(nodes, pieces[0], "sel score label kept best", known), pieces
+
+
+def test_a_detector_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pieces = detector(64, 8)
+    check(model, pieces, monkeypatch)
+
+
+def choice(then: Sequence[NodeProto], otherwise: Sequence[NodeProto]) -> NodeProto:
+    """A condition on data, whose branches end in nodes that make their results."""
+    made = node("If", ["is_positive"], ["z"])
+    for side, nodes in (("then", then), ("else", otherwise)):
+        result = helper.make_empty_tensor_value_info(nodes[-1].output[0])
+        branch = helper.make_graph(nodes, side, [], [result])
+        made.attribute.append(helper.make_attribute(f"{side}_branch", branch))
+    return made
+
+
+CONDITION = [
+    node("ReduceMax", ["x"], ["most"], keepdims=0),
+    node("Greater", ["most", "none"], ["is_positive"]),
+]
+
+FOLDED = {
+    "Concat": ([node("Concat", ["y", "y"], ["z"], axis=1)], "op.concat needs all"),
+    "Gather": ([node("Gather", ["y", "zero"], ["z"], axis=1)], "op.gather needs all"),
+    "CumSum": ([node("CumSum", ["y", "one"], ["z"])], "op.cum_sum needs all"),
+    "Add": (
+        [
+            node("NonZero", ["x"], ["a"]),
+            node("Add", ["a", "y"], ["z"]),
+        ],
+        "its operands have different counts",
+    ),
+    "EyeLike": ([node("EyeLike", ["y"], ["z"])], "the extent of an operand"),
+    "If": (
+        [*CONDITION, choice([node("Neg", ["y"], ["a"])], [node("Abs", ["y"], ["b"])])],
+        "a result of its bodies has an extent",
+    ),
+    "If of more": (
+        [
+            *CONDITION,
+            choice(
+                [node("ReduceSum", ["y"], ["a"])], [node("ReduceMax", ["y"], ["b"])]
+            ),
+        ],
+        "an operand of its bodies has an extent",
+    ),
+    "Reshape": (
+        [node("Reshape", ["y", "other"], ["z"])],
+        "its result has no axis for the count of 6",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_what_needs_all_is_made_for_its_values(name: str) -> None:
+    nodes, message = FOLDED[name]
+    first = node("NonZero", ["x"], ["y"])
+    x = np.array([[1, 0, 2], [3, 0, 0]], np.float32)
+    known = {
+        "zero": np.array(0),
+        "one": np.array(1),
+        "other": np.array([3, -1]),
+        "none": np.array(0, np.float32),
+    }
+    model = graph([first, *nodes], {"x": x}, "z", known)
+    with pytest.raises(Rejected, match=message):
+        import_model(model, "m")
+    with OnnxSession(model) as session:
+        (wanted,) = run_onnxruntime(model, {"x": x}).values()
+        np.testing.assert_array_equal(session.run({"x": x})["z"], wanted)
+
+
+def test_a_maximum_makes_room_for_as_many() -> None:
+    nodes = [node("NonZero", ["x"], ["y"], name="find")]
+    model = graph(nodes, {"x": np.zeros(9, np.float32)}, "y", {})
+    for name in ("find", "y"):
+        with OnnxSession(model, maxima={name: 3}) as session:
+            few = (np.arange(9) % 4 == 1).astype(np.float32)
+            found = session.run({"x": few})["y"]
+            np.testing.assert_array_equal(found, [[1, 5]])
+            with pytest.raises(PenstockError, match="than the maximum 3"):
+                session.run({"x": np.ones(9, np.float32)})
+    message = "no node with a maximum has the name 'fin', did you mean 'find'"
+    with pytest.raises(UsageError, match=message):
+        import_model(model, "m", maxima={"fin": 3})
