@@ -26,17 +26,32 @@ from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import KERNEL, Callback
 from penstock.runtime.executors.reference import run_sequential
 from penstock.runtime.loading.initializers import Array
-from penstock.runtime.program.tables import Actor, Call, Fixed, Register, Tables
+from penstock.runtime.program.control_flow import (
+    Begin,
+    ControlFlow,
+    Do,
+    Loop,
+    Next,
+    Point,
+)
+from penstock.runtime.program.tables import (
+    Actor,
+    Call,
+    Cell,
+    Fixed,
+    Register,
+    Tables,
+)
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session
 
 TEXT = """\
-Nanoseconds of wall time per act, with kernels that do nothing; microseconds from the
-call to the return of a run, one after the other and each after 5 ms of sleep;
-microseconds of 20 kernels on one thread and on two. After a sleep caches are cold: the
-floor is a function that checks its input, takes a lock and adds with NumPy to a new
-array. The tables show the median, the best and the worst turn, and for two threads the
-ratio of medians and of best turns."""
+Nanoseconds of wall time per act, and per iteration of a loop in an act, with kernels
+that do nothing; microseconds from the call to the return of a run, one after the other
+and each after 5 ms of sleep; microseconds of 20 kernels on one thread and on two. After
+a sleep caches are cold: the floor is a function that checks its input, takes a lock and
+adds with NumPy to a new array. The tables show the median, the best and the worst turn,
+and for two threads the ratio of medians and of best turns."""
 
 ACTS = 400
 CALLBACK_ACTS = 10_000
@@ -45,6 +60,7 @@ LAUNCHES = 1000
 SLEEPS = 50
 KERNELS = 20
 REFERENCE_ACTS = 5
+ITERATIONS = 100_000
 
 ONE_FLOAT = """
 job.job @double placement <cpu, [0:0]> {
@@ -171,14 +187,47 @@ def executor(rounds: int) -> Section:
         / (REFERENCE_ACTS * len(first.actors))
         for _ in range(rounds)
     ]
+    loops = loop_times(rounds)
     launches, threads = launch_times(), thread_times(rounds)
     sections = [
         Table(("ns per act", *PICKED), rows_of(found)),
+        Table(("ns per iteration of a loop", *PICKED), rows_of(loops)),
         Table(("us per run", *PICKED), rows_of(launches)),
         thread_table(threads),
     ]
-    data = {"acts": found, "launches": launches, "threads": threads}
+    data = {"acts": found, "loops": loops, "launches": launches, "threads": threads}
     return Section("Executor", TEXT, sections, data)
+
+
+def loop(calls: int) -> Tables:
+    """An actor with a loop of so many kernels, whose argument moves on with it."""
+    word = np.zeros(1, np.int64)
+    control = ControlFlow(
+        cells=2,
+        points=(),
+        loops=(Loop(ITERATIONS, points=(Point(1, 0, 0, 8),), start=1, end=calls + 2),),
+        code=(Begin(0), *map(Do, range(calls)), Next(0)),
+        loop_of=(0,) * calls,
+    )
+    made = (Call(NOTHING, (Cell(1),)),) * calls
+    roots = (Fixed(word.ctypes.data),)
+    return Tables([], [Actor("t", calls=made, control=control, roots=roots)])
+
+
+def loop_times(rounds: int) -> dict[str, list[float]]:
+    """Nanoseconds of an iteration of loops in each round."""
+    found: dict[str, list[float]] = {}
+    with ExitStack() as stack:
+        cores = {
+            f"{calls} kernel{'s' * (calls > 1)}": stack.enter_context(Core(loop(calls)))
+            for calls in (1, 2, 11)
+        }
+        for _ in range(rounds):
+            for name, core in cores.items():
+                core.run(1)
+                taken = 1e9 * seconds_of(core.run, 1) / ITERATIONS
+                found.setdefault(name, []).append(taken)
+    return found
 
 
 PICKED = "median", "best", "worst"

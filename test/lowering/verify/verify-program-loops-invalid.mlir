@@ -1,0 +1,246 @@
+// RUN: penstock-opt %s -p verify-program --split-input-file --verify-diagnostics
+
+// A value that nobody has written.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.subview @p of @b at 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a reads @p, but 8 of its bytes are not written}}
+      launch.call @k [@p, @yi]
+      launch.copy @yi to @p
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A value that another one has been written over.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.subview @xi of @x at 0 step 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.subview @p of @b at 8 : memref<2xf32>
+      launch.subview @q of @b at 12 : memref<2xf32>
+      launch.call @k [@xi, @p]
+      launch.call @k [@xi, @q]
+      // expected-error@+1 {{verify-program: @a reads @p, but 4 of its bytes are @q by then}}
+      launch.call @k [@p, @yi]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A carried value that is gone when the next iteration reads it.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.subview @xi of @x at 0 step 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.subview @p of @b at 0 : memref<2xf32>
+      launch.carry @before to @after in [@h at 0, @b at 0] : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are @p by then}}
+      launch.call @k [@before, @after]
+      launch.call @k [@xi, @p]
+      launch.call @k [@p, @yi]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// An initial value at the place of the second iteration.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 3 {
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.carry @before to @after in [@h at 0, @b at 0] : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are not written}}
+      launch.call @k [@before, @after]
+      launch.copy @after to @yi
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A value of one branch alone.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.subview @p of @b at 8 : memref<2xf32>
+    launch.subview @yi of @y at 0 : memref<2xf32>
+    launch.if @t {
+      launch.call @k [@h, @p]
+    } else {
+    }
+    // expected-error@+1 {{verify-program: @a reads @p, but 8 of its bytes are not written}}
+    launch.call @k [@p, @yi]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// Bytes that move over those of a value that each iteration uses.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.copy @x to @y
+    launch.loop 4 {
+      launch.subview @p of @b at 16 : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a writes @s over bytes of @p in some iteration}}
+      launch.subview @s of @b at 0 step 8 : memref<2xf32>
+      launch.call @k [@h, @p]
+      launch.call @k [@p, @s]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// What an actor writes in a loop is its own.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  // expected-error@+1 {{verify-program: @a writes @x, which it only reads}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.copy @x to @y
+    launch.loop 4 {
+      launch.subview @s of @x at 0 step 8 : memref<2xf32>
+      launch.subview @p of @b at 0 : memref<2xf32>
+      launch.call @k [@h, @p]
+      launch.call @k [@p, @s]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
