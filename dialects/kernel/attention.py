@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
 
+from xdsl.dialects import math
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -24,6 +25,7 @@ from xdsl.irdl import (
     eq,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -61,6 +63,8 @@ class AttentionOp(StructuredOp):
     up to number i + n only; the values of others are multiplied with 0, or not at all.
 
     A row without a score above -inf is NaN, and so is one with a score of NaN or inf.
+    The operand `lse` is a second result, of the type of scores: for each row the
+    logarithm of the sum of the exponentials of its scores, -inf of none above that.
     As loops, rows of `f16` and `bf16` are rounded in the result with each key.
 
     ```mlir
@@ -90,6 +94,7 @@ class AttentionOp(StructuredOp):
     v = operand_def(MemRefType)
     score_inputs = var_operand_def(MemRefType)
     out = operand_def(MemRefType)
+    lse = opt_operand_def(MemRefType)
     score = region_def("single_block")
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -100,7 +105,8 @@ class AttentionOp(StructuredOp):
         "(`causal` $causal^)? `indexing_maps` `=` $indexing_maps "
         "`ins` `(` $q `,` $k `,` $v `:` type($q) `,` type($k) `,` type($v) `)` "
         "(`score` `(` $score_inputs^ `:` type($score_inputs) `)`)? "
-        "`outs` `(` $out `:` type($out) `)` attr-dict-with-keyword $score"
+        "`outs` `(` $out `:` type($out) `)` (`lse` `(` $lse^ `:` type($lse) `)`)? "
+        "attr-dict-with-keyword $score"
     )
 
     def __init__(
@@ -111,9 +117,10 @@ class AttentionOp(StructuredOp):
         maps: Sequence[AffineMap],
         score: Region,
         causal: int | None = None,
+        lse: SSAValue | None = None,
     ):
         super().__init__(
-            operands=[*operands, score_inputs, out],
+            operands=[*operands, score_inputs, out, lse],
             properties={
                 "indexing_maps": ArrayAttr(map(AffineMapAttr, maps)),
                 "causal": None if causal is None else IntegerAttr(causal, i64),
@@ -122,7 +129,7 @@ class AttentionOp(StructuredOp):
         )
 
     def outs_at(self) -> range:
-        return range(len(self.operands) - 1, len(self.operands))
+        return range(3 + len(self.score_inputs), len(self.operands))
 
     def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
         # The first one is a sum.
@@ -137,7 +144,9 @@ class AttentionOp(StructuredOp):
         return None if self.causal is None else self.causal.value.data
 
     def roles(self) -> Mapping[str, Sequence[int]]:
-        q, k, v, *_, out = (map.used_dims() for map in self.maps())
+        maps = self.maps()
+        used = (maps[number] for number in (0, 1, 2, self.outs_at()[0]))
+        q, k, v, out = (map.used_dims() for map in used)
         loops = range(self.maps()[0].num_dims)
         rows = [n for n in loops if n in q & out and n not in k | v]
         return {
@@ -173,7 +182,8 @@ class AttentionOp(StructuredOp):
                     f"loop {loop} is none of rows, keys, terms, columns or a stack"
                 )
         score_loops = known - {*roles["term"], *roles["column"]}
-        for value, map in zip(self.score_inputs, self.maps()[3:-1], strict=True):
+        inputs, results = self.maps()[3 : self.outs_at()[0]], self.maps()
+        for value, map in zip(self.score_inputs, inputs, strict=True):
             if map.used_dims() - score_loops:
                 raise VerifyException(
                     f"an operand of scores is indexed by rows, keys and the stack, got "
@@ -183,6 +193,11 @@ class AttentionOp(StructuredOp):
         if self.offset is not None and self.offset >= keys:
             raise VerifyException(
                 f"each row sees all of {keys} keys with causal {self.offset}"
+            )
+        rows = {*roles["stack"], *roles["row"]}
+        if self.lse is not None and results[-1].used_dims() != rows:
+            raise VerifyException(
+                f"the sums of rows are indexed by rows and the stack, got {results[-1]}"
             )
         self._verify_types()
 
@@ -198,6 +213,10 @@ class AttentionOp(StructuredOp):
         first, *others = block.arg_types or [element]
         if first != (f32 if is_half(element) else element):
             raise VerifyException(f"a sum of {element} is no {first}")
+        if self.lse is not None and element_of(self.lse) != first:
+            raise VerifyException(
+                f"the sums of rows are {first}, as scores, got {self.lse.type}"
+            )
         inputs = [element_of(value) for value in self.score_inputs]
         if others != inputs or not block.args:
             raise VerifyException(
@@ -221,7 +240,8 @@ class AttentionOp(StructuredOp):
             view_over_loops,
         )
 
-        *given, out = operands
+        first = self.outs_at()[0]
+        given, outs = operands[:first], operands[first:]
         maps, extents = self.maps(), self.loops().extents
         dtype = dtype_of_scalar(self.score.block.args[0].type)
         roles = self.roles()
@@ -230,7 +250,7 @@ class AttentionOp(StructuredOp):
         )
         q, k, v, *inputs = (
             over_loops(array, map, extents)
-            for array, map in zip(given, maps[:-1], strict=True)
+            for array, map in zip(given, maps[:first], strict=True)
         )
         with np.errstate(all="ignore"):
             sums = _products(q.astype(dtype), k.astype(dtype), (row, key, term))
@@ -239,13 +259,16 @@ class AttentionOp(StructuredOp):
                 numbers = np.indices(scores.shape, sparse=True)
                 hidden = numbers[key] > numbers[row] + self.offset
                 scores = np.where(hidden, np.asarray(-inf, dtype), scores)
-            powers = np.exp(scores - np.max(scores, key, keepdims=True))
+            largest = np.max(scores, key, keepdims=True)
+            powers = np.exp(scores - np.where(largest == -inf, 0, largest))
+            total = np.sum(powers, key, keepdims=True)
             mixed = _products(powers, v.astype(dtype), (row, column, key))
-            mixed = mixed / np.sum(powers, key, keepdims=True)
-        result = out.copy()
-        view = view_over_loops(result, maps[-1], kept_extents(maps[-1], extents), True)
-        view[...] = mixed
-        return (result,)
+            found = mixed / total, largest + np.log(total)
+        results = [out.copy() for out in outs]
+        for result, map, value in zip(results, maps[first:], found, strict=False):
+            view = view_over_loops(result, map, kept_extents(map, extents), True)
+            view[...] = value
+        return results
 
     def build_loops(self, k: KernelBuilder) -> None:
         roles, extents = self.roles(), self.loops().extents
@@ -267,6 +290,11 @@ class _Row:
 
     def __post_init__(self) -> None:
         self.roles = self.op.roles()
+
+    @property
+    def _out(self) -> int:
+        """The number of the result."""
+        return self.op.outs_at()[0]
 
     def _extent(self, role: str) -> int:
         return self.op.loops().extents[self.roles[role][0]]
@@ -291,7 +319,7 @@ class _Row:
             decay, power = k.exp(k.sub(before, base)), k.exp(k.sub(score, base))
 
             def mix(k: KernelBuilder, at: SSAValue) -> None:
-                so_far = self._load(k, -1, column=at)
+                so_far = self._load(k, self._out, column=at)
                 value = self._load(k, 2, key=key, column=at)
                 new = k.add(k.mul(so_far, decay), k.mul(value, power))
                 self._store(k, new, at)
@@ -299,11 +327,14 @@ class _Row:
             k.each(depth, mix)
             return [largest, k.add(k.mul(total, decay), power)]
 
-        _, total = k.loop(k.index(0), self._seen(k), [lowest, zero], turn)
+        largest, total = k.loop(k.index(0), self._seen(k), [lowest, zero], turn)
+        if (lse := self.op.lse) is not None:
+            sums = k.add(largest, k.insert(math.LogOp(total)))
+            k.store(sums, lse, k.indices(self.op.maps()[-1], self.place))
         share = k.div(one, total)
 
         def finish(k: KernelBuilder, at: SSAValue) -> None:
-            self._store(k, k.mul(self._load(k, -1, column=at), share), at)
+            self._store(k, k.mul(self._load(k, self._out, column=at), share), at)
 
         k.each(depth, finish)
 
@@ -345,7 +376,7 @@ class _Row:
         return k.load(self.op.operands[number], self._indices(k, number, **at))
 
     def _store(self, k: KernelBuilder, value: SSAValue, column: SSAValue) -> None:
-        k.store(value, self.op.out, self._indices(k, -1, column=column))
+        k.store(value, self.op.out, self._indices(k, self._out, column=column))
 
     def _indices(
         self, k: KernelBuilder, number: int, **at: SSAValue

@@ -71,6 +71,8 @@ class Attention:
 
 def attention_of(op: AttentionOp) -> Attention | str:
     """The facts of attention, or why vectors cannot compute its scores."""
+    if op.lse is not None:
+        return "sums of rows are wanted, which blocks of keys do not store"
     block = op.score.block
     score, *scalars = block.args
     if (element := ELEMENTS.get(score.type)) is None:

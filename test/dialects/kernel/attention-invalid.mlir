@@ -198,3 +198,23 @@ launch.kernel @k target "cpu" (%q: memref<8x4xf32>, %k: memref<6x4xf32>, %v: mem
     kernel.yield %s : f32
   }
 }
+
+// -----
+
+launch.kernel @k target "cpu" (%q: memref<8x4xf32>, %k: memref<6x4xf32>, %v: memref<6x5xf32>, %o: memref<8x5xf32>, %l: memref<5xf32>) {
+  // expected-error@+1 {{kernel.attention: the sums of rows are indexed by rows and the stack, got (d0, d1, d2, d3) -> (d3)}}
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>, affine_map<(r, k, t, c) -> (c)>] ins(%q, %k, %v : memref<8x4xf32>, memref<6x4xf32>, memref<6x5xf32>) outs(%o : memref<8x5xf32>) lse(%l : memref<5xf32>) {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @k target "cpu" (%q: memref<8x4xf32>, %k: memref<6x4xf32>, %v: memref<6x5xf32>, %o: memref<8x5xf32>, %l: memref<8xf64>) {
+  // expected-error@+1 {{kernel.attention: the sums of rows are f32, as scores, got memref<8xf64>}}
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>, affine_map<(r, k, t, c) -> (r)>] ins(%q, %k, %v : memref<8x4xf32>, memref<6x4xf32>, memref<6x5xf32>) outs(%o : memref<8x5xf32>) lse(%l : memref<8xf64>) {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
+}

@@ -22,3 +22,14 @@ launch.kernel @k target "cpu" (%q: memref<3x8x4xf16>, %k: memref<3x6x4xf16>, %v:
     kernel.yield %c : f32
   }
 }
+
+#l = affine_map<(s, r, k, t, c) -> (s, r)>
+
+launch.kernel @sums target "cpu" (%q: memref<3x8x4xf32>, %k: memref<3x6x4xf32>, %v: memref<3x6x5xf32>, %o: memref<3x8x5xf32>, %l: memref<3x8xf32>) {
+  // The logarithms of the sums of rows are a second result.
+  // CHECK:      kernel.attention {{.*}} outs(%o : memref<3x8x5xf32>) lse(%l : memref<3x8xf32>) {
+  kernel.attention indexing_maps = [#q, #k, #v, #o, #l] ins(%q, %k, %v : memref<3x8x4xf32>, memref<3x6x4xf32>, memref<3x6x5xf32>) outs(%o : memref<3x8x5xf32>) lse(%l : memref<3x8xf32>) {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
+}

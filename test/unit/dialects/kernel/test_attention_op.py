@@ -190,3 +190,73 @@ def test_effects_are_reads_of_all_and_a_write_of_the_result(
     found = [(x.value, x.how.value, x.elements) for x in op.effects()]
     reads = [(value, "read", None) for value in op.operands[:4]]
     assert found == [*reads, (op.out, "write", 2 * 3 * 6)]
+
+
+def with_sums(text: str, shape: str, type: str) -> str:
+    """A kernel of attention that stores the logarithms of the sums of rows, too."""
+    memref = f"memref<{shape}x{type}>"
+    rows = "affine_map<(s, r, k, t, c) -> (s, r)>"
+    text = text.replace("-> (s, r, c)>]", f"-> (s, r, c)>, {rows}]")
+    text = text.replace(
+        ") {\n            kernel", f", %l: {memref}) {{\n            kernel"
+    )
+    return text.replace(
+        ") {\n            ^bb0", f") lse(%l : {memref}) {{\n            ^bb0"
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes", [Sizes(2, 7, 9, 5, 3, causal=2), Sizes(3, 4, 6, 2, 5, type="f64")]
+)
+def test_sums_of_rows_are_a_second_result(
+    sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
+) -> None:
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    rows = f"{sizes.stack}x{sizes.rows}"
+    kernel = parse_kernel(with_sums(sizes.text, rows, sizes.type))
+    op = attention_in(kernel)
+    arrays = sizes.arrays(np.random.default_rng(seed))
+    # A row that sees nothing.
+    arrays[3][1] = -np.inf
+    given = [*arrays, np.full((sizes.stack, sizes.rows), 7.5, arrays[0].dtype)]
+    q, k, _, mask = (array.astype(np.float64) for array in arrays[:4])
+    scores = np.einsum("srt,skt->srk", q, k) * 0.5 + mask
+    if sizes.causal is not None:
+        hidden = np.triu(np.ones(scores.shape[1:], bool), sizes.causal + 1)
+        scores[:, hidden] = -np.inf
+    sums = np.logaddexp.reduce(scores, axis=-1)
+    assert np.isneginf(sums[:, 1]).all()
+    tolerance = 200 * float(np.finfo(arrays[0].dtype).eps)
+    meant = [array.astype(np.float64) for array in op.evaluate(*given)]
+    schedule_attention(kernel, 32)
+    assert op.attributes[REFUSAL] == StringAttr(
+        "sums of rows are wanted, which blocks of keys do not store"
+    )
+    effects = [(x.value, x.elements) for x in op.effects() if x.how.value == "write"]
+    cells = sizes.stack * sizes.rows
+    assert effects == [(op.out, cells * sizes.columns), (op.lse, cells)]
+    for out, lse in (meant, run_on_copies(kernel, given)[-2:]):
+        np.testing.assert_allclose(lse, sums, rtol=tolerance, atol=tolerance)
+        wanted = exact(sizes, arrays)
+        np.testing.assert_allclose(out, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_sums_of_rows_of_halves_are_wider(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    sizes = Sizes(1, 3, 4, 2, 2)
+    text = with_sums(sizes.text, "1x3", "f32").replace("xf32>", "xf16>")
+    text = text.replace("memref<1x3xf16>", "memref<1x3xf32>").replace(
+        "%a: f32", "%h: f16"
+    )
+    text = text.replace("%c = arith", "%a = arith.extf %h : f16 to f32\n%c = arith")
+    kernel = parse_kernel(text)
+    arrays = [x.astype(np.float16) for x in sizes.arrays(np.random.default_rng(3))]
+    given = [*arrays, np.zeros((1, 3), np.float32)]
+    q, k, _, mask = (array.astype(np.float64) for array in arrays[:4])
+    scores = np.einsum("srt,skt->srk", q, k) * 0.5 + mask
+    sums = np.logaddexp.reduce(scores, axis=-1)
+    (_, meant) = attention_in(kernel).evaluate(*given)
+    np.testing.assert_allclose(meant.astype(np.float64), sums, rtol=1e-5)
+    np.testing.assert_allclose(run_on_copies(kernel, given)[-1], sums, rtol=1e-5)
