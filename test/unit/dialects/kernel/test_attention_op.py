@@ -226,7 +226,7 @@ def test_sums_of_rows_are_a_second_result(
         hidden = np.triu(np.ones(scores.shape[1:], bool), sizes.causal + 1)
         scores[:, hidden] = -np.inf
     sums = np.logaddexp.reduce(scores, axis=-1)
-    assert np.isneginf(sums[:, 1]).all()
+    assert {*sums[:, 1].tolist()} == {-np.inf}
     tolerance = 200 * float(np.finfo(arrays[0].dtype).eps)
     meant = [array.astype(np.float64) for array in op.evaluate(*given)]
     schedule_attention(kernel, 32)
