@@ -1,12 +1,12 @@
 """
-Loops and conditions in traced functions: `penstock.ops.loop` and `penstock.ops.cond`,
-and the traces of their bodies.
+Loops and conditions in traced functions: `penstock.ops.loop`, `penstock.ops.while_loop`
+and `penstock.ops.cond`, and the traces of their bodies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -14,7 +14,7 @@ from xdsl.ir import Region, SSAValue
 
 from penstock.dialects.job import InitAttr
 from penstock.dialects.op.body import YieldOp, isolate, values_outside
-from penstock.dialects.op.condition import IfOp
+from penstock.dialects.op.condition import CONDITION, IfOp
 from penstock.dialects.op.loop import INDEX, LoopOp
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.python.calls import as_tensor
@@ -72,9 +72,11 @@ def loop(
     body: Callable[[Carried, Any], tuple[Carried, Any]],
     carry: Carried,
     slices: object = None,
-    times: int | None = None,
+    times: int | Tensor | None = None,
     *,
     backward: bool = False,
+    going: Callable[[Carried], object] | None = None,
+    most: int | None = None,
 ) -> tuple[Carried, Any]:
     """
     Let ops run several times, each time on what they have made before, as in
@@ -87,11 +89,16 @@ def loop(
       and dictionaries. They keep shape, dtype and structure.
     * `slices`: tensors of which each iteration is given the elements at its number on
       the first axis; or None.
-    * `times`: the number of iterations, which follows from `slices` if there are any.
+    * `times`: the number of iterations, which follows from `slices` if there are any;
+      or one `i64` that is computed, of at most `most`.
     * `backward`: whether to take slices, and stack, from the last on.
+    * `going(carry)`: says, as one `i1`, whether to go on; asked before each iteration.
+    * `most`: the largest number of iterations, where the number is not known.
 
-    Returns what is carried in the end, and the others stacked on a new first axis.
-    Raises TraceError where shapes, dtypes or structures do not fit.
+    Returns what is carried in the end, and the others stacked on a new first axis;
+    those of iterations that are not made are zeros. Raises TraceError where shapes,
+    dtypes or structures do not fit. A run fails if `times` is negative or more than
+    `most`, and if, without `times` and slices, there is to be more than `most`.
 
     ```python
     from typing import Annotated
@@ -116,41 +123,103 @@ def loop(
     trace = current_trace(LOOP)
     kept, as_carry = _tensors(trace, carry, "carry")
     taken, as_slices = _tensors(trace, slices, "slices")
-    count = _count(list(taken.values()), times)
+    bounds = _bounds(trace, list(taken.values()), times, most, going is not None)
     inside = BodyTrace(trace, "an iteration of a loop")
     _ = inside.argument(INDEX)
+    first = None
+    if going is not None:
+        first = _condition(trace, going(cast(Carried, as_carry(kept))), LOOP)
+        _ = inside.argument(CONDITION)
     before = {name: inside.argument(_type_of(x)) for name, x in kept.items()}
     given = {name: inside.argument(_slice_type(x)) for name, x in taken.items()}
     with tracing(inside):
         result = body(cast(Carried, as_carry(before)), as_slices(given))
-        stacked, as_stacked = _finish(inside, result, kept)
+        stacked, as_stacked = _finish(inside, result, kept, going)
     reads = values_outside([inside.block])
     isolate(inside.block, reads)
     with refusing(LOOP):
         made = LoopOp(
-            count,
+            bounds.most,
             [trace.value_of(tensor) for tensor in kept.values()],
             [trace.value_of(tensor) for tensor in taken.values()],
             reads,
             Region(inside.block),
             backward=backward,
+            trips=None if bounds.times is None else trace.value_of(bounds.times),
+            going=None if first is None else trace.value_of(first),
         )
-    results = trace.results_of(made)
+    results = trace.results_of(made)[first is not None :]
     ends = dict(zip(kept, results, strict=False))
     columns = dict(zip(stacked, results[len(kept) :], strict=True))
     return cast(Carried, as_carry(ends)), as_stacked(columns)
 
 
+def while_loop(
+    cond: Callable[[Carried], object],
+    body: Callable[[Carried], Carried],
+    init: Carried,
+    *,
+    most: int,
+) -> Carried:
+    """
+    Let ops run while a condition holds, as in `jax.lax.while_loop`.
+
+    * `cond(carry)`: says, as one `i1`, whether to go on; asked before each iteration.
+    * `body(carry)`: returns the values that the next iteration carries. Both are traced
+      once; tensors of the function around them may be read.
+    * `init`: tensors, arrays or numbers that it starts with, alone or in lists, tuples
+      and dictionaries. They keep shape, dtype and structure.
+    * `most`: the largest number of iterations. A run in which the condition still holds
+      after so many fails.
+
+    Returns what is carried in the end. Raises TraceError where shapes, dtypes or
+    structures do not fit.
+
+    ```python
+    from typing import Annotated
+
+    import penstock
+    from penstock import Tensor
+
+
+    @penstock.job
+    def root(x: Annotated[Tensor, (), "f32"]):
+        def is_far(y):
+            return penstock.ops.abs(y * y - x) > 1e-3
+
+        return penstock.ops.while_loop(is_far, lambda y: (y + x / y) / 2, x, most=50)
+
+
+    assert "op.loop up to 50 while" in root.ir
+    ```
+    """
+    last, _ = loop(lambda carry, _: (body(carry), None), init, going=cond, most=most)
+    return last
+
+
+def _condition(trace: Trace, value: object, what: str) -> Tensor:
+    """A value as a condition. Raises TraceError unless it is one `i1`."""
+    choice = as_tensor(trace, value, np.dtype(np.bool_), what)
+    if (choice.shape, choice.dtype) != ((), np.bool_):
+        raise refuse(f"{what}: the condition is one i1, got {choice.text}")
+    return choice
+
+
 def _finish(
-    trace: BodyTrace, result: object, carried: Mapping[str, Tensor]
+    trace: BodyTrace,
+    result: object,
+    carried: Mapping[str, Tensor],
+    going: Callable[[Any], object] | None,
 ) -> tuple[Sequence[str], Structure]:
     """End a body by its results; the names of those that are stacked."""
     if not is_sequence(result) or len(found := list(result)) != 2:
         raise refuse(f"{LOOP}: the body returns what it carries, and other results")
-    after, _ = _tensors(trace, found[0], "carry")
+    after, as_after = _tensors(trace, found[0], "carry")
     stacked, as_stacked = _tensors(trace, found[1], "stacked")
     _check_carried(carried, after)
-    tensors = *after.values(), *stacked.values()
+    tensors = [*after.values(), *stacked.values()]
+    if going is not None:
+        tensors.insert(0, _condition(trace, going(as_after(after)), LOOP))
     trace.insert(YieldOp(*map(trace.value_of, tensors)))
     return list(stacked), as_stacked
 
@@ -188,9 +257,7 @@ def cond(
     ```
     """
     trace = current_trace(COND)
-    choice = as_tensor(trace, condition, np.dtype(np.bool_), COND)
-    if (choice.shape, choice.dtype) != ((), np.bool_):
-        raise refuse(f"{COND}: the condition is one i1, got {choice.text}")
+    choice = _condition(trace, condition, COND)
     bodies = [BodyTrace(trace, "a branch of a condition") for _ in range(2)]
     first, as_result = _ended(bodies[0], then)
     second, _ = _ended(bodies[1], otherwise)
@@ -235,12 +302,45 @@ def _slice_type(tensor: Tensor) -> TensorType:
     return TensorType(type.element_type, type.get_shape()[1:])
 
 
-def _count(slices: Sequence[Tensor], times: int | None) -> int:
+class Bounds(NamedTuple):
+    """The iterations of a loop: so many, or `most`, and at most so many `times`."""
+
+    most: int
+    times: Tensor | None = None
+
+
+def _bounds(
+    trace: Trace,
+    slices: Sequence[Tensor],
+    times: int | Tensor | None,
+    most: int | None,
+    has_condition: bool,
+) -> Bounds:
+    """The iterations of a loop. Raises TraceError if they are not one number."""
+    is_computed = isinstance(times, Tensor)
+    if is_computed and (times.shape, times.dtype) != ((), np.int64):
+        raise refuse(f"{LOOP}: a number of iterations is one i64, got {times.text}")
+    if is_computed and most is None:
+        raise refuse(f"{LOOP}: `times` is computed, so `most` has to be given")
+    if most is not None and not is_computed and not has_condition:
+        raise refuse(f"{LOOP}: the iterations are known, so there is no `most`")
+    if most is not None and most < 1:
+        raise refuse(f"{LOOP}: `most` is at least 1, got {most}")
+    if isinstance(times, Tensor):
+        return Bounds(_count(slices, None, most), times)
+    count = _count(slices, times, most)
+    if not has_condition or (times is None and not slices):
+        return Bounds(count)
+    # The condition may still hold after the last one of a known number.
+    return Bounds(count, trace.constant(np.asarray(count)))
+
+
+def _count(slices: Sequence[Tensor], times: int | None, most: int | None) -> int:
     """The number of iterations. Raises TraceError if it is not one number."""
     if any(tensor.ndim == 0 for tensor in slices):
         raise refuse(f"{LOOP}: a scalar has no slices")
     counts = {tensor.shape[0] for tensor in slices}
-    counts |= set() if times is None else {times}
+    counts |= {number for number in (times, most) if number is not None}
     if len(counts) != 1:
         texts = ", ".join(map(str, sorted(counts))) or "nothing that says how many"
         raise refuse(f"{LOOP}: one number of iterations is needed, got {texts}")

@@ -3,13 +3,15 @@ The ops of the `op` dialect as functions: `penstock.ops.softmax(x, axis=1)`.
 
 They are made from the definitions of the ops, see `calls`; `help(penstock.ops.softmax)`
 shows what an op does, `dir(penstock.ops)` which there are. Those with bodies take
-functions: `penstock.ops.loop(body, carry, slices)` and `penstock.ops.cond`.
+functions: `penstock.ops.loop(body, carry, slices)`, `penstock.ops.while_loop` and
+`penstock.ops.cond`.
 """
 
 from __future__ import annotations
 
 from penstock.tools.frontend.python.bodies import cond as cond
 from penstock.tools.frontend.python.bodies import loop as loop
+from penstock.tools.frontend.python.bodies import while_loop as while_loop
 from penstock.tools.frontend.python.calls import OpFunction, functions_of
 
 
@@ -20,4 +22,4 @@ def __getattr__(name: str) -> OpFunction:
 
 
 def __dir__() -> list[str]:
-    return sorted([*functions_of("op"), "cond", "loop"])
+    return sorted([*functions_of("op"), "cond", "loop", "while_loop"])

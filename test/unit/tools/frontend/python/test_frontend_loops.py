@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -180,6 +182,85 @@ def leaking(x: X) -> Any:
     return kept[0] + 1
 
 
+Count = Annotated[Tensor, (), "i64"]
+
+
+def test_a_condition_or_a_count_ends_a_loop(random: Random):
+    w, rows = floats(random, SIZE, SIZE), floats(random, STEPS, SIZE)
+    limit = 1.5
+
+    def step(row: Any, x: Any) -> Any:
+        row = np.tanh(row @ w) + x
+        return row, row
+
+    def is_small(row: Any) -> Any:
+        return (row * row).sum() < limit * SIZE
+
+    @penstock.job
+    def several(row: Row, xs: Rows, times: Count) -> Any:
+        last, _ = penstock.ops.loop(step, row, xs, times, most=STEPS)
+        stopped, kept = penstock.ops.loop(step, row, xs, going=is_small)
+        halved = penstock.ops.while_loop(
+            lambda v: (v * v).sum() > 0.5, lambda v: v / 2, row, most=9
+        )
+        return last, stopped, kept, halved
+
+    row, times = floats(random, SIZE), int(random.integers(0, STEPS + 1))
+    counted = stopped = halved = row
+    kept = np.zeros_like(rows)
+    for number in range(times):
+        counted, _ = step(counted, rows[number])
+    for number in range(STEPS):
+        if not is_small(stopped):
+            break
+        stopped, kept[number] = step(stopped, rows[number])
+    while (halved * halved).sum() > 0.5:
+        halved = halved / 2
+    found = several(row, rows, np.asarray(times))
+    for array, wanted in zip(found, (counted, stopped, kept, halved), strict=True):
+        # Sums of five products, up to seven times.
+        np.testing.assert_allclose(array, wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(penstock.errors.TaskError, match="is to make other than 0 to 7"):
+        several(row, rows, np.asarray(STEPS + 1))
+
+
+def test_the_example_of_a_decoder_stops_at_its_token(
+    capsys: pytest.CaptureFixture[str],
+):
+    path = Path(__file__).parents[5] / "examples" / "decode.py"
+    runpy.run_path(str(path), run_name="__main__")
+    counts = [int(line.split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(counts) == 4
+    assert min(counts) < max(counts) == 20
+
+
+def no_most(x: X) -> Any:
+    times = penstock.ops.cast(x[0, 0], "i64")
+    return penstock.ops.loop(lambda c, _: (c, None), x, times=times)
+
+
+def short_times(x: X) -> Any:
+    times = penstock.ops.cast(x[0, 0], "i32")
+    return penstock.ops.loop(lambda c, _: (c, None), x, times=times, most=3)
+
+
+def most_of_known(x: X) -> Any:
+    return penstock.ops.loop(lambda c, _: (c, None), x, times=3, most=4)
+
+
+def most_of_none(x: X) -> Any:
+    return penstock.ops.while_loop(lambda c: c[0, 0] > 0, lambda c: c, x, most=0)
+
+
+def backward_while(x: X) -> Any:
+    going = {"going": lambda c: c[0, 0] > 0, "backward": True}
+    return penstock.ops.loop(lambda c, _: (c, None), x, times=3, **going)
+
+
+def while_of_many(x: X) -> Any:
+    return penstock.ops.while_loop(lambda c: c > 0, lambda c: c, x, most=3)
+
+
 def leaking_branch(x: X) -> Any:
     kept: list[Any] = []
 
@@ -214,6 +295,12 @@ def many_conditions(x: X) -> Any:
             "one number of iterations is needed, got nothing that says how many",
         ),
         (other_number, "one number of iterations is needed, got 3, 4"),
+        (no_most, "`times` is computed, so `most` has to be given"),
+        (short_times, "a number of iterations is one i64, got i32"),
+        (most_of_known, "the iterations are known, so there is no `most`"),
+        (most_of_none, "`most` is at least 1, got 0"),
+        (backward_while, "a loop with a condition does not go backward"),
+        (while_of_many, "the condition is one i1, got 4x3xi1"),
         (less_than_none, "there are no -1 iterations"),
         (scalar_slices, "a scalar has no slices"),
         (assigning, "a variable is not assigned to in an iteration of a loop: let its"),
