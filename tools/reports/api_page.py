@@ -63,7 +63,7 @@ def api_page() -> str:
     lines += ["## Ops: `penstock.ops`", "", _OPS, ""]
     lines += table(("function", "result"), list(_op_rows()))
     lines += ["Ops with bodies take functions:", ""]
-    bodies = {"penstock.ops.loop": penstock.ops.loop}
+    bodies: dict[str, object] = {"penstock.ops.loop": penstock.ops.loop}
     bodies["penstock.ops.while_loop"] = penstock.ops.while_loop
     lines += _sections({**bodies, "penstock.ops.cond": penstock.ops.cond})
     lines += ["## Errors: `penstock.errors`", "", text_of(penstock.errors), ""]

@@ -253,8 +253,12 @@ def most_of_none(x: X) -> Any:
 
 
 def backward_while(x: X) -> Any:
-    going = {"going": lambda c: c[0, 0] > 0, "backward": True}
-    return penstock.ops.loop(lambda c, _: (c, None), x, times=3, **going)
+    def step(c: Any, _: Any) -> Any:
+        return c, None
+
+    return penstock.ops.loop(
+        step, x, times=3, going=lambda c: c[0, 0] > 0, backward=True
+    )
 
 
 def while_of_many(x: X) -> Any:
