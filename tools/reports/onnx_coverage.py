@@ -259,6 +259,8 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   elements there can be, and a count: the model is compiled once. What follows goes on
   with the count, up to the outputs, and folds are of what is there. Where an op needs
   more, as a `Concat` along the axis does, the inputs are taken as known.
+* Sequences of a known number of tensors are stacks of these: what a value is split to,
+  and what a loop appends.
 * What cannot be said is refused, all of it at once, before anything runs.
 
 This page counts the cases that the package `onnx` has for single ops: each is

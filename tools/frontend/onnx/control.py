@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,6 +29,7 @@ from penstock.tools.frontend.onnx.loops import (
     Steps,
 )
 from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.sequences import stacking
 
 
 def read_if(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
@@ -86,7 +87,24 @@ def check_branches(blocks: Sequence[Block], condition: str) -> None:
 
 def read_loop(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
     """Read a loop, whose number of iterations may only be known at run time."""
-    node, graph = Node(proto, bodies.builder), graph_of(proto, "body")
+    graph, sequences = graph_of(proto, "body"), bodies.builder.sequences
+    places = [i for i, value in enumerate(proto.input[2:]) if value in sequences]
+    if places:
+        node, body = stacking(proto, graph, places)
+        read_body(bodies, node, body, name, opsets)
+        for place in places:
+            if stack := proto.output[place]:
+                first = sequences[proto.input[2 + place]]
+                sequences[stack] = [*first, bodies.builder.values.pop(stack)]
+        return
+    read_body(bodies, proto, graph, name, opsets)
+
+
+def read_body(
+    bodies: Bodies, proto: NodeProto, graph: GraphProto, name: str, opsets: Opsets
+) -> None:
+    """Read a loop whose state are tensors."""
+    node = Node(proto, bodies.builder)
     state = [node.value(index) for index in range(2, len(node.inputs))]
     rows = [i for i in range(len(graph.output)) if node.wants(len(state) + i)]
     steps = Steps(bodies, proto, name, opsets, graph, True, rows)

@@ -86,6 +86,8 @@ class JobBuilder:
         """The block that ops are added to: that of the job, or of a body in it."""
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
+        self.sequences: dict[str, list[Value]] = {}
+        """Sequences of tensors, in stacks of those of one shape."""
         self.dequantized: dict[str, Dequantized] = {}
         """Dequantized values: floats that are bytes in the model."""
         self.node: str | None = None
@@ -212,7 +214,7 @@ class JobBuilder:
         """Take back all that has been added if an exception is raised."""
         ends = {block: block.last_op for block in (self._home, self.block)}
         tables: list[dict[Any, Any]] = [self.values, self.weights, self.dequantized]
-        tables += [self._tensors, self._known, self._unnamed]
+        tables += [self.sequences, self._tensors, self._known, self._unnamed]
         kept, numbered = [dict(table) for table in tables], self._numbered
         try:
             yield
@@ -302,6 +304,16 @@ class Node:
     def tensors(self) -> list[SSAValue]:
         """All operands that are given, as tensors of the job."""
         return [self.builder.tensor(name) for name in self.inputs if name]
+
+    def stacks(self, index: int = 0) -> list[Value]:
+        """An operand that is a sequence: stacks of its tensors."""
+        if (stacks := self.builder.sequences.get(self.inputs[index])) is None:
+            raise Unsupported(f"its operand '{self.inputs[index]}' is no sequence")
+        return stacks
+
+    def give_stacks(self, stacks: list[Value]) -> None:
+        """Let a sequence of stacked tensors be the output of this node."""
+        self.builder.sequences[self.outputs[0]] = stacks
 
     def dequantized(self, index: int) -> Dequantized | None:
         """The bytes that an operand of floats is dequantized from, if that is known."""

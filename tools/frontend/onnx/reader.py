@@ -39,6 +39,7 @@ from penstock.tools.frontend.onnx.graph import (
 from penstock.tools.frontend.onnx.loops import Opsets
 from penstock.tools.frontend.onnx.ops import Array, Value
 from penstock.tools.frontend.onnx.plugin_ops import converter_of
+from penstock.tools.frontend.onnx.sequences import SEQUENCES
 
 INSIDE = "//"
 """The mark in the names of values inside of nodes."""
@@ -178,12 +179,18 @@ class Reader:
         if is_standard(proto) and proto.op_type in STACKING:
             proto = with_outputs_of(proto, needed)
         operands = [name for name in proto.input if name]
-        present = all(name in self.builder.values for name in operands)
+        values, sequences = self.builder.values, self.builder.sequences
+        present = all(name in values or name in sequences for name in operands)
         is_known = present and not any(
-            isinstance(self.builder.values[name], SSAValue) for name in operands
+            name in sequences or isinstance(values[name], SSAValue) for name in operands
         )
         try:
-            if is_known and is_evaluable(proto):
+            if is_standard(proto) and proto.op_type in SEQUENCES:
+                if present:
+                    SEQUENCES[proto.op_type](Node(proto, self.builder))
+            elif present and any(name in sequences for name in operands):
+                self._read_with_sequences(proto, name, opsets)
+            elif is_known and is_evaluable(proto):
                 self._evaluate(proto, name, operands, opsets)
             elif converter_of(full_name(proto)) is not None:
                 if present:  # Else what it needs is already complained about.
@@ -200,6 +207,19 @@ class Reader:
             self.findings.add(f"{proto.op_type} '{name}': {error}")
             if isinstance(error, NotKnown):
                 self.findings.inputs |= self._inputs_of(error.value)
+
+    def _read_with_sequences(self, proto: NodeProto, name: str, opsets: Opsets) -> None:
+        """Read a node of another op, some of whose operands are sequences."""
+        sequences = self.builder.sequences
+        match proto.op_type if is_standard(proto) else "":
+            case "Identity":
+                sequences[proto.output[0]] = sequences[proto.input[0]]
+            case "Loop":
+                self._expand(proto, name, True, opsets)
+            case _:
+                found = next(name for name in proto.input if name in sequences)
+                inner = found.rpartition(INSIDE)[2]
+                raise Unsupported(f"its operand '{inner}' is a sequence")
 
     def _inputs_of(self, name: str) -> set[str]:
         """The inputs that a value depends on."""
@@ -323,6 +343,9 @@ class Reader:
         names |= {output: f"{first}{INSIDE}{prefix}{output}" for output in inside}
         self._read_body(proto, graph.node, name, names, opsets, prefix)
         outer = [names.get(value.name, value.name) for value in graph.output]
+        for value, result in zip(graph.output, outer, strict=True):
+            if result in self.builder.sequences:
+                raise Unsupported(f"'{value.name}' is a sequence")
         if any(name not in self.builder.values for name in outer):
             raise AlreadyReported
         return [self.builder.values[name] for name in outer]
@@ -344,6 +367,8 @@ class Reader:
         if name not in known:
             like = suggest(name, known)
             self.findings.add(f"output '{name}': there is no such value{like}")
+        if name in self.builder.sequences:
+            self.findings.add(f"output '{name}': it is a sequence")
         if name not in self.builder.values:
             return  # The missing input has been reported.
         try:
