@@ -18,7 +18,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
 from penstock.dialects.kernel.folds import folded, neutral
-from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.interface import element_of, shape_of
+from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ PARALLEL, REDUCTION = "parallel", "reduction"
 
 
 def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
-    """Whether a row is one fold over points that are not the last loops."""
+    """
+    Whether a row is one fold over points that are not the last loops, and its result
+    has nothing else, so that it may be filled first.
+    """
     count = row.maps()[0].num_dims
     along = row.along_loops
     is_last = [*along] == [*range(count - len(along), count)]
@@ -39,6 +43,8 @@ def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
     if only.stores or len(only.folds) != 1 or has_index:
         return False
     if only.folds[0].combine is not None:
+        return False
+    if not is_onto(row.maps()[-1], row.loops().extents, shape_of(row.outs[0])):
         return False
     is_memory = all(isinstance(value.type, MemRefType) for value in row.ins)
     element = computed_in(element_of(row.outs[0]))

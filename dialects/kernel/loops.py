@@ -171,6 +171,14 @@ def reach_of(map: AffineMap, extents: Sequence[int]) -> tuple[list[int], list[in
     return low, high
 
 
+def is_onto(map: AffineMap, extents: Sequence[int], shape: Sequence[int]) -> bool:
+    """
+    Whether a map leads loops to each element of a buffer, if it leads to none of them
+    twice.
+    """
+    return prod(extents[loop] for loop in map.used_dims()) == prod(shape)
+
+
 def merged(nest: Nest) -> Nest:
     """
     The nest without loops that run once, and with neighbouring loops made one where

@@ -40,6 +40,7 @@ from penstock.dialects.kernel.interface import (
     listed,
     shape_of,
 )
+from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.utils.half_precision import is_half
 
@@ -224,8 +225,8 @@ class SumOp(StructuredOp):
     def _verify_whole(self, extents: Sequence[int]) -> None:
         """Raise `VerifyException` if some elements of a result are no sums."""
         for out, number in zip(self.outs, self.outs_at(), strict=True):
-            map, shape = self.maps()[number], shape_of(out)
-            if prod(extents[loop] for loop in map.used_dims()) != prod(shape):
+            map = self.maps()[number]
+            if not is_onto(map, extents, shape_of(out)):
                 raise VerifyException(
                     "each element of a result is a sum, got some of "
                     f"{out.type} by {map}"

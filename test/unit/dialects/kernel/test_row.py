@@ -254,3 +254,22 @@ def test_unsigned_folds_are_numbers_of_the_type(parse_kernel: Parse) -> None:
     x = np.array([[big + 1, 5, -7], [big + 1, 3, 2]])
     (found,) = evaluated(parse_kernel(text), x, np.zeros_like(x))
     np.testing.assert_array_equal(found, [[big + 8, 12, 0], [0, 2 - big, 1 - big]])
+
+
+@pytest.mark.parametrize("type", ["f32", "i64"])
+def test_folds_of_columns_leave_elements_between_results(
+    type: str, parse_kernel: Parse
+) -> None:
+    strided = "affine_map<(e, r) -> (r * 2 + 1)>"
+    fold = "maxnumf" if type == "f32" else "maxsi"
+    body = f"%m = kernel.all_reduce {fold} %a : {type}\nkernel.yield %m : {type}"
+    ins = [("a", f"memref<9x3x{type}>", "affine_map<(e, r) -> (e, r)>")]
+    outs = [("", f"memref<7x{type}>", strided)]
+    kernel = parse_kernel(kernel_text(ins, outs, body, along="[0]"))
+    dtype = np.dtype({"f32": "float32", "i64": "int64"}[type])
+    x = np.random.default_rng(7).integers(-9, 9, (9, 3)).astype(dtype)
+    y = np.full(7, 77, dtype)
+    run_loops(kernel, x, y)
+    wanted = np.full(7, 77, dtype)
+    wanted[1:6:2] = x.max(0)
+    np.testing.assert_array_equal(y, wanted)
