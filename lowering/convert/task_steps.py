@@ -244,6 +244,8 @@ class BodyScope(Scope):
 
     def __post_init__(self) -> None:
         self._known: dict[SSAValue, str] = {}
+        self._first: dict[int, launch.SubviewOp] = {}
+        """The places of first values of what it carries, where results are not."""
         self._memory = self.outer.name_of(self.task.outs[-1])
         tasks = self.plan.tasks
         self._inputs = {
@@ -297,7 +299,7 @@ class BodyScope(Scope):
         places = [launch.PlaceAttr(self.outer.name_of(self.task.outs[index]))]
         if self._has_two_places(index):
             assert before is not None, "it is read"
-            places.append(launch.PlaceAttr(self._memory, offset_of(before)))
+            places.append(self._other_place(index, before))
         read = self.steps.names.make(f"{self._memory}/before")
         written = self.steps.names.make(f"{self._memory}/after")
         self.condition = self.condition or read
@@ -306,6 +308,19 @@ class BodyScope(Scope):
             self._known[before] = read
         type = self._type_of(after)
         self.named.append(launch.CarryOp(read, written, places, type))
+
+    def _other_place(self, index: int, before: SSAValue) -> launch.PlaceAttr:
+        """The place of a carried value in the memory of the body."""
+        assert isinstance(self.op, LoopOp), "asked of loops"
+        if self.op.is_bounded or self.op.count % 2 == 0:
+            return launch.PlaceAttr(self._memory, offset_of(before))
+        # Its first value lies there, which is written before the loop.
+        name = self.steps.names.make(f"{self._memory}/first")
+        type = self._type_of(before)
+        self._first[index] = launch.SubviewOp(
+            name, self._memory, offset_of(before), type
+        )
+        return launch.PlaceAttr(name)
 
     def _has_two_places(self, index: int) -> bool:
         """Whether a carried value is read in one place and made in another."""
@@ -317,19 +332,14 @@ class BodyScope(Scope):
         assert isinstance(self.op, LoopOp), "asked of loops"
         first = 0 if self.op.trips is None else 1
         for index in range(len(self.op.carried)):
-            is_even = self.op.is_bounded or self.op.count % 2 == 0
             given = operand_register(self.task, first + index)
             result = self.task.outs[index]
             source = self.outer.name_of(given)
-            if is_even or not self._has_two_places(index):
-                if alias_place(given) != alias_place(result):
-                    yield launch.CopyOp(source, self.outer.name_of(result))
-                continue
-            before = self._inputs[index + 1]
-            name = self.steps.names.make(f"{self._memory}/first")
-            type = self._type_of(before)
-            yield launch.SubviewOp(name, self._memory, offset_of(before), type)
-            yield launch.CopyOp(source, name)
+            if (place := self._first.get(index)) is not None:
+                yield place
+                yield launch.CopyOp(source, place.sym_name.data)
+            elif alias_place(given) != alias_place(result):
+                yield launch.CopyOp(source, self.outer.name_of(result))
 
     def name_of(self, register: SSAValue) -> str:
         if (known := self._known.get(register)) is not None:

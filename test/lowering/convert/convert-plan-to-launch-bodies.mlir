@@ -17,12 +17,12 @@
 
 // LAUNCH-LABEL: launch.actor @h on
 // LAUNCH-SAME:  reads [@"h0/out", @"xs/out", @"w/out"] writes [@"h/out", @"h/out_1", @"h/memory"]
-// LAUNCH-NEXT:    launch.subview @"h/memory/first" of @"h/memory" at [[G:[0-9]+]] : memref<3x4xf32>
+// LAUNCH-NEXT:    launch.subview @"h/memory/first" of @"h/memory" at {{[0-9]+}} : memref<3x4xf32>
 // LAUNCH-NEXT:    launch.copy @"h0/out" to @"h/memory/first"
 // LAUNCH-NEXT:    launch.loop 7 backward {
 // LAUNCH-NEXT:      launch.subview @"h/memory/i/out" of @"h/memory" at {{[0-9]+}} : memref<i64>
 // LAUNCH-NEXT:      launch.number @"h/memory/i/out"
-// LAUNCH-NEXT:      launch.carry @"h/memory/before" to @"h/memory/after" in [@"h/out" at 0, @"h/memory" at [[G]]] : memref<3x4xf32>
+// LAUNCH-NEXT:      launch.carry @"h/memory/before" to @"h/memory/after" in [@"h/out" at 0, @"h/memory/first" at 0] : memref<3x4xf32>
 // LAUNCH-NEXT:      launch.subview @"h/memory/x/out" of @"xs/out" at 0 step 48 : memref<3x4xf32>
 // LAUNCH-NEXT:      launch.subview @"h/memory/s/out" of @"h/out_1" at 0 step 48 : memref<3x4xf32>
 // LAUNCH:           launch.call @matmul_0 [@"h/memory/before", @"w/out", @"h/memory/m/out"]
