@@ -87,6 +87,12 @@ def number_of(port: InputOp | OutputOp) -> int:
     return int(port.port.data.rpartition("_")[2])
 
 
+def runs_bodies(op: FlowOp, job: JobOp) -> bool:
+    """Whether an op runs where its bodies can be run as such: on one CPU."""
+    device = placement_of(op, job).single_device()
+    return device is not None and device.kind.data == "cpu"
+
+
 def lift_constants(job: JobOp) -> None:
     """
     Let bodies read their constants from outside, where they are there all the time;

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -28,19 +29,24 @@ from penstock.dialects.op.comparison import LogicalNotOp, WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.requirement import RequireOp, spare
-from penstock.dialects.op.tensor_op import can_fail
+from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.pass_events import count
+from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import runs_bodies
 
 NO_SELECT = "no_select"
 """The reason why a condition stays: an attribute of it."""
 
 
-def select_in(job: JobOp) -> None:
+def select_in(job: JobOp, up_to: int | None) -> None:
     """Replace the conditions of a job, and say where that is not done."""
     for op in [op for op in job.walk(region_first=True) if isinstance(op, IfOp)]:
         bodies = bodies_of(op)
+        limit = up_to if runs_bodies(op, job) else None
+        if len(bodies) > 1 and limit is not None and work_of(bodies) > limit:
+            continue
         failing = [
             x
             for body in bodies
@@ -52,6 +58,14 @@ def select_in(job: JobOp) -> None:
             continue
         count("conditions")
         select(op, bodies)
+
+
+def work_of(bodies: Sequence[Block]) -> int:
+    """The scalar operations of bodies, of which each element that is made is one."""
+    ops = [op for body in bodies for op in body.ops if isinstance(op, TensorOp)]
+    made = (tensor_type(value) for op in ops for value in op.results)
+    sizes = (prod(type.get_shape()) for type in made if type.has_static_shape())
+    return sum(op.flops() for op in ops) + sum(sizes)
 
 
 def bodies_of(op: IfOp) -> Sequence[Block]:
@@ -111,6 +125,10 @@ class OpSelectBranchesPass(ModulePass):
 
     name = "op-select-branches"
 
+    up_to: int | None = None
+    """The most scalar operations of both bodies together, of which each element that is
+    made is one, if they run on one CPU; without it, any number."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for job in outermost(op, JobOp):
-            select_in(job)
+            select_in(job, self.up_to)

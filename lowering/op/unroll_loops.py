@@ -13,7 +13,8 @@ whether it is to be made or not, and its values are selected where it is
 fail, such as a gather whose indices are checked, must not be computed in vain: the loop
 stays, and says so: `no_unroll = "op.gather can fail"`.
 
-A loop with more iterations, or with extents that are not known, stays as it is.
+A loop with more iterations that runs on one CPU, or with extents that are not known,
+stays as it is. On other devices loops do not run in any other way.
 
 Example: `test/lowering/op/op-unroll-loops-example.mlir`.
 """
@@ -58,6 +59,7 @@ from penstock.dialects.utils.numpy_types import Elements, dense_of, dtype_of
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import runs_bodies
 
 NO_UNROLL = "no_unroll"
 """The reason why a loop stays: an attribute of it."""
@@ -66,7 +68,8 @@ NO_UNROLL = "no_unroll"
 def unroll_job(job: JobOp, up_to: int | None) -> None:
     """Unroll the loops of a job, those in bodies before the ones around them."""
     for loop in [op for op in job.walk(region_first=True) if isinstance(op, LoopOp)]:
-        if not is_known(loop) or (up_to is not None and loop.count > up_to):
+        limit = up_to if runs_bodies(loop, job) else None
+        if not is_known(loop) or (limit is not None and loop.count > limit):
             continue
         if (failing := failing_in(loop)) is not None:
             loop.attributes[NO_UNROLL] = StringAttr(f"{failing.name} can fail")
@@ -270,7 +273,10 @@ class OpUnrollLoopsPass(ModulePass):
     name = "op-unroll-loops"
 
     up_to: int | None = None
-    """The most iterations of a loop that is unrolled; without it, any number."""
+    """
+    The most iterations of a loop that is unrolled, if it runs on one CPU; without it,
+    any number.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for job in outermost(op, JobOp):
