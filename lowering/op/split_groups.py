@@ -32,7 +32,7 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.job import JobOp
 from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.utils.pass_events import count
-from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.task_times import Machine
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import (
@@ -115,7 +115,7 @@ class OpSplitGroupsPass(ModulePass):
             raise PassFailedException(f"parts must be at least 1, got {self.parts}")
         try:
             with KernelDatabase(Path(self.database)) as database:
-                for job in outermost(op, JobOp):
+                for job in jobs_and_bodies(op):
                     self._split(job, database)
         except DatabaseError as error:
             raise PassFailedException(str(error)) from error

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.lowering import get_all_passes
 from penstock.lowering.analysis.levels import Level, level_of
+from penstock.lowering.kernel_times.database import KernelDatabase
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.model import Model
@@ -55,6 +56,10 @@ OF_JOBS = [
 """All passes on jobs but the one that takes the ports of a job to others."""
 
 
+TIMED = ["op-split-groups"]
+"""The passes that read measured times, here of an empty database."""
+
+
 @cache
 def inputs() -> dict[str, Array]:
     seed = int(np.random.default_rng().integers(1 << 32))
@@ -81,10 +86,12 @@ def expected() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @pytest.mark.parametrize("name", OF_JOBS)
-def test_each_pass_on_jobs_keeps_what_bodies_mean(name: str):
+def test_each_pass_on_jobs_keeps_what_bodies_mean(name: str, tmp_path: Path):
     compiler, passes = installed_compiler()
     module = compiler.parse(NESTED, "nested.mlir")
-    run_pipeline(compiler, passes, module, f"job-place,job-infer-sbp,{name}")
+    with KernelDatabase(path := tmp_path / "times.db", write=True):
+        options = f'{{database="{path}"}}' if name in TIMED else ""
+    run_pipeline(compiler, passes, module, f"job-place,job-infer-sbp,{name}{options}")
     if not name.startswith("convert"):
         run_pipeline(compiler, passes, module, "op-unroll-loops,op-select-branches")
     found = evaluate_model(Model(module, {}, Path()), inputs())
