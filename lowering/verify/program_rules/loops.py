@@ -132,6 +132,7 @@ def bad_loops(
     """
     if any(isinstance(step, IfOp | LoopOp | NAMING) for step in actor.body.block.ops):
         walk = _Walk(actor, table, spans, effects)
+        walk.known.update(known)
         for name in known:
             span = spans[name]
             walk.bytes.write(span.start, span.start + span.size, frozenset({name}))
@@ -153,6 +154,8 @@ class _Walk:
         self.effects = effects
         self.bytes = Bytes()
         self.local: dict[str, Local] = {}
+        self.known: set[str] = set()
+        """The registers that hold something before the actor acts."""
         self.number = 0
         """The number of the iteration of the innermost loop."""
         self.ended: set[str] = set()
@@ -188,6 +191,9 @@ class _Walk:
         """Whether what was written under the other name may be read under a name."""
         own, others = self.chain(name), self.chain(other)
         if name in others or other in own:
+            return True
+        # Registers that hold something in the same bytes before the actor are views.
+        if other in self.known and not own.isdisjoint(self.known):
             return True
         if other in self.ended and self.is_same(name, other):
             return True
