@@ -4,7 +4,7 @@
 
 // DUMP:      op-infer-shapes,
 // DUMP-NEXT: op-unroll-loops{up-to},
-// DUMP-NEXT: op-select-branches,
+// DUMP-NEXT: op-select-branches{up-to=4096},
 // DUMP-NEXT: job-clean,
 // DUMP:      op-widen-sums{device="cpu"},
 // DUMP:      plan-assign-streams{streams=1 policy="naive" machine},
@@ -24,7 +24,7 @@
 
 // EDITS-LABEL: op-infer-shapes
 // EDITS-NEXT:  op-unroll-loops{up-to},
-// EDITS-NEXT:  op-select-branches,
+// EDITS-NEXT:  op-select-branches{up-to=4096},
 // EDITS-NEXT:  {{^}}job-clean,
 // EDITS:       op-split-pads
 // EDITS-NEXT:  verify-jobs,
