@@ -22,20 +22,28 @@ Before: TypeAlias = "Callable[[KernelBuilder, SSAValue, SSAValue], SSAValue]"
 
 
 class PlaceLine:
-    """A line of places: indices in kernels, integers of 64 bits in memory."""
+    """
+    A line of places: indices in kernels, integers of 64 bits in memory. Ranks of one
+    that is `reversed` count from the end of the line.
+    """
 
-    def __init__(self, line: Line):
+    def __init__(self, line: Line, *, reversed: bool = False):
         self.line = line
+        self._reversed = reversed
 
     def load(self, k: KernelBuilder, rank: SSAValue) -> SSAValue:
         """The place at a rank."""
-        found = self.line.load(k, within(k, rank, self.line.extent))
+        found = self.line.load(k, self._element(k, rank))
         return k.insert(arith.IndexCastOp(found, IndexType()))
 
     def store(self, k: KernelBuilder, place: SSAValue, rank: SSAValue) -> None:
         """Write the place at a rank."""
-        wide = to_i64(k, place)
-        self.line.store(k, wide, within(k, rank, self.line.extent))
+        self.line.store(k, to_i64(k, place), self._element(k, rank))
+
+    def _element(self, k: KernelBuilder, rank: SSAValue) -> SSAValue:
+        if self._reversed:
+            rank = k.sub(k.index(self.line.extent - 1), rank)
+        return within(k, rank, self.line.extent)
 
 
 def within(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:
@@ -52,23 +60,39 @@ def sort_places(
     k: KernelBuilder, places: PlaceLine, count: SSAValue, before: Before
 ) -> None:
     """Sort the first `count` places of a line by an order."""
-    one, last = k.index(1), k.sub(count, k.index(1))
+    build_heap(k, places, count, before)
+    last = k.sub(count, k.index(1))
 
-    # The first half of a heap has children; its root is the last of all places.
+    def take(k: KernelBuilder, turn: SSAValue) -> None:
+        end = k.sub(last, turn)
+        found = take_root(k, places, end, before)
+        places.store(k, found, end)
+
+    _each(k, last, take)
+
+
+def build_heap(
+    k: KernelBuilder, places: PlaceLine, count: SSAValue, before: Before
+) -> None:
+    """Let the first `count` places of a line be a heap, with the last one at rank 0."""
+    one = k.index(1)
+    # The first half of a heap has children.
     half = k.insert(arith.ShRSIOp(k.maximum(count, k.index(0)), one))
 
     def build(k: KernelBuilder, turn: SSAValue) -> None:
         root = k.sub(k.sub(half, one), turn)
         _sift(k, places, root, count, places.load(k, root), before)
 
-    def take(k: KernelBuilder, turn: SSAValue) -> None:
-        end = k.sub(last, turn)
-        moved = places.load(k, end)
-        places.store(k, places.load(k, k.index(0)), end)
-        _sift(k, places, k.index(0), end, moved, before)
-
     _each(k, half, build)
-    _each(k, last, take)
+
+
+def take_root(
+    k: KernelBuilder, places: PlaceLine, end: SSAValue, before: Before
+) -> SSAValue:
+    """The root of a heap of which `end` places are left then."""
+    moved, root = places.load(k, end), places.load(k, k.index(0))
+    _sift(k, places, k.index(0), end, moved, before)
+    return root
 
 
 def _each(
@@ -92,7 +116,7 @@ def _sift(
     before: Before,
 ) -> None:
     """Let a place sink from a root until no child comes after it."""
-    one = k.index(1)
+    one, extent = k.index(1), k.index(max(places.line.extent, 1))
 
     def step(
         k: KernelBuilder, level: SSAValue, carried: Sequence[SSAValue]
@@ -104,15 +128,16 @@ def _sift(
             child = _later_child(k, places, left, end, before)
             found = places.load(k, child)
             sinks = before(k, place, found)
-            # A hole without a child that sinks is left at its place for good.
-            k.when(sinks, lambda k: places.store(k, found, hole))
-            return k.select(sinks, child, hole)
+            places.store(k, k.select(sinks, found, place), hole)
+            # Behind the last rank there are no children.
+            return k.select(sinks, child, extent)
 
         return [k.either(k.compare("lt", left, end), sink, lambda k: hole)]
 
     levels = k.index(max(places.line.extent, 1).bit_length())
     (hole,) = k.loop(k.index(0), levels, [root], step)
-    places.store(k, place, hole)
+    is_open = k.compare("lt", hole, extent)
+    k.when(is_open, lambda k: places.store(k, place, hole))
 
 
 def _later_child(

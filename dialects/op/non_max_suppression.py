@@ -29,7 +29,13 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.compaction import COUNT, CountedOp, more, once, zeros_from
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.heap_sort import PlaceLine, sort_places, to_i64, within
+from penstock.dialects.op.heap_sort import (
+    PlaceLine,
+    build_heap,
+    take_root,
+    to_i64,
+    within,
+)
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
 from penstock.dialects.utils.tensors import tensor_type
@@ -219,24 +225,30 @@ class _Class(NamedTuple):
     least: Sequence[SSAValue]
 
     def build(self, k: KernelBuilder) -> None:
-        """Sort the candidates, and let those stay that no better one overlaps."""
-        places = PlaceLine(self.kept)
-        count = self._candidates(k, places)
-        sort_places(k, places, count, self._before)
-        most = k.index(self.op.lines())
+        """
+        Take the best candidates from a heap, and let those stay that no better one
+        overlaps. The heap lies at the end of the line, and is left by as many places
+        as those that stay need at its front.
+        """
+        kept, heap = PlaceLine(self.kept), PlaceLine(self.kept, reversed=True)
+        count = self._candidates(k, heap)
+        build_heap(k, heap, count, self._after)
+        zero, no, most = k.index(0), k.constant(0, i1), k.index(self.op.lines())
 
         def step(
-            k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
+            k: KernelBuilder, turn: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             (found,) = carried
-            place = places.load(k, rank)
-            has_room = k.compare("lt", found, most)
-            overlaps = self._overlaps(k, places, place, k.select(has_room, found, zero))
-            stays = k.insert(arith.AndIOp(has_room, k.compare("eq", overlaps, no)))
-            k.when(stays, lambda k: places.store(k, place, found))
-            return [more(k, found, stays)]
 
-        zero, no = k.index(0), k.constant(0, i1)
+            def take(k: KernelBuilder) -> SSAValue:
+                end = k.sub(k.sub(count, k.index(1)), turn)
+                place = take_root(k, heap, end, self._after)
+                stays = k.compare("eq", self._overlaps(k, kept, place, found), no)
+                k.when(stays, lambda k: kept.store(k, place, found))
+                return more(k, found, stays)
+
+            return [k.either(k.compare("lt", found, most), take, lambda k: found)]
+
         (found,) = k.loop(zero, count, [zero], step)
         zeros_from(k, self.kept, found, k.constant(-1, i64))
 
@@ -257,14 +269,12 @@ class _Class(NamedTuple):
         zero = k.index(0)
         return k.loop(zero, k.index(self.scores.extent), [zero], step)[0]
 
-    def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether the score at one place is better, or equal and the place earlier."""
-        x, y = (
-            self.scores.load(k, within(k, place, self.scores.extent))
-            for place in (a, b)
-        )
-        is_tie = k.insert(arith.AndIOp(k.compare("eq", x, y), k.compare("lt", a, b)))
-        return k.insert(arith.OrIOp(k.compare("gt", x, y), is_tie))
+    def _after(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether the score at one place is worse, or equal and the place later."""
+        extent = self.scores.extent
+        x, y = (self.scores.load(k, within(k, place, extent)) for place in (a, b))
+        is_tie = k.insert(arith.AndIOp(k.compare("eq", x, y), k.compare("gt", a, b)))
+        return k.insert(arith.OrIOp(k.compare("lt", x, y), is_tie))
 
     def _overlaps(
         self, k: KernelBuilder, places: PlaceLine, place: SSAValue, count: SSAValue
