@@ -77,8 +77,13 @@ def tasks_within(plan: PlanOp) -> Iterator[TaskOp]:
 
 
 def port_of(task: TaskOp) -> Port | None:
-    """The argument of a body, or the value that it yields, that a task is for."""
-    if not isinstance(op := task.op, InputOp | OutputOp):
+    """
+    The argument of a body, or the value that it yields, that a task is for, once it is
+    a register.
+    """
+    if not isinstance(op := task.op, InputOp | OutputOp) or task.results_:
         return None
     (value,) = (*task.ins, *task.outs)
+    if not isinstance(value.owner, RegisterOp):
+        return None
     return Port(task.task_name.data, task, op, value, str(task.device))

@@ -190,7 +190,8 @@ class Evaluation:
         self.run(block.ops)
         assert isinstance(block.last_op, PlanYieldOp), "checked by the verifier"
         results = [self._values[value] for value in block.last_op.values]
-        for value, array in zip(written_by(task), results, strict=True):
+        # The memory of bodies is the last register, and no result.
+        for value, array in zip(written_by(task), results, strict=False):
             self.write(value, array)
 
     def _run_op(self, op: Operation) -> None:

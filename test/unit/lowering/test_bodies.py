@@ -51,9 +51,13 @@ NESTED = b"""job.job @nested placement <cpu, [0:0]> {
 OF_JOBS = [
     name
     for name in get_all_passes()
-    if level_of(name) is Level.JOB and name != "job-add-push-pull"
+    if level_of(name) is Level.JOB
+    and name not in ("job-add-push-pull", "op-split-groups")
 ]
-"""All passes on jobs but the one that takes the ports of a job to others."""
+"""
+All passes on jobs but the one that takes the ports of a job to others, and the one that
+needs measured times.
+"""
 
 
 TIMED = ["op-split-groups"]
