@@ -220,7 +220,9 @@ def test_a_condition_or_a_count_ends_a_loop(random: Random):
     for array, wanted in zip(found, (counted, stopped, kept, halved), strict=True):
         # Sums of five products, up to seven times.
         np.testing.assert_allclose(array, wanted, rtol=1e-4, atol=1e-5)
-    with pytest.raises(penstock.errors.TaskError, match="is to make other than 0 to 7"):
+    with pytest.raises(
+        penstock.errors.TaskError, match="at most 7 iterations was to make 8"
+    ):
         several(row, rows, np.asarray(STEPS + 1))
 
 
