@@ -33,7 +33,6 @@ from penstock.runtime.cuda.launches import (
 )
 from penstock.runtime.cuda.program import CudaProgram
 from penstock.runtime.cuda.simulator import SIMULATOR, is_simulator_wanted
-from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.devices import Place, Wired
 from penstock.runtime.loading.memory import count_allocation, host_bytes
 from penstock.runtime.program.actors import Actor, Argument, Call, Register
@@ -245,7 +244,6 @@ class Cuda:
         """
         if not any(places):
             return Wired(registers, actors)
-        refuse_control(actors, places)
         for number in {place.device for place in places if place is not None}:
             self._open(number)
             self.driver.prepare(self._sources(actors, places, number))
@@ -263,13 +261,3 @@ class Cuda:
             for call in actor.calls
         ]
         return {x.kernel.name: x.source for x in works if isinstance(x, Launching)}
-
-
-def refuse_control(actors: Sequence[Actor], places: Sequence[Place | None]) -> None:
-    """Raise PenstockError if an actor on a device has loops or conditions."""
-    for actor, place in zip(actors, places, strict=True):
-        if place is not None and actor.control is not None:
-            raise PenstockError(
-                f"task '{actor.name}' has a loop or condition, which runs on CPUs "
-                "alone so far: unroll it, or place it on a CPU"
-            )

@@ -17,15 +17,20 @@ assertions: later acts must not begin if one of them has failed.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.cuda.launch_units import Flow, Unit
 from penstock.runtime.cuda.program import TURN, CudaProgram
+from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.devices import Wired
 from penstock.runtime.program.actors import Actor, Call, Register, Slot
 from penstock.runtime.program.tables import turns_of
+
+PLAIN: Mapping[str, Any] = {"control": None, "roots": ()}
+"""The fields of an actor whose loops and conditions are part of one call."""
 
 
 def wire(program: CudaProgram, flow: Flow, worker: int) -> Wired:
@@ -66,7 +71,7 @@ class _Wiring:
             reading = _reader(len(arguments))
             call = self._call(lambda row: program.ask(number, reading(row)))
             calls = (replace(call, args=arguments),)
-            self.actors[asking] = replace(self.actors[asking], calls=calls)
+            self.actors[asking] = replace(self.actors[asking], calls=calls, **PLAIN)
         else:
             turn = _reader(min(program.turns(number) - 1, 1))
             call = self._call(lambda row: program.ask(number, turn(row)))
@@ -86,7 +91,7 @@ class _Wiring:
         index = self._new_actor(unit.name, self._worker, call)
         count, tokens = self._program.turns(number), list[int]()
         for actor in unit.actors:
-            self.actors[actor] = replace(self.actors[actor], calls=())
+            self.actors[actor] = replace(self.actors[actor], calls=(), **PLAIN)
             if not self._is_followed(actor, unit):
                 name = f"{self.actors[actor].name} in graph"
                 tokens.append(self._new_register(name, actor, max(count, 2)))
@@ -181,6 +186,11 @@ class _Wiring:
     def block(self, actor: int) -> None:
         """Let each call of an actor end when it is done."""
         program, made = self._program, list[Call]()
+        if self.actors[actor].control is not None:
+            raise PenstockError(
+                f"task '{self.actors[actor].name}' has a loop or condition, but works "
+                "with what a caller or an actor of another kind hands on"
+            )
         for number, call in enumerate(self.actors[actor].calls):
             reading = _reader(len(call.args))
             doing = _doing(program, actor, number, reading)

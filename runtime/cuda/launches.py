@@ -14,7 +14,7 @@ from penstock.runtime.cuda.driver import (
     Launch,
     Span,
 )
-from penstock.runtime.program.actors import Actor, Call, Slot
+from penstock.runtime.program.actors import Actor, Call, Cell, Slot
 from penstock.runtime.program.executable import Kernel
 
 ALIGNMENT = 16
@@ -186,7 +186,9 @@ def steps_of(
         work, is_capturable, room = work_of(call), True, 0
         if isinstance(work, Launching):
             written = [
-                isinstance(x, Slot) and x.register in actor.writes for x in call.args
+                isinstance(x, Cell)
+                or (isinstance(x, Slot) and x.register in actor.writes)
+                for x in call.args
             ]
             functions = driver.load(work.kernel.name, work.source)
             is_capturable = all(function.is_capturable for function in functions)

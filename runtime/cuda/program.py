@@ -33,6 +33,14 @@ from penstock.runtime.cuda.launch_units import (
     used_by,
 )
 from penstock.runtime.cuda.launches import Step, Work, steps_of
+from penstock.runtime.cuda.loops import (
+    WORD,
+    DeviceMemory,
+    MemoryOf,
+    arguments_of,
+    calls_in_act,
+    is_known,
+)
 from penstock.runtime.cuda.resources import Check, Resources, Rooms, Statuses
 from penstock.runtime.errors import TaskError
 from penstock.runtime.loading.devices import Place
@@ -58,20 +66,40 @@ class Task:
     asserting: tuple[tuple[Step, int], ...]
     length: int
     """The acts of a round, in which steps may differ; 0 if none do."""
+    memory: MemoryOf
+    """The memory of its device, for loops and conditions."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """Those of all its calls."""
-        return tuple(arg for call in self.actor.calls for arg in call.args)
+        """Those of all its calls, and of its loops and conditions."""
+        return arguments_of(self.actor)
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether all of its steps may become part of a graph."""
+        control = self.actor.control
+        is_known_now = control is None or is_known(control)
+        return is_known_now and all(step.is_capturable for step in self.steps)
 
     def ask(self, words: Sequence[int], act: int, stream: Handle, room: int) -> None:
         """
         Launch an act of the actor on a stream, given its arguments and the address of
         scratch memory.
         """
+        if self.actor.control is not None:
+            made = calls_in_act(self.actor, act, words, self.memory(stream))
+            for call, given in made:
+                self._ask(self.steps[call], given, act, stream, room)
+            return
         for step in self.steps:
             if not self.length or step.is_made_in(act, self.length):
                 step.ask(words, stream, room)
+
+    def _ask(
+        self, step: Step, words: Sequence[int], act: int, stream: Handle, room: int
+    ) -> None:
+        if not self.length or step.is_made_in(act, self.length):
+            step.ask(words, stream, room)
 
 
 class CudaProgram:
@@ -90,6 +118,8 @@ class CudaProgram:
         self._lanes: list[Lane] = []
         self._lane_of: dict[tuple[int, int], int] = {}
         self._rooms = Rooms(self._resources)
+        self._words: dict[int, int] = {}
+        """Device: a word of the host for what it reads and writes there."""
         self.tasks = {
             index: self._task(flow.actors[index], place, work_of)
             for index, place in enumerate(flow.places)
@@ -139,7 +169,19 @@ class CudaProgram:
         pairs = zip(steps, actor.calls, strict=True)
         asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
         differ = any(step.when != "always" for step in steps)
-        return Task(actor, lane, steps, tuple(asserting), actor.round * differ)
+        length = actor.round * differ
+        memory = self._memory_on(place.device)
+        return Task(actor, lane, steps, tuple(asserting), length, memory)
+
+    def _memory_on(self, device: int) -> MemoryOf:
+        """The memory of a device, for loops and conditions."""
+
+        def memory(stream: Handle) -> DeviceMemory:
+            if device not in self._words:
+                self._words[device] = self._resources.allocate_host(device, WORD)
+            return DeviceMemory(self._driver, stream, self._words[device])
+
+        return memory
 
     def _lane(self, place: Place) -> int:
         """The lane for a stream of the plan; its device is the one in use then."""
@@ -173,11 +215,7 @@ class CudaProgram:
 
     def _capturable(self) -> set[int]:
         """The actors that run ahead all of whose steps may become part of a graph."""
-        return {
-            actor
-            for actor in self.ahead
-            if all(step.is_capturable for step in self.tasks[actor].steps)
-        }
+        return {actor for actor in self.ahead if self.tasks[actor].is_capturable}
 
     def _depth(self, unit: Unit) -> int:
         slots = [self._flow.registers[x].slots for x in used_by(self._flow, unit)]
@@ -297,6 +335,7 @@ class CudaProgram:
         """The word of an argument in an act of an actor that acts once an iteration."""
         if isinstance(argument, Fixed):
             return argument.address
+        assert isinstance(argument, Slot), "no loops are left"
         register = self._flow.registers[argument.register]
         is_read = argument.register in self._flow.actors[actor].reads
         return register.address_of(act if is_read else act + register.initial)

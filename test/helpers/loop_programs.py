@@ -66,10 +66,10 @@ KERNELS = """
 """
 
 
-def program_of(text: str) -> ProgramOp:
-    """A program from the text of its ops, without the kernels here, which is right."""
+def checked(text: str) -> ProgramOp:
+    """A program from the text of its ops, which is right."""
     compiler, _ = installed_compiler()
-    whole = f"launch.program @p rank 0 {{\n{KERNELS}{text}\n}}"
+    whole = f"launch.program @p rank 0 {{\n{text}\n}}"
     module = compiler.parse(whole.encode(), "p.mlir")
     compiler.verify(module)
     op = module.body.block.first_op
@@ -81,7 +81,7 @@ def program_of(text: str) -> ProgramOp:
 
 def loaded(text: str, *, threads: int = 1) -> LoadedProgram:
     """A program from the text of its ops, in memory."""
-    op = program_of(text)
+    op = checked(KERNELS + text)
     return load_program(op, kernel_sources(op, ["cpu"]), threads=threads)
 
 

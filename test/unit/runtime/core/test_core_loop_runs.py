@@ -12,10 +12,8 @@ import pytest
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
-from penstock.runtime.cuda.device import refuse_control
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.recorded import RecordedRun
-from penstock.runtime.loading.devices import Place
 from penstock.runtime.observe.event_log import Log
 from penstock.runtime.program.control_flow import (
     ROWS_EACH,
@@ -103,13 +101,3 @@ def test_log_has_a_row_for_each_time_or_one_for_many(times: int, is_compiled: bo
         counts = [sum(row.what == what for row in own) for what in (w.WHOLE, 0, 1)]
         assert counts == [1, times if times <= ROWS_EACH else 1, 1]
         assert all(row.start <= row.end and row.code == 0 for row in own)
-
-
-def test_devices_refuse_loops():
-    kernel = Callback(lambda args, part, parts: None)
-    with pytest.raises(PenstockError) as caught:
-        refuse_control([looping(kernel, 3)], [Place(0, 0, False)])
-    assert str(caught.value) == (
-        "task 't' has a loop or condition, which runs on CPUs alone so far: unroll it, "
-        "or place it on a CPU"
-    )

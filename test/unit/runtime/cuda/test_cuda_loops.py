@@ -1,0 +1,127 @@
+"""Loops and conditions of actors on CUDA devices, which the host drives."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
+
+HELPERS = Path(__file__).parents[3] / "helpers"
+SIMULATED = {
+    **os.environ,
+    **({} if gpu_count() else {SIMULATOR: "1"}),
+    "PYTHONPATH": os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")]),
+}
+
+SCRIPT = '''
+import numpy as np
+from loaded_programs import load_program
+from loop_programs import KERNELS, checked
+from penstock.runtime.errors import TaskError
+from penstock.runtime.executors.executor import Executor
+from penstock.tools.session.kernel_sources import kernel_sources
+from penstock.tools.session.loading import open_devices
+
+V, N = "memref<2xf64>", "memref<i64>"
+IN = {"xs": "memref<4x2xf64>", "h0": V, "n": N, "e": N, "one": N}
+OUT = {"ys": "memref<4x2xf64>", "h": V, "i": N, "m": N, "r": N}
+OWN = {"b": "memref<64xi8>"}
+
+def both(names, chunk, end):
+    at = 0
+    for name, type in names.items():
+        yield f"launch.register @{name}{end} in @{chunk} at {at} slots 2 : {type}"
+        at += 1024
+
+def listed(names, end=""):
+    return ", ".join(f"@{name}{end}" for name in names)
+
+def actor(name, device, reads, writes, body, says=""):
+    return (f"launch.actor @{name} on <0, {device}:0> stream 0 {says}reads [{reads}] "
+        f"writes [{writes}] {{ {body} }}")
+
+BODY = f"""
+  launch.copy @h0_d to @h_d
+  launch.loop 4 backward {{
+    launch.subview @x of @xs_d at 0 step 16 : {V}
+    launch.subview @y of @ys_d at 0 step 16 : {V}
+    launch.carry @p to @q in [@h_d at 0, @b_d at 0] : {V}
+    launch.call @step [@x, @p, @q]
+    launch.copy @q to @y
+  }}
+  launch.subview @t of @b_d at 16 : memref<i1>
+  launch.call @add [@n_d, @one_d, @i_d]
+  launch.call @less [@i_d, @e_d, @t]
+  launch.loop up to 9 while @c made @m_d {{
+    launch.carry @j to @k in [@i_d at 0, @b_d at 32] : {N}
+    launch.carry @c to @d in [@b_d at 16, @b_d at 48] : memref<i1>
+    launch.call @add [@j, @one_d, @k]
+    launch.call @less [@k, @e_d, @d]
+  }}
+  launch.copy @one_d to @r_d
+  launch.loop up to 9 count @n_d {{
+    launch.subview @s of @b_d at 0 : {N}
+    launch.number @s
+    launch.call @add [@r_d, @s, @r_d]
+  }}
+"""
+lines = [
+    "launch.chunk @host on <0, host> size 16384",
+    "launch.chunk @device on <0, device cuda:0> size 16384",
+    *both({**IN, **OUT}, "host", ""),
+    *both({**IN, **OUT, **OWN}, "device", "_d"),
+    *(actor(f"{x}_in", "cpu", "", f"@{x}", f'launch.feed "{x}" to @{x}') for x in IN),
+    actor("up", "cuda", listed(IN), listed(IN, "_d"),
+        "\\n".join(f"launch.copy @{x} to @{x}_d" for x in IN)),
+    actor("a", "cuda", listed(IN, "_d"), listed({**OUT, **OWN}, "_d"), BODY,
+        "can_fail "),
+    actor("down", "cuda", listed(OUT, "_d"), listed(OUT),
+        "\\n".join(f"launch.copy @{x}_d to @{x}" for x in OUT)),
+    *(actor(f"{x}_out", "cpu", f"@{x}", "", f'launch.fetch "{x}" from @{x}')
+        for x in OUT),
+]
+op = checked(KERNELS.replace('"cpu"', '"cuda"') + "\\n".join(lines))
+sources = kernel_sources(op, ["cuda"])
+loaded = load_program(op, sources, devices=open_devices(["cuda"]))
+
+def number(value):
+    return np.array(value, np.int64)
+
+rng = np.random.default_rng()
+with Executor(loaded) as executor:
+    for n, e in ((0, 0), (3, 7), (3, 8), (9, 2)):
+        xs, h = rng.random((4, 2)), rng.random(2)
+        given = {"xs": xs, "h0": h, "n": number(n), "e": number(e), "one": number(1)}
+        found = executor.run(given)
+        rows = []
+        for x in xs[::-1]:
+            h = 0.5 * h + x
+            rows.append(h)
+        np.testing.assert_allclose(found["ys"], rows[::-1], rtol=1e-15)
+        np.testing.assert_allclose(found["h"], rows[-1], rtol=1e-15)
+        assert found["i"] == max(n + 1, e), (found["i"], n, e)
+        assert found["m"] == max(0, e - n - 1), (found["m"], n, e)
+        assert found["r"] == 1 + sum(range(n)), (found["r"], n)
+    try:
+        executor.run({**given, "n": number(10)})
+    except TaskError as error:
+        assert error.reason.endswith("a loop of at most 9 iterations was to make 10")
+    else:
+        raise AssertionError("the count is too large")
+'''
+
+
+@pytest.mark.slow
+def test_loops_run_on_the_simulated_device():
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=SIMULATED,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
