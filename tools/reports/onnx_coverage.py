@@ -254,7 +254,8 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
 * Recurrent layers, and loops and scans whose number of steps is known, are `op.loop`.
   Loops whose steps differ in shapes, or in what is known, are written out step by step.
 * How often a loop runs may follow from data: up to the trip count that it is given, or
-  the number of `--max NAME=N`, the `maxima` of a session.
+  the number of `--max NAME=N`, the `maxima` of a session. What it stacks has as
+  many rows as iterations were made.
 * `NonZero`, `NonMaxSuppression`, `Unique` and `Compress` of data have room for the most
   elements there can be, and a count: the model is compiled once. What follows goes on
   with the count, up to the outputs, and folds are of what is there. Where an op needs

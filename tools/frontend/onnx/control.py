@@ -110,10 +110,28 @@ def read_body(
     steps = Steps(bodies, proto, name, opsets, graph, True, rows)
     first = [node.optional(index) for index in (0, 1)]
     if any(isinstance(value, SSAValue) for value in first):
-        made = steps.bounded(bound_of(node, steps), state)
+        made = read_unknown_loop(node, steps, state)
     else:
         made = read_known_loop(node, steps, state)
     give_results(node, made, rows)
+
+
+def read_unknown_loop(node: Node, steps: Steps, state: Sequence[Value]) -> Made:
+    """Read a loop of which it is not known how it starts."""
+    bound = bound_of(node, steps)
+    try:
+        with steps.bodies.trial():
+            return steps.bounded(bound, state)
+    except (AlreadyReported, Unsupported, VerifyException):
+        # Iterations of known numbers may be read one by one.
+        text = f"iterations are not alike, and {Endless()}"
+        raise NotKnown(text, decisive(node)) from None
+
+
+def decisive(node: Node) -> str:
+    """The name of what decides how often a loop runs."""
+    place = 0 if isinstance(node.optional(0), SSAValue) else 1
+    return node.inputs[place] if node.has(place) else node.outputs[0]
 
 
 def read_known_loop(node: Node, steps: Steps, state: Sequence[Value]) -> Made:
@@ -134,20 +152,13 @@ def read_known_loop(node: Node, steps: Steps, state: Sequence[Value]) -> Made:
 def bound_of(node: Node, steps: Steps) -> Bound:
     """
     The maximum of a loop's iterations: that which it is given, or that of `--max`.
-    Raises `NotKnown` without any, and where results have as many rows as are made.
+    Raises `NotKnown` without any.
     """
     trips, going = (node.optional(index) for index in (0, 1))
-    place = 0 if isinstance(trips, SSAValue) else 1
-    decides = node.inputs[place] if node.has(place) else node.outputs[0]
-    if steps.rows:
-        stacked = node.outputs[len(node.inputs) - 2 + steps.rows[0]]
-        raise NotKnown(
-            f"how many elements '{stacked}' has is only known at run time", decides
-        )
     name, limit = maximum_of(steps)
     known = None if trips is None or isinstance(trips, SSAValue) else int(trips.item())
     if limit is None and (known is None or known > MOST_STEPS):
-        raise NotKnown(f"{Endless()}: give --max {name}=N", decides)
+        raise NotKnown(f"{Endless()}: give --max {name}=N", decisive(node))
     most = min(x for x in (limit, known) if x is not None)
     if known is not None and known > most:
         trips = None

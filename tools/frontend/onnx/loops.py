@@ -87,8 +87,9 @@ def add_loop(
 ) -> Made:
     """
     Add a loop of `count` iterations, whose body is read once; the last state, and what
-    its iterations have stacked along a new first axis. The state of a loop with a
-    condition is what an iteration makes after that. Raises `VerifyException` where an
+    its iterations have stacked along a new first axis; of a loop up to a maximum, the
+    number that were made counts these. The state of a loop with a condition is what an
+    iteration makes after that. Raises `VerifyException` where an
     iteration changes the type of its state.
     """
     bound = Bound(count) if isinstance(count, int) else count
@@ -122,6 +123,7 @@ def add_loop(
         backward=backward,
         trips=trips,
         going=going,
+        made=isinstance(count, Bound) and bool(made.rows),
     )
     try:
         op.infer_types()
@@ -129,7 +131,12 @@ def add_loop(
         op.erase()
         raise
     results = builder.insert(op)[going is not None :]
-    return Made(results[: len(carries)], results[len(carries) :])
+    state, rows = results[: len(carries)], results[len(carries) :]
+    if op.made is not None:
+        *rows, number = rows
+        for row in rows:
+            builder.extents.set(row, 0, number)
+    return Made(state, rows)
 
 
 def _slice_type(value: SSAValue) -> TensorType:

@@ -41,6 +41,8 @@ from penstock.tools.frontend.onnx.ops import Array, Value
 from penstock.tools.frontend.onnx.plugin_ops import converter_of
 from penstock.tools.frontend.onnx.sequences import SEQUENCES
 
+NOTHING = np.zeros(0)
+
 INSIDE = "//"
 """The mark in the names of values inside of nodes."""
 
@@ -187,6 +189,7 @@ class Reader:
         try:
             if is_standard(proto) and proto.op_type in SEQUENCES:
                 if present:
+                    self._refuse_counted(operands)
                     SEQUENCES[proto.op_type](Node(proto, self.builder))
             elif present and any(name in sequences for name in operands):
                 self._read_with_sequences(proto, name, opsets)
@@ -207,6 +210,12 @@ class Reader:
             self.findings.add(f"{proto.op_type} '{name}': {error}")
             if isinstance(error, NotKnown):
                 self.findings.inputs |= self._inputs_of(error.value)
+
+    def _refuse_counted(self, operands: Sequence[str]) -> None:
+        """Raise `NotKnown` for an operand whose extents are not all known."""
+        for name in operands:
+            if self.builder.values.get(name, NOTHING) in self.builder.extents:
+                raise NotKnown(f"'{name}' has an extent that is a count", name)
 
     def _read_with_sequences(self, proto: NodeProto, name: str, opsets: Opsets) -> None:
         """Read a node of another op, some of whose operands are sequences."""

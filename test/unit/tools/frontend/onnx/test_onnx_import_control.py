@@ -222,8 +222,6 @@ def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
     known["zero"] = np.array(0.0, np.float32)
     total = helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0)
     ends = helper.make_node("Less", ["m", "zero"], ["d"])
-    model = make_model([total, loop(ends)], {"x": X}, ["y", "all"], known)
-    assert refusal(model) == "how many elements 'all' has is only known at run time"
     known["n"] = np.array(2**62)
     model = make_model([total, loop(ends)], {"x": X}, known=known)
     text = "how often it runs is only known at run time: give --max y=N"
@@ -251,6 +249,10 @@ def summing(condition: Sequence[NodeProto], trips: str, going: str) -> NodeProto
     nodes = [helper.make_node("Add", ["v", "s"], ["w"]), *condition]
     nodes.append(helper.make_node("Mul", ["w", "w"], ["z"]))
     body = graph(nodes, ["i", "c", "v"], ["d", "w", "z"])
+    for value in body.output[1:]:
+        # ONNX Runtime needs it for the shape of what no iteration has made.
+        for extent in X.shape:
+            value.type.tensor_type.shape.dim.add().dim_value = extent
     return helper.make_node("Loop", [trips, going, "x"], ["y", "all"], body=body)
 
 
@@ -282,7 +284,7 @@ def test_loops_of_run_time_counts_and_conditions_are_one_job(
     inputs: dict[str, Array] = {"x": X}
     (inputs if trips == "run time" else known)["n"] = np.array([4])
     (inputs if starts else known)["k"] = np.array(True)
-    model = make_model([node], inputs, known=known)
+    model = make_model([node], inputs, ["y", "all"], known)
     imported = import_model(model, "m", maxima={"y": 9})
     (found,) = loops_of(imported)
     assert found.count == (4 if trips == "known" else 9)
@@ -299,7 +301,7 @@ def test_one_session_runs_a_loop_as_often_as_is_asked_for(
     inputs = {"x": X, "n": np.array(3)}
     node = summing(BELOW, "n", "")
     known = {"s": HALF, "top": np.array(4.0, np.float32)}
-    model = make_model([node], inputs, known=known)
+    model = make_model([node], inputs, ["y", "all"], known)
     with OnnxSession(model, maxima={"y": 5}) as session:
         for count in (3, 0, 5):
             given = {"x": X, "n": np.array(count)}
@@ -308,6 +310,28 @@ def test_one_session_runs_a_loop_as_often_as_is_asked_for(
         too_many = "a loop of at most 5 iterations was to make 6"
         with pytest.raises(PenstockError, match=too_many):
             session.run({"x": X, "n": np.array(6)})
+
+
+def test_iterations_that_are_not_alike_need_their_number(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    nodes = [helper.make_node("Add", ["i", "one"], ["next"])]
+    nodes.append(helper.make_node("Slice", ["x", "i1", "next"], ["part"]))
+    nodes.insert(0, helper.make_node("Reshape", ["i", "one"], ["i1"]))
+    nodes += [helper.make_node("Add", ["v", "part"], ["w"]), FOREVER]
+    body = graph(nodes, ["i", "c", "v"], ["d", "w"])
+    node = helper.make_node("Loop", ["n", "k", "x"], ["y"], body=body)
+    inputs = {"x": X, "n": np.array(3)}
+    model = make_model([node], inputs, known={"k": YES, "one": np.array([1])})
+    with pytest.raises(NeedsInputs) as raised:
+        import_model(model, "m", maxima={"y": 4})
+    (note,) = raised.value.diagnoses[0].notes
+    assert note.partition("': ")[2] == (
+        "iterations are not alike, and how often it runs is only known at run time"
+    )
+    assert raised.value.inputs == {"n"}
+    got = evaluate(import_for(model, "m", inputs, maxima={"y": 4}), inputs)
+    assert_close(got, run_onnxruntime(model, inputs))
 
 
 def test_maxima_are_of_loops_of_the_model(make_model: MakeModel):

@@ -232,3 +232,16 @@ def test_branches_that_end_in_sequences_are_refused(make_model: MakeModel):
     with pytest.raises(Rejected) as raised:
         import_model(model, "m")
     assert raised.value.diagnoses[0].notes[0].strip() == "If 'a': 's' is a sequence"
+
+
+def test_parts_of_as_many_elements_as_data_says_are_refused(make_model: MakeModel):
+    nodes = [
+        make("NonZero", "x", to="p"),
+        make("SplitToSequence", "p", to="s", axis=1),
+        make("SequenceLength", "s"),
+    ]
+    with pytest.raises(Rejected) as raised:
+        import_model(make_model(nodes, {"x": X}), "m")
+    assert raised.value.diagnoses[0].notes[0].strip() == (
+        "SplitToSequence 's': 'p' has an extent that is a count"
+    )
