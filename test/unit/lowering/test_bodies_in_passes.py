@@ -133,7 +133,7 @@ def test_each_pass_keeps_what_bodies_mean_or_says_why_not(stage: str, name: str)
 
 
 def outputs(model: Model, job: str) -> dict[str, Array]:
-    """What a job gives; nothing where a program, or a part of it, has no meaning."""
+    """The outputs of a job; none where a program, or a part of it, has no meaning."""
     try:
         return evaluate_model(model, inputs(), [job])
     except UsageError as error:
