@@ -797,7 +797,7 @@ def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
     if heads:
         # Scores, and then values, are summed in tiles.
         scores = prod(n for name, n in loops.items() if name not in "tc")
-        draft.turns = scores * (loops["t"] + loops["c"]) // 8
+        draft.turns = scores * (loops["t"] + loops["c"]) // 2
 
 
 # Transforms, indices, maps ----------------------------------------------------------

@@ -65,10 +65,15 @@ PLACES: Mapping[str, Sequence[Place]] = {
     ),
     "cuda": ({}, {"offset": 1}),
 }
-MOST_TURNS = {PLAIN: 5000, "launch.tiles": 1 << 60, "launch.rows block": 100_000}
+MOST_TURNS = {
+    PLAIN: 5000,
+    "launch.queries rows": 5000,
+    "launch.tiles": 1 << 60,
+    "launch.rows block": 100_000,
+}
 """
 The most turns of loops that the emulator computes, by schedules: it takes an element at
-a time without one, and a row of threads at a time with most.
+a time without one, a query with blocks of one, and a row of threads with most.
 """
 MOST = 20_000
 USUAL, LONGER = "vectors 32", 64
