@@ -106,17 +106,14 @@ def pipeline(options: PipelineOptions = DEFAULTS) -> Passes:
 def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that take a job to a plan whose tasks are in no order yet."""
     device = options.device
-    runs_bodies = device in (None, "cpu")
-    most_unrolled = MOST_UNROLLED if runs_bodies else None
-    most_selected = MOST_SELECTED if runs_bodies else None
     shared = call("job-add-push-pull", shared=True), call("verify-jobs")
     # They are added once the other jobs know where variables are, and how.
     model_jobs = call("job-add-model-jobs"), call("job-place"), call("job-infer-sbp")
     return (
         *shared * options.merge,
         call("op-infer-shapes"),
-        call("op-unroll-loops", up_to=most_unrolled),
-        call("op-select-branches", up_to=most_selected),
+        call("op-unroll-loops", up_to=MOST_UNROLLED, device=device),
+        call("op-select-branches", up_to=MOST_SELECTED, device=device),
         # Folding sees through reshapes only once they are merged, and leaves
         # constants that nobody uses.
         call("job-clean"),

@@ -51,11 +51,13 @@ class JobDevices:
     device; a copy and a boxing make their results where they bring them to; a variable
     is assigned to where it is; what waits for others is where it was; all else runs
     where it is placed. A placement on one
-    device has a hierarchy of one dimension, so that equal ones compare equal.
+    device has a hierarchy of one dimension, so that equal ones compare equal. The ports
+    of a body are where all else of it is.
     """
 
-    def __init__(self, job: JobOp) -> None:
+    def __init__(self, job: JobOp, *, is_body: bool = False) -> None:
         self._job = job
+        self._is_body = is_body
         self._known: dict[PlacementAttr, PlacementAttr] = {}
         self._hosts: dict[PlacementAttr, PlacementAttr] = {}
         self._on: dict[DeviceAttr, PlacementAttr] = {}
@@ -108,6 +110,8 @@ class JobDevices:
         return known
 
     def _host(self, placement: PlacementAttr) -> PlacementAttr:
+        if self._is_body:
+            return self._normal(placement)
         if (known := self._hosts.get(placement)) is None:
             known = self._only(devices_of(placement)[0].host)
             self._hosts[placement] = known

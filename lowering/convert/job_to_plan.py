@@ -73,6 +73,7 @@ from penstock.dialects.job import (
     OutputOp,
     PlacementAttr,
     VariableOp,
+    placement_of,
     verify_layout,
 )
 from penstock.dialects.op.body import FlowOp
@@ -97,7 +98,11 @@ from penstock.lowering.algorithms.boxing_policies import (
     Policy,
     boxing_policy,
 )
-from penstock.lowering.analysis.body_jobs import job_of_body, lift_constants
+from penstock.lowering.analysis.body_jobs import (
+    job_of_body,
+    lift_constants,
+    runs_bodies,
+)
 from penstock.lowering.analysis.control_edges import write_control_edges
 from penstock.lowering.analysis.largest_shapes import JobMaxima
 from penstock.lowering.analysis.op_devices import JobDevices
@@ -150,17 +155,18 @@ def op_findings(job: JobOp) -> Iterator[Finding]:
 
 
 def body_findings(job: JobOp) -> Iterator[Finding]:
-    """The ops with bodies that run elsewhere than on one CPU."""
-    devices = JobDevices(job)
+    """The ops with bodies that run where these cannot be run as such."""
     for op in job.body.block.ops:
-        place = devices.of(op).single_device() if isinstance(op, FlowOp) else None
-        if isinstance(op, FlowOp) and (place is None or place.kind.data != "cpu"):
-            where = devices.of(op) if place is None else place
-            yield (
-                op,
-                f"{op.name} runs on one CPU, not on {where}: "
-                "op-unroll-loops and op-select-branches come before",
-            )
+        if not isinstance(op, FlowOp) or runs_bodies(op, job):
+            continue
+        if (device := placement_of(op, job).single_device()) is None:
+            text = f"runs on one device, not on {placement_of(op, job)}"
+        elif device.kind.data == "cuda":
+            text = f"has slices that do not start at multiples of 16 bytes on {device}"
+        else:
+            text = f"runs on a CPU or GPU, not on {device}"
+        advice = "op-unroll-loops and op-select-branches come before"
+        yield op, f"{op.name} {text}: {advice}"
 
 
 class LayoutCheck:
@@ -327,7 +333,8 @@ class JobTasks:
         for port in [x for job in jobs for x in job.body.ops if isinstance(x, InputOp)]:
             if not port.result.uses:
                 port.detach()
-        return [plan_of(JobMaxima(job), self._policy) for job in jobs]
+        maxima = [JobMaxima(job) for job in jobs]
+        return [plan_of(each, self._policy, is_body=True) for each in maxima]
 
     def _place_of(self, op: Operation) -> PlacementAttr:
         """Where an op runs, also if the variable that it assigns to has a task."""
@@ -393,13 +400,13 @@ def part_of_op(
     )
 
 
-def plan_of(maxima: JobMaxima, policy: Policy) -> PlanOp:
+def plan_of(maxima: JobMaxima, policy: Policy, *, is_body: bool = False) -> PlanOp:
     """
-    The plan of a job whose largest shapes are known, whose ops move there; boxings take
-    the way that a policy wants.
+    The plan of a job, or of a body, whose largest shapes are known, whose ops move
+    there; boxings take the way that a policy wants.
     """
     job = maxima.job
-    devices = JobDevices(job)
+    devices = JobDevices(job, is_body=is_body)
     check = LayoutCheck(devices)
     ops = list(job.body.block.ops)
     for op in ops:

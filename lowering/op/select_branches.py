@@ -40,11 +40,11 @@ NO_SELECT = "no_select"
 """The reason why a condition stays: an attribute of it."""
 
 
-def select_in(job: JobOp, up_to: int | None) -> None:
+def select_in(job: JobOp, up_to: int | None, device: str | None = None) -> None:
     """Replace the conditions of a job, and say where that is not done."""
     for op in [op for op in job.walk(region_first=True) if isinstance(op, IfOp)]:
         bodies = bodies_of(op)
-        limit = up_to if runs_bodies(op, job) else None
+        limit = up_to if runs_bodies(op, job, device) else None
         if len(bodies) > 1 and limit is not None and work_of(bodies) > limit:
             continue
         failing = [
@@ -127,8 +127,11 @@ class OpSelectBranchesPass(ModulePass):
 
     up_to: int | None = None
     """The most scalar operations of both bodies together, of which each element that is
-    made is one, if they run on one CPU; without it, any number."""
+    made is one, if they run on one CPU or GPU; without it, any number."""
+
+    device: str | None = None
+    """The kind of device that `job-place` will move jobs to, if it will."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for job in outermost(op, JobOp):
-            select_in(job, self.up_to)
+            select_in(job, self.up_to, self.device)

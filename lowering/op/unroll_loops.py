@@ -13,8 +13,9 @@ whether it is to be made or not, and its values are selected where it is
 fail, such as a gather whose indices are checked, must not be computed in vain: the loop
 stays, and says so: `no_unroll = "op.gather can fail"`.
 
-A loop with more iterations that runs on one CPU, or with extents that are not known,
-stays as it is. On other devices loops do not run in any other way.
+A loop with more iterations that runs on one CPU or GPU, or with extents that are not
+known, stays as it is. On several devices loops do not run in any other way, nor on a
+GPU if slices of them do not start at multiples of 16 bytes.
 
 Example: `test/lowering/op/op-unroll-loops-example.mlir`.
 """
@@ -65,10 +66,10 @@ NO_UNROLL = "no_unroll"
 """The reason why a loop stays: an attribute of it."""
 
 
-def unroll_job(job: JobOp, up_to: int | None) -> None:
+def unroll_job(job: JobOp, up_to: int | None, device: str | None = None) -> None:
     """Unroll the loops of a job, those in bodies before the ones around them."""
     for loop in [op for op in job.walk(region_first=True) if isinstance(op, LoopOp)]:
-        limit = up_to if runs_bodies(loop, job) else None
+        limit = up_to if runs_bodies(loop, job, device) else None
         if not is_known(loop) or (limit is not None and loop.count > limit):
             continue
         if (failing := failing_in(loop)) is not None:
@@ -274,10 +275,13 @@ class OpUnrollLoopsPass(ModulePass):
 
     up_to: int | None = None
     """
-    The most iterations of a loop that is unrolled, if it runs on one CPU; without it,
-    any number.
+    The most iterations of a loop that is unrolled, if it runs on one CPU or GPU;
+    without it, any number.
     """
+
+    device: str | None = None
+    """The kind of device that `job-place` will move jobs to, if it will."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for job in outermost(op, JobOp):
-            unroll_job(job, self.up_to)
+            unroll_job(job, self.up_to, self.device)

@@ -57,3 +57,20 @@ job.job @either placement <cpu, [0:0]> {
   }
   job.output "y", %y : tensor<4xf32>
 }
+
+// The arguments of a body are where its op is.
+
+// CHECK-LABEL: plan.plan @device
+// CHECK:       plan.task "h" on <0, cuda:0>
+// CHECK:       } with {
+// CHECK-NEXT:    plan.plan @device {
+// CHECK-NEXT:      %g = plan.task "g" on <0, cuda:0> stream <compute, 0>
+job.job @device placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %c = job.copy %x to <0, cuda:0> : tensor<4xf32>
+  %h = op.loop 3 carries(%c : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %g: tensor<4xf32>):
+    %t = op.tanh %g : tensor<4xf32> -> tensor<4xf32>
+    op.yield %t : tensor<4xf32>
+  }
+}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
@@ -125,3 +126,61 @@ def test_loops_run_on_the_simulated_device():
         check=False,
     )
     assert process.returncode == 0, process.stderr
+
+
+JOB = """
+job.job @nested placement <cpu, [0:0]> {
+  %n = job.input "n" : tensor<i64>
+  %h0 = job.input "h" : tensor<4xf32>
+  %xs = job.input "xs" : tensor<10x4xf32>
+  %yes = op.constant dense<true> : tensor<i1>
+  %c, %h, %ys, %made = op.loop up to 10 count(%n) while(%yes)
+      carries(%h0 : tensor<4xf32>) slices(%xs : tensor<10x4xf32>) made
+      -> tensor<i1>, tensor<4xf32>, tensor<10x4xf32>, tensor<i64> {
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %g: tensor<4xf32>, %x: tensor<4xf32>):
+    %s = op.add %g, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+    %most = op.reduce_max %s axes [0] : tensor<4xf32> -> tensor<f32>
+    %zero = op.constant dense<0.0> : tensor<f32>
+    %any = op.greater %most, %zero : tensor<f32>, tensor<f32> -> tensor<i1>
+    %y = op.if %any reads(%s : tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%a: tensor<4xf32>):
+      %t = op.loop 3 carries(%a : tensor<4xf32>) -> tensor<4xf32> {
+      ^bb0(%j: tensor<i64>, %e: tensor<4xf32>):
+        %u = op.tanh %e : tensor<4xf32> -> tensor<4xf32>
+        op.yield %u : tensor<4xf32>
+      }
+      op.yield %t : tensor<4xf32>
+    } else {
+    ^bb0(%b: tensor<4xf32>):
+      op.yield %b : tensor<4xf32>
+    }
+    op.yield %going, %y, %s : tensor<i1>, tensor<4xf32>, tensor<4xf32>
+  }
+  job.output "h", %h : tensor<4xf32>
+  job.output "ys", %ys : tensor<10x4xf32>
+  job.output "made", %made : tensor<i64>
+}
+"""
+
+
+@pytest.mark.slow
+def test_loops_of_a_job_run_on_the_simulated_device(tmp_path: Path):
+    (tmp_path / "job.mlir").write_text(JOB, encoding="utf-8")
+    random = np.random.default_rng()
+    count = np.asarray(random.integers(1, 11))
+    state = random.standard_normal(4).astype(np.float32)
+    slices = random.standard_normal((10, 4)).astype(np.float32)
+    np.savez(tmp_path / "given.npz", n=count, h=state, xs=slices)
+    # Both branches of so little work would be computed, and one selected.
+    options = ["--skip", "op-select-branches", "--device", "cuda", "--check", "numpy"]
+    command = [sys.executable, "-m", "penstock.tools.cli.run", "job.mlir"]
+    process = subprocess.run(
+        [*command, *options, "--inputs", "given.npz"],
+        env=SIMULATED,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, f"{count} {state}\n{slices}\n{process.stderr}"
