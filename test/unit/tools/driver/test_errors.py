@@ -44,8 +44,8 @@ from penstock.tools.session.session import Session
 ROOT = Path(__file__).parents[4]
 
 CAUGHT_INSIDE = {
-    *("AlreadyReported", "Declined", "ExampleError", "FiguresError"),
-    *("UndefinedNames", "Unsupported", "VerifierCrash"),
+    *("AlreadyReported", "BadLoop", "CannotFollow", "Declined", "ExampleError"),
+    *("FiguresError", "UndefinedNames", "Unsupported", "VerifierCrash"),
 }
 """Those of `runtime` and `tools` that no caller ever sees."""
 
