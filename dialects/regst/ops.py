@@ -276,7 +276,7 @@ class RegisterOp(IRDLOperation):
         if isinstance(self.register.type, ControlType):
             raise VerifyException("a control register is no interface")
         root = None if self.target is None else alias_root(self.register).owner
-        # What a loop carries may be written over what it was before.
+        # A value that a loop carries may be written over the one before.
         if isinstance(root, RegisterOp) and root.interface is None:
             raise VerifyException(
                 "an interface has bytes of its own, so it is no alias"

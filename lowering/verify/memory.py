@@ -37,7 +37,6 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
-    ChunkOp,
     DataType,
     MemoryCaseAttr,
     RegisterOp,
@@ -89,7 +88,7 @@ def check_names(limits: Mapping[str, int], plans: Sequence[PlanOp]) -> None:
     Raises `PassFailedException` if a limit is for memory in which no plan has a chunk,
     but some has one.
     """
-    memories = {Memory.of(x.memory_case) for plan in plans for x in chunks_of(plan)}
+    memories = {Memory.of(x.memory_case) for plan in plans for x in plan.chunks}
     names = {name for memory in memories for name in (memory.kind, memory.name)}
     for name in limits:
         if names and name not in names:
@@ -162,7 +161,7 @@ class Owners:
 
     def __post_init__(self) -> None:
         chunks: dict[SSAValue, int] = {
-            op.chunk: i for i, op in enumerate(chunks_of(self.plan))
+            op.chunk: i for i, op in enumerate(self.plan.chunks)
         }
         self.registers: list[RegisterOp] = []
         spans: list[Span] = []
@@ -212,11 +211,6 @@ def block_of(register: RegisterOp) -> BlockOp | None:
     return op
 
 
-def chunks_of(plan: PlanOp) -> list[ChunkOp]:
-    """The chunks of a plan, as they are listed."""
-    return [op for op in plan.body.block.ops if isinstance(op, ChunkOp)]
-
-
 ################################################################################
 # The check                                                                    #
 ################################################################################
@@ -231,7 +225,7 @@ def findings_about(plan: PlanOp, limits: Mapping[str, int]) -> Iterator[Finding]
         yield plan, "registers have no place yet, run regst-plan-memory first"
         return
     taken: dict[Memory, int] = defaultdict(int)
-    for chunk in chunks_of(plan):
+    for chunk in plan.chunks:
         taken[Memory.of(chunk.memory_case)] += chunk.size.value.data
     owners = Owners(plan)
     for memory, size in taken.items():

@@ -220,7 +220,7 @@ class Sweep:
         if (source := self.source_of(kernel)) is None:
             return
         if any(form == LIBRARY for _, form, _ in pairs):
-            # What the source names is called by the runtime, on a device.
+            # The runtime calls the function that the source names, on a device.
             return
         if source in seen or not is_quick(cases[0], pairs):
             return

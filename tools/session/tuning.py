@@ -304,7 +304,7 @@ def _tune(
     for module in splits:
         take(module, is_part=True)
     if splits:
-        # What lies where, and so kernels, may depend on which groups are split.
+        # Places, and so kernels, may depend on which groups are split.
         run_pipeline(*front, whole, splitting(tuned_options(tuning)))
         take(whole, is_part=True)
     return found

@@ -226,7 +226,7 @@ def test_what_decides_at_run_time_is_refused(make_model: MakeModel):
     model = make_model([total, loop(ends)], {"x": X}, known=known)
     text = "how often it runs is only known at run time: give --max y=N"
     assert refusal(model) == text
-    # What it stacks would grow.
+    # The stacked output would grow.
     known["n"] = np.array(0)
     nodes = [helper.make_node("Concat", ["v", "v"], ["w"], axis=0), FOREVER]
     nodes.append(helper.make_node("Mul", ["w", "w"], ["z"]))
