@@ -176,6 +176,9 @@ CASES = {
     "means of taps apart": Case(
         (7, 9), (0, 1), (3, 2), (2, 2), (2, 3), (2, 1, 2, 1), kind="mean"
     ),
+    "means of pads alone": Case(
+        (0, 9), (0, 1), (4, 4), (2, 3), (1, 1), (2, 1, 2, 1), (True, False), "mean"
+    ),
 }
 
 
@@ -215,7 +218,13 @@ def test_meaning_and_loops(name: str, parse_kernel: Parse) -> None:
     case.check(result_of(kernel, [x]), wanted)
 
 
-SCHEDULED = ("lines", "means of lines", "means that count pads", "means of taps apart")
+SCHEDULED = (
+    "lines",
+    "means of lines",
+    "means that count pads",
+    "means of taps apart",
+    "means of pads alone",
+)
 
 
 @pytest.mark.parametrize("name", SCHEDULED)
