@@ -10,6 +10,7 @@ PASSES = (
     "convert-job-to-plan",
     "convert-kernel-to-loops",
     "convert-plan-to-launch",
+    "job-add-gradients",
     "job-add-model-jobs",
     "job-add-push-pull",
     "job-add-sections",

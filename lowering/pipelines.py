@@ -112,6 +112,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     return (
         *shared * options.merge,
         call("op-infer-shapes"),
+        call("job-add-gradients"),
         call("op-unroll-loops", up_to=MOST_UNROLLED, device=device),
         call("op-select-branches", up_to=MOST_SELECTED, device=device),
         # Folding sees through reshapes only once they are merged, and leaves

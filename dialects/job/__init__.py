@@ -17,6 +17,7 @@ its results lie on them.
 from xdsl.ir import Dialect
 
 from penstock.dialects.job.control import AfterOp, CommitOp, origin_of
+from penstock.dialects.job.gradients import GradientsOp
 from penstock.dialects.job.init import INITIALIZERS, InitAttr
 from penstock.dialects.job.layouts import (
     BroadcastAttr,
@@ -83,6 +84,7 @@ __all__ = [
     "EsacOp",
     "ForeignInputOp",
     "ForeignOutputOp",
+    "GradientsOp",
     "I64List",
     "InitAttr",
     "InputOp",
@@ -126,6 +128,7 @@ Job = Dialect(
         EsacOp,
         ForeignInputOp,
         ForeignOutputOp,
+        GradientsOp,
         InputOp,
         JobOp,
         OutputOp,

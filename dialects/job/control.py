@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SSAValue
@@ -30,13 +30,17 @@ from penstock.dialects.utils.attributes import (
     KnownAttributes,
     replace_by_value,
 )
+from penstock.dialects.utils.gradients import Differentiable, only
+
+if TYPE_CHECKING:
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
 
 OF_A_TASK = ("operand_sbp", "placement", "sbp", "slots")
 """The attributes that say how an op runs."""
 
 
 @irdl_op_definition
-class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+class AfterOp(IRDLOperation, Differentiable, HasCanonicalizationPatternsInterface):
     """
     The first tensor, which is there only once the others are: whatever reads the result
     runs after all that makes the others. It lies as the first tensor does, wherever
@@ -68,6 +72,9 @@ class AfterOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     ):
         value = SSAValue.get(value)
         super().__init__(operands=[value, others], result_types=[value.type])
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [only(grads), *[None] * len(self.others)]
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -98,6 +98,7 @@ from penstock.dialects.op.rounding import Log1pOp, RemOp, RoundOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
+from penstock.dialects.op.training import OPS as TRAINING
 from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.op.trigonometry import (
     AcoshOp,
@@ -238,6 +239,7 @@ Op = Dialect(
         WinogradSplitOp,
         YieldOp,
         YieldWaveOp,
+        *TRAINING,
     ],
     [
         HintAttr,

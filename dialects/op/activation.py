@@ -15,9 +15,11 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.elementwise import NUMBERS, Elements, UnaryOp
 from penstock.dialects.op.number import Number
 from penstock.dialects.op.unary_math import erf
+from penstock.dialects.utils.gradients import only
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
@@ -43,6 +45,9 @@ class ReluOp(UnaryOp):
         import numpy as np
 
         return np.maximum(operands[0], operands[0].dtype.type(0))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.where(o.greater(self.result, 0), only(grads), 0)]
 
 
 @irdl_op_definition
@@ -81,6 +86,10 @@ class LeakyReluOp(UnaryOp):
         a = operands[0]
         scaled = np.multiply(a, a.dtype.type(self.alpha.value.data))
         return np.where(np.greater(a, 0), a, scaled)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g = only(grads)
+        return [o.where(o.greater(self.operand, 0), g, o.mul(g, self.alpha.value.data))]
 
 
 @irdl_op_definition
@@ -141,6 +150,14 @@ class ClipOp(UnaryOp):
             value = np.minimum(value, value.dtype.type(self.max.value.data))
         return value
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, x = only(grads), self.operand
+        if self.min is not None:
+            g = o.where(o.greater_equal(x, self.min.value.data), g, 0)
+        if self.max is not None:
+            g = o.where(o.greater_equal(self.max.value.data, x), g, 0)
+        return [g]
+
 
 @irdl_op_definition
 class SigmoidOp(UnaryOp):
@@ -173,6 +190,10 @@ class SigmoidOp(UnaryOp):
         dividend = np.where(np.greater_equal(a, 0), a.dtype.type(1), exp)
         return np.divide(dividend, np.add(1, exp))
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        y = self.result
+        return [o.mul(only(grads), o.mul(y, o.sub(1, y)))]
+
 
 @irdl_op_definition
 class TanhOp(UnaryOp):
@@ -187,6 +208,9 @@ class TanhOp(UnaryOp):
     name = "op.tanh"
     NUMPY: ClassVar = "tanh"
     SCALAR: ClassVar = math.TanhOp
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.sub(1, o.square(self.result)))]
 
 
 GELU_SCALE = sqrt(2 / pi)
@@ -308,3 +332,24 @@ class GeluOp(UnaryOp):
         else:
             spread = erf(np.multiply(a, sqrt(0.5)))
         return np.multiply(np.multiply(a, 0.5), np.add(1, spread))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        slope_of = self._slope_by_tanh if self.by_tanh else self._slope_by_chance
+        return [o.mul(only(grads), slope_of(o, self.operand))]
+
+    @staticmethod
+    def _slope_by_tanh(o: GradientBuilder, x: SSAValue) -> SSAValue:
+        """The derivative of the approximation."""
+        square = o.square(x)
+        inner = o.mul(x, o.add(o.mul(square, GELU_CUBIC), GELU_SCALE))
+        spread = o.tanh(inner)
+        steep = o.add(o.mul(square, 3 * GELU_CUBIC), GELU_SCALE)
+        rest = o.mul(o.mul(x, steep), o.sub(1, o.square(spread)))
+        return o.mul(o.add(o.add(spread, rest), 1), 0.5)
+
+    @staticmethod
+    def _slope_by_chance(o: GradientBuilder, x: SSAValue) -> SSAValue:
+        """The chance that a normal variable is below, and its density times x."""
+        chance = o.mul(o.add(o.erf(o.mul(x, sqrt(0.5))), 1), 0.5)
+        density = o.mul(o.exp(o.mul(o.square(x), -0.5)), 1 / sqrt(2 * pi))
+        return o.add(chance, o.mul(x, density))

@@ -30,11 +30,13 @@ from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.op.sbp import SbpSignature
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -105,6 +107,9 @@ class CastOp(ArrayOp, CanonicalOp):
         from penstock.dialects.utils.numpy_types import dtype_of
 
         return operands[0].astype(dtype_of(self.to))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.cast(only(grads), o.element(self.operand))]
 
 
 def to_float(value: SSAValue, target: AnyFloat) -> Operation:

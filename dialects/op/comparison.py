@@ -23,10 +23,12 @@ from penstock.dialects.op.elementwise import (
 )
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 ################################################################################
@@ -268,3 +270,8 @@ class WhereOp(ArrayOp):
 
         condition, a, b = operands
         return np.where(condition.astype(np.bool_), a, b)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, condition = only(grads), self.condition
+        first, second = o.where(condition, g, 0), o.where(condition, 0, g)
+        return [None, o.unbroadcast(first, self.lhs), o.unbroadcast(second, self.rhs)]

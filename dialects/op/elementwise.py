@@ -45,11 +45,13 @@ from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
 from penstock.dialects.op.tensor_op import ElementwiseOp
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import UNSIGNED, is_unsigned
 from penstock.dialects.utils.tensors import broadcast_shapes, element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 ################################################################################
@@ -230,6 +232,10 @@ class AddOp(BinaryOp, CanonicalOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), SUMS)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g = only(grads)
+        return [o.unbroadcast(g, operand) for operand in self.operands]
+
 
 class SubtractZero(OpPattern["SubOp"]):
     """
@@ -260,6 +266,10 @@ class SubOp(BinaryOp, CanonicalOp):
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), SUMS)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g = only(grads)
+        return [o.unbroadcast(g, self.lhs), o.neg(o.unbroadcast(g, self.rhs))]
 
 
 class MultiplyByOne(OpPattern["MulOp"]):
@@ -293,6 +303,11 @@ class MulOp(BinaryOp, CanonicalOp):
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), *PRODUCTS)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g = only(grads)
+        pairs = (self.lhs, self.rhs), (self.rhs, self.lhs)
+        return [o.unbroadcast(o.mul(g, other), operand) for operand, other in pairs]
 
 
 DIVISION_BY_ZERO = "integer division by zero"
@@ -361,6 +376,11 @@ class DivOp(BinaryOp, ConditionallySpeculatableInterface, CanonicalOp):
             raise ZeroDivisionError(DIVISION_BY_ZERO)
         return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        scaled = o.div(only(grads), self.rhs)
+        turned = o.neg(o.mul(scaled, self.result))
+        return [o.unbroadcast(scaled, self.lhs), o.unbroadcast(turned, self.rhs)]
+
 
 @irdl_op_definition
 class PowOp(BinaryOp):
@@ -379,6 +399,26 @@ class PowOp(BinaryOp):
 
     traits = traits_def(Pure())
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        # Of 0 to the power of 0 there is no logarithm, and 0 is the limit of x log x.
+        g, (a, b) = only(grads), (self.lhs, self.rhs)
+        base = o.mul(o.mul(g, b), o.pow(a, o.sub(b, 1)))
+        log = o.log(o.where(o.greater(a, 0), a, 1))
+        power = o.mul(o.mul(g, self.result), log)
+        return [o.unbroadcast(base, a), o.unbroadcast(power, b)]
+
+
+def gradients_of_choice(
+    o: GradientBuilder,
+    op: BinaryOp,
+    is_first: SSAValue,
+    grads: Sequence[SSAValue | None],
+) -> Gradients:
+    """The gradients of an op that chooses one of two: the first if they are equal."""
+    g = only(grads)
+    first, second = o.where(is_first, g, 0), o.where(is_first, 0, g)
+    return [o.unbroadcast(first, op.lhs), o.unbroadcast(second, op.rhs)]
+
 
 @irdl_op_definition
 class MaximumOp(BinaryOp):
@@ -396,6 +436,9 @@ class MaximumOp(BinaryOp):
 
     traits = traits_def(Commutative(), Pure())
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return gradients_of_choice(o, self, o.greater_equal(self.lhs, self.rhs), grads)
+
 
 @irdl_op_definition
 class MinimumOp(BinaryOp):
@@ -412,6 +455,9 @@ class MinimumOp(BinaryOp):
     SCALAR: ClassVar = "minimum"
 
     traits = traits_def(Commutative(), Pure())
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return gradients_of_choice(o, self, o.greater_equal(self.rhs, self.lhs), grads)
 
 
 ################################################################################
@@ -442,6 +488,9 @@ class NegOp(UnaryOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), UNARY_SUM)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.neg(only(grads))]
+
 
 @irdl_op_definition
 class AbsOp(UnaryOp):
@@ -463,6 +512,11 @@ class AbsOp(UnaryOp):
             return k.insert(math.AbsFOp(a))
         return a if is_unsigned(a.type) else k.insert(math.AbsIOp(a))
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, x = only(grads), self.operand
+        at_least = o.where(o.greater(x, 0), g, 0)
+        return [o.where(o.greater(0, x), o.neg(g), at_least)]
+
 
 @irdl_op_definition
 class ReciprocalOp(UnaryOp):
@@ -479,3 +533,6 @@ class ReciprocalOp(UnaryOp):
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
         return k.div(k.constant(1, operands[0].type), operands[0])
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.neg(o.mul(only(grads), o.square(self.result)))]

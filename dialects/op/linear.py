@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
@@ -51,6 +52,7 @@ from penstock.dialects.op.verify import (
     may_equal,
     same_element_type,
 )
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import is_unsigned, ui8
 from penstock.dialects.utils.tensors import (
     broadcast_shapes,
@@ -62,6 +64,7 @@ from penstock.dialects.utils.tensors import (
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
     from penstock.dialects.kernel.sums import Operand
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 BYTES = (i8, ui8)
@@ -219,6 +222,55 @@ class MatmulOp(ContractionOp):
         out = tuple(AffineExpr.dimension(axis) for axis in range(rank))
         return of_a, of_b, AffineMap(rank + 1, 0, out)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, flags = (
+            only(grads),
+            (self.transpose_a is not None, self.transpose_b is not None),
+        )
+        shapes = o.shape(self.a), o.shape(self.b)
+        a, b = self.a, self.b
+        # A tensor of one dimension is a row on the left, and a column on the right.
+        if len(shapes[0]) == 1:
+            a, g = o.reshape(a, [1, *shapes[0]]), with_axis(o, g, -2)
+            flags = False, flags[1]
+        if len(shapes[1]) == 1:
+            b, g = o.reshape(b, [*shapes[1], 1]), with_axis(o, g, -1)
+            flags = flags[0], False
+        found = matmul_gradients(o, a, b, flags, g)
+        return [o.reshape(x, shape) for x, shape in zip(found, shapes, strict=True)]
+
+
+def with_axis(o: GradientBuilder, value: SSAValue, axis: int) -> SSAValue:
+    """A value with one more axis of one element, counted from behind."""
+    shape = o.shape(value)
+    shape.insert(len(shape) + 1 + axis, 1)
+    return o.reshape(value, shape)
+
+
+def matmul_gradients(
+    o: GradientBuilder, a: SSAValue, b: SSAValue, flags: tuple[bool, bool], g: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """
+    The gradients of the operands of a product of stacks of matrices, where `flags` say
+    whether the one and the other is transposed first.
+    """
+    (turn_a, turn_b), shape = flags, o.shape(a)
+    if len(shape) > 2 and len(o.shape(b)) == 2 and not turn_a:
+        # The rows of all matrices of the stack are those of one.
+        rows = [prod(shape[:-1]), shape[-1]]
+        flat = o.reshape(g, [rows[0], o.shape(g)[-1]])
+        left, right = matmul_gradients(o, o.reshape(a, rows), b, flags, flat)
+        return o.reshape(left, shape), right
+    if turn_a:
+        left = o.matmul(b, g, transpose_a=turn_b, transpose_b=True)
+    else:
+        left = o.matmul(g, b, transpose_b=not turn_b)
+    if turn_b:
+        right = o.matmul(g, a, transpose_a=True, transpose_b=turn_a)
+    else:
+        right = o.matmul(a, g, transpose_a=not turn_a)
+    return o.unbroadcast(left, a), o.unbroadcast(right, b)
+
 
 @irdl_op_definition
 class GemmOp(ContractionOp):
@@ -373,6 +425,18 @@ class GemmOp(ContractionOp):
         """Multiply by one of the factors, unless that is one."""
         factor = self.factors[index]
         return value if factor == 1 else k.mul(value, k.constant(factor, value.type))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, (alpha, beta) = only(grads), self.factors
+        flags = self.transpose_a is not None, self.transpose_b is not None
+        scaled = g if alpha == 1 else o.mul(g, alpha)
+        found: list[SSAValue | None] = [
+            *matmul_gradients(o, self.a, self.b, flags, scaled)
+        ]
+        if self.c is not None:
+            total = o.unbroadcast(g, self.c)
+            found.append(total if beta == 1 else o.mul(total, beta))
+        return found
 
 
 def _last_axes(rank: int, transpose: bool) -> tuple[int, int]:

@@ -50,11 +50,13 @@ from penstock.dialects.op.sbp import (
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 ################################################################################
@@ -144,6 +146,9 @@ class ReshapeOp(TensorOp, CanonicalOp):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         k.copy(k.view(ins[0], memref_type(outs[0]).get_shape()), outs[0])
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.reshape(only(grads), o.shape(self.source))]
 
 
 def leading_axes(source: Sequence[int], result: Sequence[int]) -> list[tuple[int, int]]:
@@ -285,6 +290,11 @@ class TransposeOp(TensorOp, CanonicalOp):
             lambda k, scalars: scalars[0],
         )
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        order = self.permutation.get_values()
+        back = sorted(range(len(order)), key=lambda axis: order[axis])
+        return [o.transpose(only(grads), back)]
+
 
 def transposed(source: TensorType, permutation: Sequence[int]) -> TensorType:
     """
@@ -365,6 +375,9 @@ class ExpandOp(TensorOp, CanonicalOp):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         k.elementwise(ins, outs[0], lambda k, scalars: scalars[0])
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.unbroadcast(only(grads), self.source)]
 
 
 def expanded(source: TensorType, shape: Sequence[int]) -> TensorType:

@@ -35,11 +35,13 @@ from penstock.dialects.op.elementwise import (
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -180,6 +182,12 @@ class ReduceOp(TensorOp, ABC):
         """Build the result from all elements combined."""
         return total
 
+    def spread(self, o: GradientBuilder, value: SSAValue) -> SSAValue:
+        """A value like the result for each of the elements that are combined."""
+        extents, axes = o.shape(self.operand), self.normal_axes
+        kept = [1 if axis in axes else extent for axis, extent in enumerate(extents)]
+        return o.expand(o.reshape(value, kept), extents)
+
 
 @irdl_op_definition
 class ReduceMaxOp(ReduceOp):
@@ -245,6 +253,9 @@ class ReduceMeanOp(ReduceOp):
 
     def finish(self, k: KernelBuilder, total: SSAValue) -> SSAValue:
         return k.div(total, k.constant(self._terms, total.type))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [self.spread(o, o.div(only(grads), self._terms))]
 
 
 @irdl_op_definition
@@ -316,3 +327,6 @@ class ReduceSumOp(ReduceOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
         return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [self.spread(o, only(grads))]

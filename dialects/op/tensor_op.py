@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.in_place import IN_PLACE, verify_hints
 from penstock.dialects.op.sbp import Part, SbpSignature, broadcast_signatures, part_type
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.gradients import Differentiable
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.tensors import (
@@ -78,7 +79,7 @@ def can_fail(op: Operation) -> bool:
     return isinstance(op, TensorOp) and not is_speculatable(op)
 
 
-class TensorOp(IRDLOperation, ABC):
+class TensorOp(IRDLOperation, Differentiable, ABC):
     """
     An op on tensors without side effects: the same operands give the same results.
 
@@ -96,6 +97,7 @@ class TensorOp(IRDLOperation, ABC):
             "no_rows",
             "no_select",
             "not_fused",
+            "pass",
         )
     )
 

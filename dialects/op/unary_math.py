@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import pi, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import math
@@ -10,9 +11,11 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
 from penstock.dialects.op.elementwise import UnaryOp
+from penstock.dialects.utils.gradients import only
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -30,6 +33,9 @@ class ExpOp(UnaryOp):
     NUMPY: ClassVar = "exp"
     SCALAR: ClassVar = "exp"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), self.result)]
+
 
 @irdl_op_definition
 class LogOp(UnaryOp):
@@ -45,6 +51,9 @@ class LogOp(UnaryOp):
     NUMPY: ClassVar = "log"
     SCALAR: ClassVar = "log"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.div(only(grads), self.operand)]
+
 
 @irdl_op_definition
 class SqrtOp(UnaryOp):
@@ -59,6 +68,9 @@ class SqrtOp(UnaryOp):
     name = "op.sqrt"
     NUMPY: ClassVar = "sqrt"
     SCALAR: ClassVar = "sqrt"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.div(o.mul(only(grads), 0.5), self.result)]
 
 
 @irdl_op_definition
@@ -82,6 +94,10 @@ class RsqrtOp(UnaryOp):
 
         return np.reciprocal(np.sqrt(operands[0]))
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        cube = o.mul(self.result, o.square(self.result))
+        return [o.mul(o.mul(only(grads), -0.5), cube)]
+
 
 @irdl_op_definition
 class ErfOp(UnaryOp):
@@ -100,6 +116,10 @@ class ErfOp(UnaryOp):
     def compute(self, *operands: Array) -> Array:
         return erf(operands[0])
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        slope = o.mul(o.exp(o.neg(o.square(self.operand))), 2 / sqrt(pi))
+        return [o.mul(only(grads), slope)]
+
 
 @irdl_op_definition
 class FloorOp(UnaryOp):
@@ -115,6 +135,9 @@ class FloorOp(UnaryOp):
     NUMPY: ClassVar = "floor"
     SCALAR: ClassVar = math.FloorOp
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [None]
+
 
 @irdl_op_definition
 class CeilOp(UnaryOp):
@@ -129,6 +152,9 @@ class CeilOp(UnaryOp):
     name = "op.ceil"
     NUMPY: ClassVar = "ceil"
     SCALAR: ClassVar = math.CeilOp
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [None]
 
 
 def erf(array: Array) -> Array:

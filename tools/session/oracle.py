@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
+from xdsl.context import Context
 from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.job import (
@@ -13,6 +15,7 @@ from penstock.dialects.job import (
     AssignOp,
     BoxingOp,
     CopyOp,
+    GradientsOp,
     InputOp,
     JobOp,
     OutputOp,
@@ -27,6 +30,7 @@ from penstock.dialects.plan import YieldOp as PlanYieldOp
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
+from penstock.lowering import pass_of
 from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions, made
 from penstock.runtime.program.output_cuts import OutputCut, cut_outputs
 from penstock.tools.driver.diagnostics import FileError, UsageError
@@ -65,14 +69,24 @@ def evaluate_model(
     """
     import numpy as np
 
-    evaluation = Evaluation(model, inputs)
+    evaluation = Evaluation(with_gradients(model), inputs)
     # Infinities and NaNs are results like any other.
     with np.errstate(all="ignore"):
         if jobs:
-            evaluation.run_jobs(model.entries, jobs)
+            evaluation.run_jobs(evaluation.model.entries, jobs)
         else:
-            evaluation.run_entry(model.entry)
+            evaluation.run_entry(evaluation.model.entry)
     return evaluation.results
+
+
+def with_gradients(model: Model) -> Model:
+    """The model with ops in place of what a training step asks for."""
+    if not any(isinstance(op, GradientsOp) for op in model.module.walk()):
+        return model
+    module = model.module.clone()
+    for name in ("op-infer-shapes", "job-add-gradients"):
+        pass_of(name)().apply(Context(), module)
+    return replace(model, module=module)
 
 
 def data_order(plan: PlanOp) -> list[TaskOp]:
@@ -102,7 +116,7 @@ class Evaluation:
     """The values of a job or plan, by the op of each, and its outputs by name."""
 
     def __init__(self, model: Model, inputs: Mapping[str, Array]):
-        self._model = model
+        self.model = model
         self._inputs = inputs
         self._values: dict[SSAValue, Array] = {}
         self._turns: dict[SSAValue, int] = {}
@@ -201,7 +215,7 @@ class Evaluation:
                     raise UsageError(f"no array is given for input '{port.data}'")
                 self._values[op.result] = self._inputs[port.data]
             case VariableOp():
-                self._values[op.result] = variable_value(op, self._model)
+                self._values[op.result] = variable_value(op, self.model)
             case CopyOp() | BoxingOp():
                 self._values[op.result] = self._values[op.source]
             case AfterOp():

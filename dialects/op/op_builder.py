@@ -1,0 +1,64 @@
+"""`OpBuilder`: makes ops of the dialect on values of a job, and puts them somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from penstock.dialects.op import ConstantOp, Op
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.op_functions import Given, OpFunctions, OpName
+from penstock.dialects.utils.splat import splat_of
+from penstock.dialects.utils.tensors import tensor_type
+
+
+def op_of(op: OpName) -> type[TensorOp]:
+    """The class of an op on tensors, by itself or by the name of one of ours."""
+    found = op if isinstance(op, type) else _by_name()[op]
+    assert issubclass(found, TensorOp), "others are not called on tensors"
+    return found
+
+
+@cache
+def _by_name() -> Mapping[str, type[Operation]]:
+    return {op.name: op for op in Op.operations}
+
+
+class OpBuilder(OpFunctions[SSAValue]):
+    """
+    The functions of the op dialect on values of a job. Each op that they make is given
+    to `insert`, which puts it where it belongs.
+    """
+
+    def __init__(self, insert: Callable[[Operation], object]):
+        self._insert = insert
+
+    def shape(self, value: SSAValue) -> list[int]:
+        return list(tensor_type(value).get_shape())
+
+    def element(self, value: SSAValue) -> AnyFloat | IntegerType:
+        element = tensor_type(value).element_type
+        assert isinstance(element, AnyFloat) or isa(element, IntegerType)
+        return element
+
+    def filled(self, number: float, shape: Sequence[int], like: SSAValue) -> SSAValue:
+        element = self.element(like)
+        if isinstance(element, AnyFloat):
+            packed = element.pack([number])
+        else:
+            packed = element.pack([int(number)])
+        op = ConstantOp(splat_of(TensorType(element, shape), packed))
+        self._insert(op)
+        return op.result
+
+    def results(
+        self, op: OpName, *operands: Given[SSAValue], **values: object
+    ) -> Sequence[SSAValue]:
+        made = op_of(op).of(*operands, **values)
+        made.verify()
+        self._insert(made)
+        return made.results

@@ -1,0 +1,52 @@
+"""The interface of ops that say their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from penstock.dialects.utils.op_functions import OpFunctions
+
+
+GradientBuilder: TypeAlias = "OpFunctions[SSAValue]"
+"""The functions that make the ops of gradients."""
+
+Gradients: TypeAlias = "Sequence[SSAValue | None]"
+"""The gradients of operands; None for one that has none, or that is zero everywhere."""
+
+
+class NoGradient(Exception):
+    """An op has no gradient; the message is the reason."""
+
+
+class Differentiable:
+    """
+    An op that says its gradients in terms of ops of level 1, or why it has none.
+
+    Elements that are not floats have no gradient, and need no reason: nothing asks for
+    it.
+    """
+
+    NO_GRADIENT: ClassVar[str] = ""
+    """The reason why an op has no gradient, such as "there are no second derivatives";
+    a class has this or overrides `gradient`."""
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """
+        The gradients of the operands by those of the results, which have their types:
+        None for a result that the loss does not depend on; None for an operand that has
+        no gradient, or a zero one. All shapes are static.
+
+        Raises NoGradient with the reason where there are none.
+        """
+        raise NoGradient(self.NO_GRADIENT or "it says none")
+
+
+def only(grads: Sequence[SSAValue | None]) -> SSAValue:
+    """The gradient of the only result of an op, which is there if it is asked for."""
+    (grad,) = grads
+    assert grad is not None, "no gradient reaches the op"
+    return grad

@@ -1,0 +1,55 @@
+// RUN: penstock-opt %s -p job-add-gradients --split-input-file --verify-diagnostics
+
+job.job @unreached placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %loss = op.reduce_sum %w axes [0] : tensor<4xf32> -> tensor<f32>
+  // expected-error @below {{the loss does not depend on variable 'v'}}
+  %g, %h = job.gradients of %loss by %w, %v : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+job.job @none placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %loss = job.input "loss" : tensor<f32>
+  // expected-error @below {{the loss depends on none of the values derived by}}
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+job.job @stopped placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %s = op.stop_gradient %w : tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %s axes [0] : tensor<4xf32> -> tensor<f32>
+  // expected-error @below {{the loss depends on none of the values derived by}}
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+// Extents have to be known, and an op has to be one that says a gradient: all that is
+// wrong is said at once.
+
+job.job @open placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %x = job.input "x" {max_shape = array<i64: 8, 4>} : tensor<?x4xf32>
+  // expected-error @below {{'op.mul' has no gradient: all extents have to be known, got tensor<?x4xf32>}}
+  %y = op.mul %w, %x : tensor<4xf32>, tensor<?x4xf32> -> tensor<?x4xf32>
+  // expected-error @below {{'op.reduce_sum' has no gradient: all extents have to be known, got tensor<?x4xf32>}}
+  %loss = op.reduce_sum %y axes [0, 1] : tensor<?x4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+job.job @callback placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  // expected-error @below {{'job.boxing' has no gradient: it is none of the ops that say one}}
+  %y = job.boxing %w from <B> on <cpu, [0:0]> to <S(0)> on <cpu, [0:0-1]> : tensor<4xf32>
+  // expected-error @below {{'op.cum_prod' has no gradient: it says none}}
+  %p = op.cum_prod %y axis 0 : tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %p axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+}

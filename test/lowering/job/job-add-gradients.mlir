@@ -1,0 +1,72 @@
+// RUN: penstock-opt %s -p job-add-gradients --split-input-file | filecheck %s
+
+// The terms of a value that several ops read are added; `scale` is the gradient of the
+// loss; constants and values that stop have none.
+
+job.job @sums placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %scale = job.input "scale" : tensor<f32>
+  %s = op.stop_gradient %w : tensor<4xf32> -> tensor<4xf32>
+  %y = op.mul %w, %s : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  %z = op.add %y, %w : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %z axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w scale %scale : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @sums
+// CHECK-NOT:     op.stop_gradient
+// CHECK:         %[[z:.*]] = op.expand %{{.*}} to [4] {pass = "backward"}
+// CHECK-NEXT:    %[[y:.*]] = op.mul %[[z]], %w {pass = "backward"}
+// CHECK-NEXT:    %[[g:.*]] = op.add %[[z]], %[[y]] {pass = "backward"}
+// CHECK-NEXT:    job.output "g", %[[g]]
+
+// -----
+
+// What is zero everywhere is not computed; it is a constant where it is asked for.
+
+job.job @zeros placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %y = op.floor %w : tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %y axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @zeros
+// CHECK:         %[[g:.*]] = op.constant {pass = "backward"} dense<0.000000e+00> : tensor<4xf32>
+// CHECK-NEXT:    job.output "g", %[[g]]
+
+// -----
+
+// The gradient by a variable lies as the variable does.
+
+job.job @parts placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <ones> {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+  %loss = op.reduce_sum %w axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @parts
+// CHECK:         %[[g:.*]] = op.reshape %{{.*}} to [4] {pass = "backward", sbp = #job.sbp<S(0)>}
+// CHECK-NEXT:    job.output "g", %[[g]]
+
+// -----
+
+// A gradient of a gradient; a job without any is left alone.
+
+job.job @second placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<f32>
+  %y = op.exp %x : tensor<f32> -> tensor<f32>
+  %g = job.gradients of %y by %x : tensor<f32>, tensor<f32>
+  %h = job.gradients of %g by %x : tensor<f32>, tensor<f32>
+  job.output "h", %h : tensor<f32>
+}
+job.job @none placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<f32>
+  job.output "y", %x : tensor<f32>
+}
+// CHECK-LABEL: @second
+// CHECK-NOT:     job.gradients
+// CHECK:         job.output "h"
+// CHECK-LABEL: @none
+// CHECK-NEXT:    %x = job.input
+// CHECK-NEXT:    job.output
