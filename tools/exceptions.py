@@ -17,6 +17,7 @@ from penstock.runtime.errors import (
     WatchdogError,
 )
 from penstock.runtime.executors.stream import EndOfData, NoRoom
+from penstock.tools.data.errors import DataError
 from penstock.tools.driver.errors import (
     Diagnosis,
     FileError,
@@ -36,6 +37,7 @@ __all__ = [
     "CaptureError",
     "CheckpointError",
     "CudaError",
+    "DataError",
     "DeadlockError",
     "Diagnosis",
     "EndOfData",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from penstock.runtime.errors import PenstockError
+    from penstock.tools import data as data
     from penstock.tools import exceptions as errors
     from penstock.tools.frontend.onnx.session import OnnxSession
     from penstock.tools.frontend.python import ops
@@ -31,6 +32,7 @@ __all__ = [
     "Workspace",
     "assign",
     "control",
+    "data",
     "errors",
     "job",
     "memory_map",
@@ -54,6 +56,7 @@ _HOMES = {
 }
 _MODULES = {
     "control": "penstock.tools.frontend.python.schedules",
+    "data": "penstock.tools.data",
     "errors": "penstock.tools.exceptions",
     "ops": "penstock.tools.frontend.python.ops",
 }

@@ -149,6 +149,13 @@ KINDS: Mapping[str, Kind] = {
             "penstock.lowering.codegen.target:BUILT_IN",
         ),
         Kind(
+            "data-source",
+            "penstock.data_source",
+            "where the samples of a data loader come from",
+            "penstock.data.source(NAME, ...)",
+            "penstock.tools.data.sources:BUILT_IN",
+        ),
+        Kind(
             "device",
             "penstock.device",
             "where the tasks of another kind of device run",

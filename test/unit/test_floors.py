@@ -42,7 +42,8 @@ FLOORS = {
     " > codegen/body algorithms",
     "runtime": "__init__ > testing > cuda executors > observe > loading > core > jit"
     " > program kernels > options > errors",
-    "tools": "__init__ cli exceptions universe > reports > frontend > session > driver",
+    "tools": "__init__ cli exceptions universe > reports > frontend > data > session"
+    " > driver",
 }
 """
 The rooms of each folder: files and folders. A room imports itself and rooms further to

@@ -40,6 +40,8 @@ _PICTURES: Mapping[str, object] = {
     "penstock.memory_map": penstock.memory_map,
     "MemoryMap": MemoryMap,
 }
+_DATA = """\
+[Data for training](data.md) shows how these are used together."""
 _OPS = """\
 Each op of the [`op` dialect](dialects/op.md) is a function for jobs. Its arguments are
 the operands of the op, then its properties; numbers and arrays among the operands
@@ -55,6 +57,8 @@ def api_page() -> str:
     lines += _sections(_JOBS)
     lines += ["## Sessions", ""]
     lines += _sections(_SESSIONS)
+    lines += ["## Data: `penstock.data`", "", _DATA, ""]
+    lines += _sections(members_of(penstock.data, "penstock.data"))
     lines += ["## Pictures", ""]
     lines += _sections(_PICTURES)
     lines += ["## Schedules: `penstock.control`", ""]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -23,6 +23,18 @@ SIZES = {
     **dict.fromkeys(("U64", "I64", "F64", "C64"), 8),
 }
 """The bytes of an element of each dtype."""
+NUMPY_NAMES = {
+    **{"BOOL": "bool", "BF16": "bfloat16", "C64": "complex64"},
+    **{
+        f"{kind}{8 * size}": f"{name}{8 * size}"
+        for kind, name, size in (
+            *(("I", "int", size) for size in (1, 2, 4, 8)),
+            *(("U", "uint", size) for size in (1, 2, 4, 8)),
+            *(("F", "float", size) for size in (2, 4, 8)),
+        )
+    },
+}
+"""The names of NumPy for dtypes that it knows, or can be taught."""
 WORD = 8
 """The bytes in front of the header, which say how long it is."""
 METADATA = "__metadata__"
@@ -43,22 +55,47 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         raise ValueError(str(error)) from error
 
 
-def check_header(path: Path) -> None:
-    """Raise ValueError unless the arrays of the header lie apart in the file."""
+def mapped_arrays(path: Path) -> dict[str, Array]:
+    """
+    The arrays of a file by name, which are read where they lie when elements are asked
+    for. Raises OSError if it cannot be read, ValueError with what is wrong with it, and
+    PenstockError for `bf16` without the package `ml_dtypes`.
+    """
+    import numpy as np
+
+    from penstock.runtime.loading.arrays import numpy_dtype
+
+    header, start = check_header(path)
+    data = np.memmap(path, np.uint8, "r") if header else None
+    found: dict[str, Array] = {}
+    for name, entry in header.items():
+        if (dtype := NUMPY_NAMES.get(entry["dtype"])) is None:
+            raise ValueError(f"'{name}' has the dtype {entry['dtype']}")
+        begin, end = entry["data_offsets"]
+        assert data is not None, "there is an array"
+        part = data[start + begin : start + end].view(np.ndarray)
+        found[name] = part.view(numpy_dtype(dtype)).reshape(entry["shape"])
+    return found
+
+
+def check_header(path: Path) -> tuple[Mapping[str, Json], int]:
+    """
+    The facts of the arrays of a file by name, and where their bytes begin. Raises
+    ValueError unless the arrays lie apart in the file.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(WORD), "little")
         if size < WORD or length > size - WORD:
             raise ValueError(f"its header claims {length} bytes, the file has {size}")
         header = _parsed(file.read(length))
-    spans = [
-        _span(name, entry, size - WORD - length)
-        for name, entry in header.items()
-        if name != METADATA
-    ]
+    header.pop(METADATA, None)
+    room = size - WORD - length
+    spans = [_span(name, entry, room) for name, entry in header.items()]
     for (_, end, one), (begin, _, other) in pairwise(sorted(spans)):
         if begin < end:
             raise ValueError(f"'{one}' and '{other}' overlap")
+    return header, WORD + length
 
 
 def _parsed(data: bytes) -> Json:

@@ -16,7 +16,7 @@ from penstock.tools.reports.api_page import members_of, public_members
 from penstock.tools.reports.markdown import text_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "api.md").read_text(encoding="utf-8")
-MODULES = ("control", "errors", "ops")
+MODULES = ("control", "data", "errors", "ops")
 CLASSES = (Job, TracedJob)
 
 
@@ -25,6 +25,7 @@ def documented() -> dict[str, object]:
     names = [name for name in penstock.__all__ if name not in MODULES]
     found: dict[str, object] = {name: getattr(penstock, name) for name in names}
     found |= members_of(penstock.control, "control")
+    found |= members_of(penstock.data, "data")
     return found | {cls.__name__: cls for cls in CLASSES}
 
 
@@ -47,7 +48,7 @@ def test_each_public_name_is_there(name: str) -> None:
     assert f"`penstock.{name}`" in PAGE or f"`penstock.errors.{name}`" in PAGE
 
 
-@pytest.mark.parametrize("module", ["control", "errors"])
+@pytest.mark.parametrize("module", ["control", "data", "errors"])
 def test_each_name_of_a_module_is_there(module: str) -> None:
     for name in getattr(penstock, module).__all__:
         where = "errors" if name.endswith("Error") else module
