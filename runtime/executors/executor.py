@@ -21,7 +21,7 @@ from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import Simulation, VirtualClock, run_clock
-from penstock.runtime.executors.stream import MakeCore, Stream
+from penstock.runtime.executors.stream import UNTAKEN, MakeCore, Stream
 from penstock.runtime.executors.stream_core import StreamCore
 from penstock.runtime.loading.arrays import address_of
 from penstock.runtime.loading.initializers import Array
@@ -231,7 +231,7 @@ class Executor(Closing):
         cuts = self._program.image.cuts
         return [cut_outputs(each, cuts) for each in results] if cuts else results
 
-    def stream(self, capacity: int = 2) -> Stream:
+    def stream(self, capacity: int = 2, untaken: int = UNTAKEN) -> Stream:
         """
         A run that ends when there are no more pieces: see
         `penstock.runtime.executors.stream`. No other run may be made until it is
@@ -246,6 +246,7 @@ class Executor(Closing):
                 self._engine,
                 capacity,
                 times,
+                untaken=untaken,
                 observers=self.observers,
                 watchdog=self._watchdog,
                 make_core=self._stream_core,

@@ -32,7 +32,7 @@ from weakref import ref
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 from penstock.runtime.executors.executor import Executor, check_inputs
-from penstock.runtime.executors.stream import Stream
+from penstock.runtime.executors.stream import UNTAKEN, Stream
 from penstock.runtime.options import Closing, check_pieces
 from penstock.runtime.program.executable import ProgramImage
 from penstock.runtime.program.tables import Words
@@ -302,7 +302,9 @@ class JobExecutor(Closing):
                 raise
         return results
 
-    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+    def stream(
+        self, job: str | None = None, capacity: int = 2, untaken: int = UNTAKEN
+    ) -> Stream:
         """
         A run of a job that ends when there are no more pieces, see `Executor.stream`.
         Raises PenstockError for a job that shares something with others. Jobs that are
@@ -312,7 +314,7 @@ class JobExecutor(Closing):
         runner = self._runners[job]
         if len(self._runners) > 1 and not runner.is_alone:
             raise PenstockError(f"job '{job}' takes turns with others, piece by piece")
-        return runner.executor.stream(capacity)
+        return runner.executor.stream(capacity, untaken)
 
     @contextmanager
     def stopped(self) -> Generator[None]:

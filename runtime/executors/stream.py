@@ -6,6 +6,9 @@ from, as long as there is room, and takes pieces of those that they bring data o
 (OneFlow's foreign inputs and outputs with their buffers). When it says that it fills no
 more, each actor ends once it can never act again; what is left over of other inputs
 then is thrown away and counted, so unequal numbers of pieces are no deadlock.
+
+Pieces of an output that nobody takes wait in a bounded queue. Where it is full, actors
+wait for its slots, and so does the caller who gives pieces.
 """
 
 from __future__ import annotations
@@ -32,8 +35,11 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import LoadedProgram, fitting
 from penstock.runtime.observe.event_log import StreamLog
 from penstock.runtime.observe.observers import Observers, Telling
-from penstock.runtime.options import Closing
+from penstock.runtime.options import Closing, check_count
 from penstock.runtime.program.tables import Tables
+
+UNTAKEN = 256
+"""The default limit of pieces of an output that nobody has taken."""
 
 MakeCore: TypeAlias = Callable[[Tables, int], StreamCore]
 """Makes the core of a stream, given its tables and the number of threads."""
@@ -137,10 +143,11 @@ class Stream(Closing):
     """
     A stream of a program. Close it after use, or use it in a `with` block.
 
-    `capacity` pieces of an input may be on their way before actors take them. It may be
-    used from several threads; threads that wait let actors act meanwhile. It is a run
-    for the observers of the executor, and failed for them if it is closed before the
-    end.
+    `capacity` pieces of an input may be on their way before actors take them, and
+    `untaken` pieces of an output may wait to be taken before actors wait for the
+    caller. It may be used from several threads; threads that wait let actors act
+    meanwhile. It is a run for the observers of the executor, and failed for them if it
+    is closed before the end.
     """
 
     def __init__(
@@ -150,12 +157,17 @@ class Stream(Closing):
         capacity: int = 2,
         times: Sequence[int] = (),
         *,
+        untaken: int = UNTAKEN,
         observers: Observers | None = None,
         watchdog: Watchdog | None = None,
         make_core: MakeCore = StreamCore,
     ):
         if capacity < 1:
             raise PenstockError(f"a stream needs room for a piece, got {capacity}")
+        check_count("untaken", untaken)
+        self._untaken = untaken
+        self._keeps_all = False
+        """Whether all that is left of outputs is asked for, however much it is."""
         self._wiring = Wiring(program, capacity)
         tables = self._wiring.tables
         self._engine: Engine
@@ -185,9 +197,10 @@ class Stream(Closing):
 
     def put(self, name: str, array: Array, timeout: float | None = None) -> None:
         """
-        Give a piece of an input, as soon as there is room. Raises TimeoutError if there
-        is none for so many seconds, PenstockError if it does not fit or no more was to
-        come, and the error that ends the stream.
+        Give a piece of an input, as soon as there is room: while an output has as many
+        pieces as may wait, that may take until another thread takes one. Raises
+        TimeoutError if there is no room for so many seconds, PenstockError if the piece
+        does not fit or no more was to come, and the error that ends the stream.
         """
         port, register = self._wiring.find(name, self._wiring.inputs, "input")
         piece = fitting(f"input '{name}'", array, piece_shape(port), port.dtype)
@@ -226,10 +239,14 @@ class Stream(Closing):
                 elif self._engine.has_ended(register):
                     self._engine.verify()
                     raise EndOfData(f"there are no more pieces of output '{name}'")
-                else:
+                elif not self._collect():
                     self._wait(limit, partial(self._engine.wait_for_piece, register))
             self._engine.verify()
+            was_full = not self._may_wait(name)
             piece = self._taken[name].popleft()
+            if was_full and self._engine.has_piece(register):
+                # Whoever waits for room need not look at this output.
+                self._take(name, register)
         self._tell()
         return piece
 
@@ -247,9 +264,11 @@ class Stream(Closing):
 
     def finish(self, timeout: float | None = None) -> Ending:
         """
-        End all inputs, and wait until all actors have ended. Raises TimeoutError if
-        that takes so many seconds, and the error that ends the stream.
+        End all inputs, and wait until all actors have ended: all that is left of
+        outputs is kept. Raises TimeoutError if that takes so many seconds, and the
+        error that ends the stream.
         """
+        self._keeps_all = True
         self.end()
         limit = wait_limit(timeout)
         while not self._engine.is_over:
@@ -269,9 +288,10 @@ class Stream(Closing):
         """
         Give all pieces of each input, and end the input then; wait until all actors
         have ended. Each iterable is asked in a thread of its own, but by engines that
-        have none. Inputs that are not named have no pieces. Raises the errors of `put`,
-        `finish` and the iterables.
+        have none. Inputs that are not named have no pieces. All pieces of outputs that
+        nobody takes are kept. Raises the errors of `put`, `finish` and the iterables.
         """
+        self._keeps_all = True
         for name in inputs:
             self._wiring.find(name, self._wiring.inputs, "input")
         if unnamed := self._wiring.inputs.keys() - inputs.keys():
@@ -342,12 +362,15 @@ class Stream(Closing):
             self._engine.make_room()
 
     def _collect(self) -> bool:
-        """Take pieces of outputs that no thread waits for; False if there are none."""
+        """
+        Take pieces of outputs that no thread waits for, as far as they may wait; False
+        if there are none.
+        """
         found = False
         for name, (_, register) in self._wiring.outputs.items():
             if self._taking[name].acquire(blocking=False):
                 try:
-                    while self._engine.has_piece(register):
+                    while self._may_wait(name) and self._engine.has_piece(register):
                         self._take(name, register)
                         found = True
                 finally:
@@ -356,6 +379,12 @@ class Stream(Closing):
             while self._taken[name]:
                 function(self._taken[name].popleft())
         return found
+
+    def _may_wait(self, name: str) -> bool:
+        """Whether another piece of an output may wait to be taken."""
+        # Functions are called with theirs at once.
+        is_free = self._keeps_all or name in self._functions
+        return is_free or len(self._taken[name]) < self._untaken
 
     def _take(self, name: str, register: int) -> None:
         port = self._wiring.outputs[name][0]
@@ -367,10 +396,17 @@ class Stream(Closing):
     def _wait(self, limit: float | None, wait: Callable[[], None]) -> None:
         self._engine.check()
         if limit is not None and time.monotonic() > limit:
-            raise TimeoutError("the stream did not go on in time")
+            raise TimeoutError(f"the stream did not go on in time{self._full()}")
         wait()
         self._tell()
         self._engine.check()
+
+    def _full(self) -> str:
+        """The outputs of which no more pieces may wait, for a message."""
+        full = [repr(name) for name in self._taken if not self._may_wait(name)]
+        if not full:
+            return ""
+        return f": {self._untaken} pieces of output {', '.join(full)} wait to be taken"
 
 
 class _Notifier:

@@ -165,14 +165,18 @@ class Stepwise:
 
     def _refuse(self, what: str) -> None:
         open_ones = [r for r in self._filled() if not self._run.has_end[r]]
-        if not any(map(self.has_room, open_ones)) and not self._has_results():
+        fed = ", ".join(self._of(r) for r in open_ones if self.has_room(r))
+        taken = ", ".join(f"'{self._of(r)}'" for r in self._results())
+        if not fed and not taken:
             self._deadlock()
-        waits = ", ".join(map(self._of, open_ones))
-        raise NoRoom(f"{what} before there are more of {waits}")
+        more = [f"there are more of {fed}"] if fed else []
+        more += [f"pieces of output {taken} are taken"] if taken else []
+        raise NoRoom(f"{what} before {' or '.join(more)}")
 
-    def _has_results(self) -> bool:
+    def _results(self) -> list[int]:
+        """The outputs that the caller could take a piece of."""
         registers = enumerate(self.tables.registers)
-        return any(x.is_taken and self.has_piece(r) for r, x in registers)
+        return [r for r, x in registers if x.is_taken and self.has_piece(r)]
 
     def _deadlock(self) -> None:
         self._failure = DeadlockError(self._run.stuck())

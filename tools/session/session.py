@@ -275,14 +275,20 @@ class Session(Closing, Displayed):
         """
         return self._jobs.run_many(pieces, job)
 
-    def stream(self, job: str | None = None, capacity: int = 2) -> Stream:
+    def stream(
+        self, job: str | None = None, capacity: int = 2, untaken: int | None = None
+    ) -> Stream:
         """
         A run of a job whose inputs bring pieces as they come, and in unequal numbers:
         see `penstock.runtime.executors.stream`. `capacity` pieces of an input wait at
-        most. No other run of the job may be made until it is closed. Raises
+        most, and `untaken` pieces of an output (256): then `put` waits until one is
+        taken. No other run of the job may be made until it is closed. Raises
         PenstockError for a job that takes turns with others.
         """
-        return self._jobs.stream(job, capacity)
+        from penstock.runtime.executors.stream import UNTAKEN
+
+        limit = UNTAKEN if untaken is None else untaken
+        return self._jobs.stream(job, capacity, limit)
 
     def watch(self, watchdog: Watchdog) -> None:
         """

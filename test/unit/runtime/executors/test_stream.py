@@ -16,7 +16,13 @@ from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import DeadlockError, PenstockError, TaskError
 from penstock.runtime.executors.executor import Executor
-from penstock.runtime.executors.stream import Ending, EndOfData, NoRoom, Stream
+from penstock.runtime.executors.stream import (
+    UNTAKEN,
+    Ending,
+    EndOfData,
+    NoRoom,
+    Stream,
+)
 from penstock.tools.driver.compiler import installed_compiler
 
 Start: TypeAlias = Callable[..., "Future[Any]"]
@@ -115,9 +121,14 @@ def executor(text: Text, engine: str = "actors", threads: int = 1) -> Executor:
 
 @contextmanager
 def streaming(
-    text: Text, engine: str = "actors", threads: int = 1, capacity: int = 2
+    text: Text,
+    engine: str = "actors",
+    threads: int = 1,
+    capacity: int = 2,
+    untaken: int = UNTAKEN,
 ) -> Generator[Stream]:
-    with executor(text, engine, threads) as runner, runner.stream(capacity) as stream:
+    runner = executor(text, engine, threads)
+    with runner, runner.stream(capacity, untaken) as stream:
         yield stream
 
 
@@ -654,6 +665,116 @@ def test_what_a_function_raises_is_raised_in_the_end() -> None:
         stream.put("x", pair(0))
         with pytest.raises(ValueError, match="no"):
             stream.finish(300)
+
+
+# Outputs that nobody takes -----------------------------------------------------------
+
+
+def one_to_two() -> Text:
+    """Two outputs of one input."""
+    text = Text()
+    text.feed("x")
+    for name in ("y", "z"):
+        text.add(name, "x")
+        text.fetch(name)
+    return text
+
+
+MOST = 3 + 20
+"""The pieces that may wait, and a bound of those in slots of registers."""
+
+
+def fill(stream: Stream) -> int:
+    """Give pieces until both outputs have no room; how many were given."""
+    given = 0
+    while (refusal := put_or_refusal(stream, given)) is None or "'z'" not in refusal:
+        given += refusal is None
+        assert given < MOST, "outputs grow without an end"
+    return given
+
+
+def put_or_refusal(stream: Stream, value: int) -> str | None:
+    """Why a piece cannot be given now; None if it was."""
+    try:
+        stream.put("x", pair(value), 0.02)
+    except (TimeoutError, NoRoom) as error:
+        return str(error)
+    return None
+
+
+@engines
+def test_outputs_that_nobody_takes_are_bounded(engine: str, threads: int) -> None:
+    with streaming(one_to_two(), engine, threads, untaken=3) as stream:
+        given = fill(stream)
+        assert given >= 3
+        # Each piece that is taken of all outputs makes room for one that is given.
+        for value in range(given, given + 30):
+            for name in ("y", "z"):
+                assert int(stream.take(name, 300)[0]) == value - given
+            stream.put("x", pair(value), 300)
+        # All that is left is asked for in the end.
+        ending = stream.finish(300)
+        for name in ("y", "z"):
+            assert values(ending, name) == list(range(30, given + 30))
+
+
+def test_giving_waits_until_another_thread_takes(start: Start) -> None:
+    with streaming(one_to_two(), untaken=1) as stream:
+
+        def give() -> None:
+            for value in range(100):
+                stream.put("x", pair(value))
+
+        giver = start(give)
+        for name in ("y", "z") * 100:
+            stream.take(name, 300)
+        giver.result(300)
+        assert values(stream.finish(300), "y") == []
+
+
+def test_taking_one_output_makes_room_in_others() -> None:
+    with streaming(one_to_two()) as stream:
+        for value in range(20):
+            stream.put("x", pair(value), 300)
+        assert [int(stream.take("y", 300)[0]) for _ in range(20)] == list(range(20))
+        assert values(stream.finish(300), "z") == list(range(20))
+
+
+@engines
+def test_a_run_of_all_pieces_keeps_all_outputs(engine: str, threads: int) -> None:
+    with streaming(one_to_two(), engine, threads, untaken=1) as stream:
+        ending = stream.run({"x": map(pair, range(30))})
+        assert values(ending, "z") == list(range(30))
+
+
+@engines
+def test_functions_of_outputs_are_called_without_a_bound(
+    engine: str, threads: int
+) -> None:
+    seen: dict[str, list[int]] = {"y": [], "z": []}
+    with streaming(one_to_two(), engine, threads, untaken=1) as stream:
+        for name, pieces in seen.items():
+            stream.notify(name, lambda x, pieces=pieces: pieces.append(int(x[0])))
+        for value in range(30):
+            stream.put("x", pair(value), 300)
+        stream.finish(300)
+    assert seen == {"y": list(range(30)), "z": list(range(30))}
+
+
+def test_outputs_without_room_are_named() -> None:
+    messages = {
+        "actors": "the stream did not go on in time: 2 pieces of output 'y', 'z' wait "
+        "to be taken",
+        "sequential": "there is no room for another piece of input 'x' before pieces "
+        "of output 'y', 'z' are taken",
+    }
+    for engine, message in messages.items():
+        with streaming(one_to_two(), engine, untaken=2) as stream:
+            fill(stream)
+            assert put_or_refusal(stream, 0) == message
+    with executor(one_to_two()) as runner, pytest.raises(PenstockError) as raised:
+        runner.stream(untaken=0)
+    assert str(raised.value) == "untaken must be at least 1, got 0"
 
 
 # Errors ------------------------------------------------------------------------------
