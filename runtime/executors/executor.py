@@ -103,6 +103,11 @@ class Executor(Closing):
         """The program that it runs."""
         return self._program
 
+    @property
+    def engine(self) -> str:
+        """The name of what runs the program."""
+        return self._engine
+
     def watch(self, watchdog: Watchdog) -> None:
         """
         Let a watchdog look at all runs from now on, which raise WatchdogError then if

@@ -23,7 +23,7 @@ from penstock.tools.cli.debugging_options import (
 )
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.cli.results import say, write
-from penstock.tools.cli.run_arguments import PROGRAM, arguments, options_of
+from penstock.tools.cli.run_arguments import PROGRAM, arguments, engine_of, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
 from penstock.tools.cli.standard_input import (
@@ -39,6 +39,7 @@ from penstock.tools.session.arrays import (
     read_arrays,
     write_arrays,
 )
+from penstock.tools.session.finite import check_finite
 from penstock.tools.session.loading import open_devices
 from penstock.tools.session.model import check_kernels
 from penstock.tools.session.options import FLAGS, CompileOptions
@@ -130,6 +131,8 @@ def _run(args: argparse.Namespace) -> int:
     options = options_of(args)
     if args.show_origin:
         return _show_origin(args)
+    if args.check_finite and (args.trace is not None or args.profile):
+        raise UsageError("--check-finite is for a run without --trace or --profile")
     # Files that cannot be read or written should not cost a compilation.
     for path in (args.outputs, args.save_plan, args.trace):
         if path is not None:
@@ -157,6 +160,8 @@ def _run(args: argparse.Namespace) -> int:
 
             session.watch(Watchdog(args.watchdog))
         executor = session.executor_of(args.job)
+        if args.check_finite:
+            check_finite(executor)
         with Watching(executor, args.trace, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             outputs, seconds = _timed(session, fed, args.repeat, args.job)
@@ -264,7 +269,7 @@ def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
 
 def _job_of(args: argparse.Namespace, plan: Plan, threads: int) -> Job:
     allowed = args.allow_source
-    return Job(Session.of(plan, threads, args.executor, allow_source=allowed))
+    return Job(Session.of(plan, threads, engine_of(args), allow_source=allowed))
 
 
 def _open_model(
@@ -386,7 +391,7 @@ def _compile(
         session = Session(
             model,
             options,
-            engine=args.executor,
+            engine=engine_of(args),
             compiler=front,
             show_progress=True,
             allow_source=args.allow_source,

@@ -42,6 +42,11 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
     )
 
 
+def engine_of(args: argparse.Namespace) -> str:
+    """The engine that runs the program."""
+    return "sequential" if args.check_finite else args.executor
+
+
 def arguments() -> CommandParser:
     """The parser of the command line of `penstock-run`."""
     parser = CommandParser(
@@ -195,6 +200,12 @@ def arguments() -> CommandParser:
         type=_seconds,
         metavar="SECONDS",
         help="if nothing goes on for so long, report what tasks wait for, and fail",
+    )
+    parser.add_argument(
+        "--check-finite",
+        action="store_true",
+        help="run one task after the other, and fail at the first one that makes a NaN "
+        "or an infinity of numbers that are finite",
     )
     parser.add_argument(
         "--trace",

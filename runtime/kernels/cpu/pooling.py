@@ -281,7 +281,7 @@ class _Tile:
         """
         code, builder = self._code, self._code.builder
         type = code.vector(self._pool.lanes)
-        # A window that lies outside of an empty image has no mean: 0 * inf is no number.
+        # A window on no pixel has no mean: 0 * inf is no number.
         inverse = ir.Constant(type, [1 / n if n else inf for n in counts])
         quotient = builder.fmul(total, inverse)
         if all(n & (n - 1) == 0 for n in counts):
