@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.python.trace import assign, variable
     from penstock.tools.frontend.python.workspace import Workspace
     from penstock.tools.reports.notebook import memory_map
+    from penstock.tools.session.checkpoint import Checkpoints
+    from penstock.tools.session.model_files import read_state, write_state
+    from penstock.tools.session.state_dict import from_state_dict, to_state_dict
 
     __version__: str
 
 __all__ = [
+    "Checkpoints",
     "OnnxSession",
     "PenstockError",
     "Session",
@@ -34,25 +38,34 @@ __all__ = [
     "control",
     "data",
     "errors",
+    "from_state_dict",
     "job",
     "memory_map",
     "op",
     "ops",
+    "read_state",
+    "to_state_dict",
     "variable",
+    "write_state",
 ]
 
 # The commands start faster without what is for functions in Python.
 _HOMES = {
+    "Checkpoints": "penstock.tools.session.checkpoint",
     "OnnxSession": "penstock.tools.frontend.onnx.session",
     "PenstockError": "penstock.runtime.errors",
     "Session": "penstock.tools.frontend.python.session",
     "Tensor": "penstock.tools.frontend.python.tensor",
     "Workspace": "penstock.tools.frontend.python.workspace",
     "assign": "penstock.tools.frontend.python.trace",
+    "from_state_dict": "penstock.tools.session.state_dict",
     "job": "penstock.tools.frontend.python.jobs",
     "memory_map": "penstock.tools.reports.notebook",
     "op": "penstock.tools.frontend.python.calls",
+    "read_state": "penstock.tools.session.model_files",
+    "to_state_dict": "penstock.tools.session.state_dict",
     "variable": "penstock.tools.frontend.python.trace",
+    "write_state": "penstock.tools.session.model_files",
 }
 _MODULES = {
     "control": "penstock.tools.frontend.python.schedules",

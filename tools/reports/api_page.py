@@ -18,6 +18,7 @@ from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.frontend.python.schedules import Step
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.memory_map.map import MemoryMap
+from penstock.tools.session.checkpoint import Checkpoint
 
 _INTRODUCTION = """\
 All names can be imported from `penstock`: `from penstock import Session, ops`. [Jobs in
@@ -35,6 +36,14 @@ _JOBS: Mapping[str, object] = {
 _SESSIONS: Mapping[str, object] = {
     "penstock.Session": penstock.Session,
     "penstock.OnnxSession": penstock.OnnxSession,
+}
+_STATES: Mapping[str, object] = {
+    "penstock.Checkpoints": penstock.Checkpoints,
+    "Checkpoint": Checkpoint,
+    "penstock.read_state": penstock.read_state,
+    "penstock.write_state": penstock.write_state,
+    "penstock.to_state_dict": penstock.to_state_dict,
+    "penstock.from_state_dict": penstock.from_state_dict,
 }
 _PICTURES: Mapping[str, object] = {
     "penstock.memory_map": penstock.memory_map,
@@ -57,6 +66,8 @@ def api_page() -> str:
     lines += _sections(_JOBS)
     lines += ["## Sessions", ""]
     lines += _sections(_SESSIONS)
+    lines += ["## States", ""]
+    lines += _sections(_STATES)
     lines += ["## Data: `penstock.data`", "", _DATA, ""]
     lines += _sections(members_of(penstock.data, "penstock.data"))
     lines += ["## Pictures", ""]

@@ -2,10 +2,11 @@
 Checkpoints: the state of a session in a folder, from which work goes on.
 
     checkpoints = Checkpoints("runs/digits", keep=3)
-    checkpoints.save(session.state(), step)
+    checkpoints.save(session.state(), step, data=loader.state())
     ...
     if (last := checkpoints.latest()) is not None:
         session.load_state(last.state())
+        loader.restore(last.data())
 
 A checkpoint is a folder `step-<number>` with the arrays, as `state.safetensors` where
 the package `safetensors` is installed, else `state.npz`, and a `manifest.json` with
@@ -50,7 +51,10 @@ class CheckpointError(PenstockError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk, and the number of steps that led to it."""
+    """
+    A checkpoint on disk, a folder at `path`, and the number of steps that led to it,
+    `step`.
+    """
 
     path: Path
     step: int
@@ -79,9 +83,23 @@ class Checkpoint:
 
     def note(self) -> Mapping[str, Any]:
         """The note that it was saved with. Raises CheckpointError as `manifest`."""
-        if not isinstance(note := self.manifest.get("note"), dict):
-            raise self._error("has no note in its manifest")
-        return cast("dict[str, Any]", note)
+        return self._saved("note")
+
+    def data(self) -> Mapping[str, Any]:
+        """
+        The place in the data that it was saved with, for `restore` of a loader. Raises
+        CheckpointError as `manifest`, and if there is none.
+        """
+        return self._saved("data")
+
+    def seeds(self) -> Mapping[str, int]:
+        """The seeds that it was saved with. Raises CheckpointError as `data`."""
+        return self._saved("seeds")
+
+    def _saved(self, what: str) -> dict[str, Any]:
+        if not isinstance(found := self.manifest.get(what), dict):
+            raise self._error(f"has no {what} in its manifest")
+        return cast("dict[str, Any]", found)
 
     def state(self) -> dict[str, Array]:
         """
@@ -129,10 +147,30 @@ class Checkpoint:
 
 class Checkpoints:
     """
-    The checkpoints in a folder, of which the last `keep` stay; None keeps all.
+    The checkpoints in a `folder`, of which the last `keep` stay; None keeps all.
 
-    One process writes to a folder at a time. Raises CheckpointError unless at least one
-    stays.
+    A checkpoint has its name when all of it is on the disk, and older ones are removed
+    after that. One process writes to a folder at a time. Raises CheckpointError unless
+    at least one stays.
+
+    ```python
+    from tempfile import mkdtemp
+
+    import numpy as np
+
+    import penstock
+    from penstock import data
+
+    loader = data.Loader(data.arrays(x=np.arange(9)), 2, shuffle=True)
+    checkpoints = penstock.Checkpoints(mkdtemp(), keep=2)
+    for step, batch in enumerate(loader):
+        checkpoints.save({"w": batch["x"]}, step, data=loader.state())
+    assert [found.step for found in checkpoints.all()] == [3, 4]
+
+    last = checkpoints.latest()
+    loader.restore(last.data())
+    assert (last.state()["w"] == batch["x"]).all()
+    ```
     """
 
     def __init__(self, folder: str | Path, keep: int | None = 3):
@@ -160,11 +198,15 @@ class Checkpoints:
         state: Mapping[str, Array],
         step: int,
         note: Mapping[str, Any] | None = None,
+        *,
+        data: Mapping[str, Any] | None = None,
+        seeds: Mapping[str, int] | None = None,
     ) -> Checkpoint:
         """
-        Write a checkpoint of arrays by name after a number of steps, with a note of
-        anything that JSON can hold, such as where in its data a run is. Then remove
-        those that need not be kept.
+        Write a checkpoint of the arrays of a `state` by name after a `step`. With it
+        goes all that a run needs to go on: the state of its `data` loader, or of
+        several by names, its `seeds` by names, and a `note` of anything that JSON can
+        hold. Then remove those that need not be kept.
 
         Raises CheckpointError, and leaves all others as they are, unless it is of more
         steps than they are, or if it cannot be written.
@@ -177,14 +219,16 @@ class Checkpoints:
                 f"{last.path} is of step {last.step}, so there can be none of step "
                 f"{step} after it in this folder"
             )
+        given = {"note": note or {}, "data": data, "seeds": seeds}
+        saved = {
+            x: _as_json(x, facts) for x, facts in given.items() if facts is not None
+        }
         try:
-            self._write(final, state, step, note or {})
+            self._write(final, state, step, saved)
         except OSError as error:
             raise CheckpointError(
                 f"cannot write {final}: {explain_os_error(error)}"
             ) from error
-        except TypeError as error:
-            raise CheckpointError(f"the note is no JSON: {error}") from error
         self._remove_old()
         return Checkpoint(final, step)
 
@@ -193,7 +237,7 @@ class Checkpoints:
         final: Path,
         state: Mapping[str, Array],
         step: int,
-        note: Mapping[str, Any],
+        saved: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Drafts of processes that were killed would stay for ever.
@@ -209,7 +253,7 @@ class Checkpoints:
                 "step": step,
                 "arrays": arrays.suffix[1:],
                 "sha256": sha256_of(arrays),
-                "note": dict(note),
+                **saved,
             }
             (draft / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
             for path in (arrays, draft / MANIFEST, draft):
@@ -230,6 +274,14 @@ class Checkpoints:
             with suppress(OSError):
                 checkpoint.path.rename(doomed)
                 shutil.rmtree(doomed)
+
+
+def _as_json(what: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts as JSON gives them back. Raises CheckpointError if it cannot hold them."""
+    try:
+        return json.loads(json.dumps(dict(facts)))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"the {what} is no JSON: {error}") from error
 
 
 def _write_arrays(folder: Path, state: Mapping[str, Array]) -> Path:

@@ -1,4 +1,9 @@
-"""The arrays of a model as a file: `.npz`, or `.safetensors` if that is installed."""
+"""
+The arrays of a model as a file: `.npz`, or `.safetensors` if that is installed.
+
+All variables of a session are in it by their names: also those of optimizers, such as
+`w/adamw/m` for the mean of the gradients of `w`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,31 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
 
 SUFFIXES = (".npz", ".safetensors")
+
+
+def read_state(path: str | Path) -> dict[str, Array]:
+    """
+    The arrays by name of the `.npz` or `.safetensors` file, or of the checkpoint, at
+    `path`.
+
+    **Raises** UsageError for a file of no known kind, or that cannot be opened,
+    FileError for one that is damaged, and CheckpointError for a folder that is no whole
+    checkpoint.
+    """
+    from penstock.tools.session.checkpoint import Checkpoint
+
+    found = Path(path)
+    return Checkpoint(found, 0).state() if found.is_dir() else read_model_file(found)
+
+
+def write_state(path: str | Path, state: Mapping[str, Array]) -> None:
+    """
+    Write the arrays of a `state` by name to an `.npz` or `.safetensors` file at `path`,
+    of which no reader ever sees half.
+
+    **Raises** UsageError for a file of no known kind, or that cannot be written.
+    """
+    write_model_file(Path(path), state)
 
 
 def read_model_file(path: Path) -> dict[str, Array]:

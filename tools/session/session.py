@@ -368,15 +368,10 @@ class Session(Closing, Displayed):
         over the model, or unless there is an array for each that fits, and no other;
         UsageError if the file cannot be read.
         """
-        from penstock.tools.session.checkpoint import Checkpoint
-        from penstock.tools.session.model_files import read_model_file
+        from penstock.tools.session.model_files import read_state
 
         self._need_model_jobs()
-        found = Path(path)
-        is_folder = found.is_dir()
-        self.load_state(
-            Checkpoint(found, 0).state() if is_folder else read_model_file(found)
-        )
+        self.load_state(read_state(path))
 
     def save_model(self, path: str | Path) -> None:
         """

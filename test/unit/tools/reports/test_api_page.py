@@ -14,10 +14,11 @@ import penstock
 from penstock.tools.frontend.python.jobs import Job, TracedJob
 from penstock.tools.reports.api_page import members_of, public_members
 from penstock.tools.reports.markdown import text_of
+from penstock.tools.session.checkpoint import Checkpoint
 
 PAGE = (Path(__file__).parents[4] / "docs" / "api.md").read_text(encoding="utf-8")
 MODULES = ("control", "data", "errors", "ops")
-CLASSES = (Job, TracedJob)
+CLASSES = (Checkpoint, Job, TracedJob)
 
 
 def documented() -> dict[str, object]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.loading.initializers import Array
+from penstock.tools.data import Loader, arrays
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session import checkpoint
 from penstock.tools.session.checkpoint import (
@@ -243,6 +244,56 @@ def test_manifest_without_a_note(tmp_path: Path):
     with pytest.raises(CheckpointError) as caught:
         Checkpoint(tmp_path, 1).note()
     assert str(caught.value) == f"checkpoint {tmp_path} has no note in its manifest"
+
+
+def test_the_place_in_the_data_and_seeds_are_kept_beside_the_variables(
+    tmp_path: Path,
+) -> None:
+    """Training that is killed after any checkpoint goes on bit by bit the same."""
+
+    def loader() -> Loader:
+        source = arrays(x=np.arange(40, dtype=np.float32).reshape(10, 4))
+        return Loader(source, 1, shuffle=True, seed=5, prefetch=2)
+
+    def train(session: Session, loader: Loader, save: Callable[[], object]) -> Array:
+        for batch in loader.epochs(2):
+            session.run({"x": batch["x"][0]})
+            save()
+        return session.state()["w"]
+
+    seeds = {"dropout": 7, "data": 5}
+    with counter() as session, loader() as data:
+        checkpoints = Checkpoints(tmp_path, keep=None)
+        steps = iter(range(99))
+        expected = train(
+            session,
+            data,
+            lambda: checkpoints.save(
+                session.state(), next(steps), data=data.state(), seeds=seeds
+            ),
+        )
+    for saved in (x for x in checkpoints.all() if x.step in (0, 9, 13, 19)):
+        assert saved.seeds() == seeds
+        with counter() as session, loader() as data:
+            session.load_state(saved.state())
+            data.restore(saved.data())
+            np.testing.assert_array_equal(train(session, data, lambda: None), expected)
+
+
+def test_a_checkpoint_without_data_says_so(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    saved = checkpoints.save({"w": np.ones(3)}, 1)
+    for name, ask in (("data", saved.data), ("seeds", saved.seeds)):
+        with pytest.raises(CheckpointError) as caught:
+            ask()
+        expected = f"checkpoint {saved.path} has no {name} in its manifest"
+        assert str(caught.value) == expected
+    with pytest.raises(CheckpointError) as caught:
+        checkpoints.save({}, 2, data={"x": np.ones(1)})
+    assert str(caught.value) == (
+        "the data is no JSON: Object of type ndarray is not JSON serializable"
+    )
+    assert checkpoints.latest() == saved
 
 
 def test_damaged_arrays(tmp_path: Path):

@@ -1,0 +1,199 @@
+"""State dicts and files of states: names, dtypes and bits come back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import randrange
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+import penstock
+from penstock import Tensor
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.loading.initializers import Array
+
+
+class Torch:
+    """A tensor with as much of PyTorch's interface as reading one takes."""
+
+    def __init__(self, array: Array, steps: Sequence[str] = ()):
+        self._array = array
+        self.steps = steps
+        self.shape = array.shape
+        self.dtype = f"torch.{array.dtype.name}"
+
+    def _after(self, step: str) -> Torch:
+        return Torch(self._array, (*self.steps, step))
+
+    def detach(self) -> Torch:
+        return self._after("detach")
+
+    def cpu(self) -> Torch:
+        return self._after("cpu")
+
+    def float(self) -> Torch:
+        return Torch(self._array.astype(np.float32), self.steps)
+
+    def numpy(self) -> Array:
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        if tuple(self.steps) != ("detach", "cpu"):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        return self._array
+
+
+def random_state() -> dict[str, Array]:
+    seed = randrange(1 << 32)
+    print("seed", seed)
+    random = np.random.default_rng(seed)
+    return {
+        "fc.weight": random.normal(size=(4, 3)).astype(np.float32),
+        "fc.bias": random.normal(size=4).astype(np.float16),
+        "scale": random.normal(size=()).astype(bfloat16),
+        "table": random.integers(0, 1 << 16, (5, 2)).astype(np.uint16).view(bfloat16),
+        "steps": np.array(1 << 40, np.int64),
+        "mask": random.integers(0, 2, 7).astype(np.bool_),
+    }
+
+
+def equal_bits(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    def bits(state: Mapping[str, Array]) -> dict[str, object]:
+        return {
+            name: (array.dtype.name, array.shape, array.tobytes())
+            for name, array in sorted(state.items())
+        }
+
+    return bits(one) == bits(other)
+
+
+@pytest.mark.parametrize("wrap", [Torch, np.asarray])
+def test_a_state_dict_comes_and_goes_bit_by_bit(
+    wrap: Callable[[Array], object],
+) -> None:
+    theirs = random_state()
+    zeros = {name: np.zeros_like(array) for name, array in theirs.items()}
+    given = {name: wrap(array) for name, array in theirs.items()}
+    found = penstock.from_state_dict(given, zeros)
+    assert equal_bits(found, theirs)
+    assert equal_bits(penstock.to_state_dict(found), theirs)
+
+
+def test_names_prefix_and_transposed_weights_go_both_ways() -> None:
+    theirs = {f"model.{name}": array for name, array in random_state().items()}
+    theirs["model.bn.num_batches_tracked"] = np.array(3)
+    ours: dict[str, Array] = {
+        "w": np.zeros((3, 4), np.float32),
+        "b": np.zeros(4, np.float16),
+        "w/adamw/m": np.ones((3, 4), np.float32),
+    }
+    names = {"w": "fc.weight", "b": "fc.bias"}
+    ignore = ["*/adamw/*", "*.num_batches_tracked", "*.s*", "*.table", "*.mask"]
+    found = penstock.from_state_dict(
+        theirs, ours, names, prefix="model.", transposed=["w"], ignore=ignore
+    )
+    assert list(found) == list(ours)
+    np.testing.assert_array_equal(found["w"], theirs["model.fc.weight"].T)
+    np.testing.assert_array_equal(found["w/adamw/m"], ours["w/adamw/m"])
+    back = penstock.to_state_dict(
+        found, names.__getitem__, prefix="model.", transposed=["w"], ignore=ignore
+    )
+    expected = {x: theirs[x] for x in ("model.fc.weight", "model.fc.bias")}
+    assert equal_bits(back, expected)
+    assert all(array.flags.c_contiguous for array in back.values())
+
+
+OURS: dict[str, Array] = {
+    "w": np.zeros((2, 3), np.float32),
+    "b": np.zeros(3, np.float32),
+}
+SAME = {name: array.copy() for name, array in OURS.items()}
+REFUSED: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: penstock.from_state_dict({"w": OURS["w"], "x": 1, "y": 2}, OURS),
+        "2 things are wrong with the state dict:\n"
+        "  the state dict lacks b\n"
+        "  no variable takes x, y",
+    ),
+    (
+        lambda: penstock.from_state_dict(
+            {"m.w": np.zeros((3, 2), np.float32), "m.b": np.zeros(3)}, OURS, prefix="m."
+        ),
+        "2 things are wrong with the state dict:\n"
+        "  variable 'w', which 'm.w' is for, has shape (2, 3), got an array of shape "
+        "(3, 2)\n"
+        "  variable 'b', which 'm.b' is for, has dtype float32, got an array of dtype "
+        "float64",
+    ),
+    (
+        lambda: penstock.from_state_dict(SAME, OURS, transposed=["b"]),
+        "variable 'b' of shape (3,) is no matrix to transpose",
+    ),
+    (
+        lambda: penstock.to_state_dict(OURS, {"w": "b"}),
+        "two variables are 'b' in the state dict",
+    ),
+    (
+        lambda: penstock.to_state_dict(OURS, {"v": "b"}),
+        "there are no variables v to give other names, only w, b",
+    ),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), REFUSED)
+def test_all_that_has_no_partner_is_told_at_once(
+    use: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(PenstockError) as caught:
+        use()
+    assert str(caught.value) == message
+
+
+# Files -------------------------------------------------------------------------------
+
+Pair = Annotated[Tensor, (2,), "f32"]
+
+
+def momentum(gradient: Pair) -> Any:
+    """A step with the state of an optimizer, under the name that it is given."""
+    w = penstock.variable("w", (2,), init="ones")
+    m = penstock.variable("w/momentum/m", (2,), init="zeros")
+    new = np.float32(0.5) * m + gradient
+    penstock.assign(m, new)
+    penstock.assign(w, w - np.float32(0.25) * new)
+    return new
+
+
+@pytest.mark.parametrize("kind", ["npz", "safetensors", "checkpoint"])
+def test_training_goes_on_from_a_file_with_the_states_of_optimizers(
+    kind: str, tmp_path: Path
+) -> None:
+    gradients = [np.array([n, 1 / (n + 1)], np.float32) for n in range(6)]
+    with penstock.Session() as session:
+        job = penstock.job(momentum)
+        for gradient in gradients[:3]:
+            session.call(job, gradient)
+        state = session.read_variables()
+        assert sorted(state) == ["w", "w/momentum/m"]
+        path = tmp_path / f"state.{kind}"
+        if kind == "checkpoint":
+            path = penstock.Checkpoints(tmp_path).save(state, 3).path
+        else:
+            penstock.write_state(path, state)
+        for gradient in gradients[3:]:
+            session.call(job, gradient)
+        expected = session.read_variables()
+    with penstock.Session() as session:
+        job = penstock.job(momentum)
+        session.write_variables(penstock.read_state(path))
+        for gradient in gradients[3:]:
+            session.call(job, gradient)
+        assert equal_bits(session.read_variables(), expected)
+        with pytest.raises(PenstockError) as caught:
+            session.write_variables({**state, "w": np.ones((2, 1), np.float32)})
+    assert str(caught.value) == (
+        "variable 'w' has shape (2,), got an array of shape (2, 1)"
+    )
