@@ -3,7 +3,7 @@
 // RUN: penstock-opt --pipeline cpu --dump-pass-pipeline | filecheck %s --check-prefix=DUMP
 
 // DUMP:      op-infer-shapes,
-// DUMP-NEXT: op-unroll-loops{up-to=2 device="cpu"},
+// DUMP:      op-unroll-loops{up-to=2 device="cpu"},
 // DUMP-NEXT: op-select-branches{up-to=4096 device="cpu"},
 // DUMP-NEXT: job-clean,
 // DUMP:      op-widen-sums{device="cpu"},
@@ -23,7 +23,7 @@
 // RUN: penstock-opt --pipeline 'cpu, canonicalize' --insert-after cse=dce --insert-before 'job-clean#2=verify-jobs, dce' --replace op-fuse-rows=cse --skip canonicalize#1 --dump-pipeline | filecheck %s --check-prefix=EDITS
 
 // EDITS-LABEL: op-infer-shapes
-// EDITS-NEXT:  op-unroll-loops{up-to=2 device="cpu"},
+// EDITS:       op-unroll-loops{up-to=2 device="cpu"},
 // EDITS-NEXT:  op-select-branches{up-to=4096 device="cpu"},
 // EDITS-NEXT:  {{^}}job-clean,
 // EDITS:       op-split-pads
