@@ -71,7 +71,7 @@ class RowOp(StructuredOp):
     A value that is kept, `kernel.keep`, lies in the row of a result until that is
     written, so that halves are rounded there. Results may lie over an operand that is
     read at the same elements, and by no pass over the row after the first one that
-    writes them.
+    writes them; one with an element a row, over such an operand that a fold reads.
 
     ```mlir
     #id = affine_map<(r, e) -> (r, e)>
@@ -153,17 +153,19 @@ class RowOp(StructuredOp):
         )
 
     def aliases(self) -> Sequence[Alias]:
-        derived = passes_of(self)
+        derived, args = passes_of(self), self.body.block.args
         first_inputs = len(self.ins)
         found: list[Alias] = []
         for result in range(len(self.outs)):
-            if not self.has_points(result):
-                continue
-            late = read_late(derived.passes, result)
+            if self.has_points(result):
+                late = read_late(derived.passes, result)
+                free = [arg for arg in args if arg not in late]
+            else:
+                free = _folded(self)
             found += [
                 Alias(number, result)
-                for number, arg in enumerate(self.body.block.args)
-                if arg not in late and self.are_alike(number, first_inputs + result)
+                for number, arg in enumerate(args)
+                if arg in free and self.are_alike(number, first_inputs + result)
             ]
         return found
 
@@ -319,6 +321,27 @@ def _folded_arrays(
         others = [each[place] for each in points]
         so_far = evaluate_block(op.combine.block, [*so_far, *others])
     return [np.expand_dims(x, tuple(along)) for x in so_far]
+
+
+def _folded(row: RowOp) -> set[SSAValue]:
+    """
+    The values that folds are made of: all threads of a row have read them before one of
+    them writes a result of the row.
+    """
+    pending = [
+        value
+        for op in row.body.block.ops
+        if isinstance(op, AllReduceOp)
+        for value in op.values
+    ]
+    found: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            if isinstance(value.owner, Operation):
+                pending += value.owner.operands
+    return found
 
 
 def _folds(op: Operation) -> bool:

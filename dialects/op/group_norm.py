@@ -25,11 +25,8 @@ from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.normalization import (
-    EPSILON,
-    check_by_channel,
-    type_of_channels,
-)
+from penstock.dialects.op.normalization import check_by_channel, type_of_channels
+from penstock.dialects.op.row_ops import EPSILON
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import same_element_type

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import inf, prod
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
+from xdsl.dialects.builtin import FloatAttr, TensorType, f64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -25,23 +25,18 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
-from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.row_ops import RowOp
+from penstock.dialects.op.row_ops import EPSILON, LineOp, ScaledRowsOp
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import (
     check_shape,
-    normal_axis,
     same_element_type,
 )
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.utils.tensors import Array
-
-EPSILON = 1e-5
-"""The default `epsilon`, which is added to a variance."""
 
 
 def type_of_channels(input: SSAValue) -> TensorType:
@@ -152,72 +147,6 @@ class BatchNormOp(TensorOp):
         build_row(k, [2], [input, *ins[1:]], [out], maps, point)
 
 
-class ScaledRowsOp(RowOp, ABC):
-    """
-    An op that scales floats by what all elements from one axis on have in common, and
-    then by a number each.
-    """
-
-    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
-    epsilon = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(EPSILON, f64))
-    result = result_def(TensorType)
-
-    def infer_types(self) -> Sequence[TensorType]:
-        same_element_type(self.operands)
-        type = tensor_type(self.operands[0])
-        FLOATS.verify(type)
-        _, columns = self._split(type.get_shape())
-        for name, parameter in zip(("scale", "bias"), self.operands[1:], strict=False):
-            check_shape(f"the {name}", tensor_type(parameter), columns)
-        return (type,)
-
-    def _split(self, shape: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """The extents before the axis, and those from it on."""
-        axis = normal_axis(self.axis.value.data, len(shape))
-        return shape[:axis], shape[axis:]
-
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        rows, _ = self._split(tensor_type(self.operands[0]).get_shape())
-        parameters = [None] * (len(self.operands) - 1)
-        return [signature([axis, *parameters], [axis]) for axis in range(len(rows))]
-
-    def in_place_pairs(self) -> Sequence[InPlacePair]:
-        return (InPlacePair(0, 0),)
-
-    def is_of_rows(self) -> bool:
-        shape = tensor_type(self.operands[0]).get_shape()
-        return normal_axis(self.axis.value.data, len(shape)) == len(shape) - 1
-
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        rows, columns = map(prod, self._split(memref_type(ins[0]).get_shape()))
-        input, out = (k.view(value, [rows, columns]) for value in (ins[0], outs[0]))
-        parameters = [k.view(value, [columns]) for value in ins[1:]]
-        identity = AffineMap.identity(2)
-        of_column = AffineMap(2, 0, (AffineExpr.dimension(1),))
-        maps = [identity, *[of_column] * len(parameters), identity]
-        build_row(
-            k,
-            [1],
-            [input, *parameters],
-            [out],
-            maps,
-            lambda k, args: [self.build_point(k, args[0], args[1:], columns)],
-        )
-
-    def factor_of(self, k: KernelBuilder, value: SSAValue, extent: int) -> SSAValue:
-        """
-        Build one over the root of the mean square of a value of rows, which have so
-        many points.
-        """
-        type = value.type
-        total = all_reduce(k, Fold.ADD, k.mul(value, value))
-        square = k.div(total, k.constant(extent, type))
-        root = k.sqrt(k.add(square, k.constant(self.epsilon.value.data, type)))
-        return k.div(k.constant(1, type), root)
-
-
 @irdl_op_definition
 class LayerNormOp(ScaledRowsOp):
     """
@@ -251,14 +180,14 @@ class LayerNormOp(ScaledRowsOp):
 
     def flops(self) -> int:
         # An element takes 1 for the mean, 3 for the variance and 3 to be scaled.
-        rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
+        rows, columns = map(prod, self.split(tensor_type(self.input).get_shape()))
         return 5 * rows + (7 + (self.bias is not None)) * rows * columns
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
         input, scale, *bias = operands
-        _, columns = self._split(input.shape)
+        _, columns = self.split(input.shape)
         axes = tuple(range(-len(columns), 0))
         count = input.dtype.type(prod(columns))
         epsilon = input.dtype.type(self.epsilon.value.data)
@@ -273,13 +202,9 @@ class LayerNormOp(ScaledRowsOp):
         return (result,)
 
     def build_point(
-        self,
-        k: KernelBuilder,
-        value: SSAValue,
-        parameters: Sequence[SSAValue],
-        extent: int,
+        self, k: KernelBuilder, values: Sequence[SSAValue], extent: int
     ) -> SSAValue:
-        scale, *bias = parameters
+        value, scale, *bias = values
         count = k.constant(extent, value.type)
         mean = k.div(all_reduce(k, Fold.ADD, value), count)
         centered = k.sub(value, mean)
@@ -319,14 +244,14 @@ class RmsNormOp(ScaledRowsOp):
 
     def flops(self) -> int:
         # An element takes 2 for the mean of squares and 2 to be scaled.
-        rows, columns = map(prod, self._split(tensor_type(self.input).get_shape()))
+        rows, columns = map(prod, self.split(tensor_type(self.input).get_shape()))
         return 4 * rows + 4 * rows * columns
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
         input, scale = operands
-        _, columns = self._split(input.shape)
+        _, columns = self.split(input.shape)
         axes = tuple(range(-len(columns), 0))
         count = input.dtype.type(prod(columns))
         epsilon = input.dtype.type(self.epsilon.value.data)
@@ -336,42 +261,23 @@ class RmsNormOp(ScaledRowsOp):
         return (np.multiply(np.divide(input, root), scale),)
 
     def build_point(
-        self,
-        k: KernelBuilder,
-        value: SSAValue,
-        parameters: Sequence[SSAValue],
-        extent: int,
+        self, k: KernelBuilder, values: Sequence[SSAValue], extent: int
     ) -> SSAValue:
-        (scale,) = parameters
+        value, scale = values
         return k.mul(k.mul(value, self.factor_of(k, value, extent)), scale)
 
 
-class LineOp(RowOp, ABC):
+class SharesOp(LineOp, ABC):
     """
-    An op on floats whose results depend on the elements of a line along one axis.
+    The shares that powers of the elements of a line have in their sum, or what follows
+    from these.
     """
 
     input = operand_def(TensorType)
-    axis = prop_def(I64Attr, default_value=IntegerAttr(-1, i64))
-    result = result_def(TensorType)
 
     assembly_format = (
         "$input (`axis` $axis^)? attr-dict `:` type($input) `->` type($result)"
     )
-
-    def infer_types(self) -> Sequence[TensorType]:
-        type = tensor_type(self.input)
-        FLOATS.verify(type)
-        normal_axis(self.axis.value.data, type.get_num_dims())
-        return (type,)
-
-    def in_place_pairs(self) -> Sequence[InPlacePair]:
-        return (InPlacePair(0, 0),)
-
-    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        rank = tensor_type(self.input).get_num_dims()
-        line = normal_axis(self.axis.value.data, rank)
-        return [signature([axis], [axis]) for axis in range(rank) if axis != line]
 
     def centered(self, array: Array) -> Array:
         """The elements less the largest one of their line, in terms of NumPy."""
@@ -389,33 +295,9 @@ class LineOp(RowOp, ABC):
         axis = self.axis.value.data
         return np.add.reduce(array, axis, dtype=array.dtype, keepdims=True)
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        extents = memref_type(ins[0]).get_shape()
-        axis = normal_axis(self.axis.value.data, len(extents))
-        outer, inner = prod(extents[:axis]), prod(extents[axis + 1 :])
-        # Rows are two dimensions: so a target sees that they follow each other.
-        after = [inner] if inner != 1 else []
-        shape = [outer, extents[axis], *after]
-        input, out = k.view(ins[0], shape), k.view(outs[0], shape)
-        maps = [AffineMap.identity(len(shape))] * 2
-        build_row(
-            k,
-            [1],
-            [input],
-            [out],
-            maps,
-            lambda k, args: [self.build_point(k, args[0], (), extents[axis])],
-        )
-
-    def is_of_rows(self) -> bool:
-        rank = tensor_type(self.input).get_num_dims()
-        return normal_axis(self.axis.value.data, rank) == rank - 1
-
 
 @irdl_op_definition
-class SoftmaxOp(LineOp):
+class SoftmaxOp(SharesOp):
     """
     Along one axis, e to the power of each float, over the sum of these powers. The
     largest element is subtracted first, so that no power overflows.
@@ -443,12 +325,9 @@ class SoftmaxOp(LineOp):
         return (np.divide(powers, self.sums(powers)),)
 
     def build_point(
-        self,
-        k: KernelBuilder,
-        value: SSAValue,
-        parameters: Sequence[SSAValue],
-        extent: int,
+        self, k: KernelBuilder, values: Sequence[SSAValue], extent: int
     ) -> SSAValue:
+        (value,) = values
         largest = all_reduce(k, Fold.MAXNUMF, value)
         power = keep(k, k.exp(k.sub(value, largest)))
         total = all_reduce(k, Fold.ADD, power)
@@ -456,7 +335,7 @@ class SoftmaxOp(LineOp):
 
 
 @irdl_op_definition
-class LogSoftmaxOp(LineOp):
+class LogSoftmaxOp(SharesOp):
     """
     The logarithm of `op.softmax`, without the loss of small values.
 
@@ -483,11 +362,8 @@ class LogSoftmaxOp(LineOp):
         return (np.subtract(centered, np.log(self.sums(np.exp(centered)))),)
 
     def build_point(
-        self,
-        k: KernelBuilder,
-        value: SSAValue,
-        parameters: Sequence[SSAValue],
-        extent: int,
+        self, k: KernelBuilder, values: Sequence[SSAValue], extent: int
     ) -> SSAValue:
+        (value,) = values
         less = k.sub(value, all_reduce(k, Fold.MAXNUMF, value))
         return k.sub(less, k.log(all_reduce(k, Fold.ADD, k.exp(less))))

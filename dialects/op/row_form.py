@@ -67,7 +67,7 @@ class RowForm(GroupForm):
                 raise VerifyException(f"rows should be those of floats, got {type}")
             if not root.is_of_rows():
                 raise VerifyException(f"{root.name} should be along the last dimension")
-            if any(value not in self.block.args for value in root.operands[1:]):
+            if any(value not in self.block.args for value in root.parameters):
                 text = f"parameters of {root.name} should be arguments of the body"
                 raise LocatedVerifyException([(root, text)])
         if (own := RowSpace.of(root)) != space:
@@ -162,12 +162,13 @@ class RowForm(GroupForm):
                 case ReduceOp():
                     made = op.build_point(k, operands[0])
                 case RowOp():
-                    value, *parameters = operands
-                    if isinstance(op.operands[0].owner, Operation):
-                        value = keep(k, value)
-                    if op.operands[0] in self.yielded:
-                        values[op.operands[0]] = value
-                    made = op.build_point(k, value, parameters, extent)
+                    row = op.operands[0]
+                    # Of several rows there may not be room for each.
+                    if op.rows_read == 1 and isinstance(row.owner, Operation):
+                        operands[0] = keep(k, operands[0])
+                    if row in self.yielded:
+                        values[row] = operands[0]
+                    made = op.build_point(k, operands, extent)
                 case _:
                     made = member_scalar(k, op, operands)
             values[op.results[0]] = made

@@ -248,7 +248,8 @@ class RowGroup:
         else:
             if RowSpace.of(root) != self.space:
                 return f"rows: those of {self.seed.name} are others"
-            for value in root.operands[1:]:
+            parameters = () if isinstance(root, ReduceOp) else root.parameters
+            for value in parameters:
                 if (owner := value.owner) in self.members:
                     assert isinstance(owner, Operation), "a member"
                     return f"parameters: {owner.name} makes them as well"

@@ -1,6 +1,24 @@
 """Ops for training: what gradients and updates of variables are made of."""
 
+from penstock.dialects.op.training.cross_entropy import (
+    SoftmaxCrossEntropyGradientOp,
+    SoftmaxCrossEntropyOp,
+)
+from penstock.dialects.op.training.row_gradients import (
+    LayerNormGradientOp,
+    LogSoftmaxGradientOp,
+    RmsNormGradientOp,
+    SoftmaxGradientOp,
+)
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 
-OPS = (StopGradientOp,)
+OPS = (
+    LayerNormGradientOp,
+    LogSoftmaxGradientOp,
+    RmsNormGradientOp,
+    SoftmaxCrossEntropyGradientOp,
+    SoftmaxCrossEntropyOp,
+    SoftmaxGradientOp,
+    StopGradientOp,
+)
 """The ops of this package, as the dialect registers them."""

@@ -37,6 +37,14 @@ from penstock.dialects.op.sbp import (
     sbp_of,
 )
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.training.cross_entropy import (
+    SoftmaxCrossEntropyGradientOp,
+    SoftmaxCrossEntropyOp,
+)
+from penstock.dialects.op.training.row_gradients import (
+    LayerNormGradientOp,
+    SoftmaxGradientOp,
+)
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 
@@ -164,6 +172,19 @@ OPS: dict[str, TensorOp] = {
     "local_response_norm": ops.LocalResponseNormOp.inferred(
         tensors(IMAGE), {"size": number(3)}
     ),
+    "softmax_gradient": SoftmaxGradientOp.inferred(
+        tensors([5, 4, 6], [5, 4, 6]), {"axis": number(1)}
+    ),
+    "layer_norm_gradient": LayerNormGradientOp.inferred(
+        tensors([5, 4, 6], [5, 4, 6], [4, 6]), {"axis": number(-2)}
+    ),
+    "softmax_cross_entropy": SoftmaxCrossEntropyOp.inferred(
+        [tensor([5, 4, 6]), tensor([5, 6], element=i64)], {"axis": number(1)}
+    ),
+    "softmax_cross_entropy_gradient": SoftmaxCrossEntropyGradientOp.inferred(
+        [tensor([5, 4, 6]), tensor([5, 6], element=i64), tensor([5, 6])],
+        {"axis": number(1)},
+    ),
     "reduce_sum": ops.ReduceSumOp.inferred(
         tensors([4, 5, 6]), {"axes": ints(-2), "keepdims": UnitAttr()}
     ),
@@ -214,6 +235,10 @@ SPLITS = {
     "slice": "(S(0)) -> (S(0))",
     "split": "(S(2)) -> (S(2), S(2))",
     "softmax": "(S(2)) -> (S(2))",
+    "softmax_gradient": "(S(2), S(2)) -> (S(2))",
+    "layer_norm_gradient": "(S(0), S(0), B) -> (S(0))",
+    "softmax_cross_entropy": "(S(2), S(1)) -> (S(1))",
+    "softmax_cross_entropy_gradient": "(S(2), S(1), S(1)) -> (S(2))",
     "constant": "() -> (S(1))",
 }
 """Signatures that cut axes."""
@@ -226,6 +251,8 @@ NEVER = {
     "pad with ones": "(P) -> (P)",
     "reduce_max": "(S(1)) -> (P)",
     "softmax": "(S(1)) -> (S(1))",
+    "softmax_gradient": "(S(1), S(1)) -> (S(1))",
+    "softmax_cross_entropy": "(S(1), B) -> (B)",
     "group_norm": "(S(1), S(0), S(0)) -> (S(1))",
     "layer_norm": "(S(1), B, B) -> (S(1))",
     "local_response_norm": "(S(1)) -> (S(1))",

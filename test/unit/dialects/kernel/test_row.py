@@ -176,6 +176,24 @@ def test_operands_that_are_read_late_are_no_aliases(parse_kernel: Parse) -> None
     assert [*norm.aliases()] == [Alias(n, out) for out in (0, 1) for n in (0, 1)]
 
 
+def test_number_of_a_row_may_lie_where_a_fold_has_read_one(
+    parse_kernel: Parse,
+) -> None:
+    operands = [
+        ("a", "memref<4x9xf32>", ID),
+        ("b", "memref<4xf32>", OF_ROW),
+        ("c", "memref<4xf32>", OF_ROW),
+    ]
+    body = """
+      %p = arith.mulf %a, %b : f32
+      %s = kernel.all_reduce add %p : f32
+      %r = arith.addf %s, %c : f32
+      kernel.yield %r : f32
+    """
+    text = kernel_text(operands, [("", "memref<4xf32>", OF_ROW)], body)
+    assert row_of(parse_kernel(text)).aliases() == [Alias(1, 0)]
+
+
 FOLDS: Sequence[tuple[str, str, Callable[[Array], Array]]] = [
     ("add", "i32", lambda x: x.sum(0, dtype=np.int32)),
     ("mul", "f64", lambda x: x.prod(0)),

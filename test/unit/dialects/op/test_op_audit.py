@@ -44,6 +44,7 @@ from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
 from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
 from penstock.dialects.op.padding import PadMode, PadModeAttr
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.training import OPS as TRAINING
 from penstock.dialects.op.wave import YieldWaveOp
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of, element_type_of
 from penstock.dialects.utils.python_values import properties_of
@@ -963,8 +964,11 @@ def images() -> Iterator[Case]:
 PIECES: Mapping[type[RateOp], int] = {AccOp: 4, RepeatOp: 4, PackOp: 4, UnpackOp: 4}
 """The acts of ops for a piece; they are compared by a test of their own."""
 
-ELSEWHERE = PIECES.keys() | {ops.IfOp, ops.LoopOp}
-"""Ops that no case is of; `test_frontend_loops.py` has those without a kernel."""
+ELSEWHERE = PIECES.keys() | {ops.IfOp, ops.LoopOp, *TRAINING}
+"""
+Ops that no case is of; `test_frontend_loops.py` has those without a kernel, the folder
+`training` those for training.
+"""
 
 
 @pytest.mark.parametrize(
