@@ -26,10 +26,11 @@ from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.normalization import check_by_channel, type_of_channels
-from penstock.dialects.op.row_ops import EPSILON
+from penstock.dialects.op.row_ops import EPSILON, in_f32
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients, only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -101,6 +102,30 @@ class GroupNormOp(TensorOp):
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return (InPlacePair(0, 0),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        shape = o.shape(self.input)
+        images, groups, *group = self._extents(shape)
+        input, grad = in_f32(o, self.input), in_f32(o, only(grads))
+        of_channel = [-1, *[1] * (len(shape) - 2)]
+        weighted = o.mul(grad, o.reshape(in_f32(o, self.scale), of_channel))
+        rows = o.reshape(input, [images * groups, prod(group)])
+        centered = o.sub(rows, o.mean(rows, [1], keepdims=True))
+        square = o.mean(o.square(centered), [1], keepdims=True)
+        factor = o.rsqrt(o.add(square, self.epsilon.value.data))
+        normal = o.reshape(o.mul(centered, factor), shape)
+        found = o.one(
+            "op.layer_norm_gradient",
+            rows,
+            o.reshape(weighted, o.shape(rows)),
+            o.filled(1, [prod(group)], rows),
+            epsilon=self.epsilon.value.data,
+        )
+        axes = [axis for axis in range(len(shape)) if axis != 1]
+        sums = [o.sum(o.mul(grad, normal), axes), o.sum(grad, axes)]
+        gradients = [o.reshape(found, shape), *sums[: len(self.operands) - 1]]
+        element = o.element(self.input)
+        return [o.cast(value, element) for value in gradients]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

@@ -26,13 +26,14 @@ from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.row_ops import EPSILON, LineOp, ScaledRowsOp
+from penstock.dialects.op.row_ops import EPSILON, LineOp, ScaledRowsOp, in_f32
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import (
     check_shape,
     same_element_type,
 )
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients, only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -115,6 +116,28 @@ class BatchNormOp(TensorOp):
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return (InPlacePair(0, 0),)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad, input = only(grads), self.input
+        rank = len(o.shape(input))
+        axes = [axis for axis in range(rank) if axis != 1]
+        scale, mean, variance = (
+            o.reshape(value, [-1, *[1] * (rank - 2)])
+            for value in (self.scale, self.mean, self.variance)
+        )
+        factor = o.rsqrt(o.add(variance, self.epsilon.value.data))
+        of_normal = o.mul(grad, scale)
+        of_centered = o.mul(of_normal, factor)
+        centered = o.sub(input, mean)
+        products = o.sum(o.mul(of_normal, centered), axes)
+        cube = o.mul(factor, o.square(factor))
+        return [
+            of_centered,
+            o.sum(o.mul(grad, o.mul(centered, factor)), axes),
+            o.sum(grad, axes),
+            o.neg(o.sum(of_centered, axes)),
+            o.mul(products, o.mul(o.reshape(cube, [-1]), -0.5)),
+        ]
+
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
@@ -183,6 +206,19 @@ class LayerNormOp(ScaledRowsOp):
         rows, columns = map(prod, self.split(tensor_type(self.input).get_shape()))
         return 5 * rows + (7 + (self.bias is not None)) * rows * columns
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad, input = only(grads), in_f32(o, self.input)
+        rows, along = self.axes_of(o.shape(input))
+        centered = o.sub(input, o.mean(input, along, keepdims=True))
+        biases = [o.sum(grad, rows)] if self.bias is not None else []
+        return [
+            o.one(
+                "op.layer_norm_gradient", self.input, grad, self.scale, **self.values
+            ),
+            self.scale_gradient(o, centered, grad),
+            *biases,
+        ]
+
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
@@ -246,6 +282,14 @@ class RmsNormOp(ScaledRowsOp):
         # An element takes 2 for the mean of squares and 2 to be scaled.
         rows, columns = map(prod, self.split(tensor_type(self.input).get_shape()))
         return 4 * rows + 4 * rows * columns
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad, input = only(grads), in_f32(o, self.input)
+        operands = self.input, grad, self.scale
+        return [
+            o.one("op.rms_norm_gradient", *operands, **self.values),
+            self.scale_gradient(o, input, grad),
+        ]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -314,6 +358,10 @@ class SoftmaxOp(SharesOp):
 
     traits = traits_def(Pure())
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        axis, grad = self.axis.value.data, only(grads)
+        return [o.one("op.softmax_gradient", self.result, grad, axis=axis)]
+
     def flops(self) -> int:
         # A maximum, a difference, a power, a sum and a quotient.
         return 5 * element_count(self.input.type)
@@ -347,6 +395,10 @@ class LogSoftmaxOp(SharesOp):
     name = "op.log_softmax"
 
     traits = traits_def(Pure())
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        axis, grad = self.axis.value.data, only(grads)
+        return [o.one("op.log_softmax_gradient", self.result, grad, axis=axis)]
 
     def flops(self) -> int:
         # A maximum, a difference, a power, a sum and two differences; a logarithm of

@@ -6,11 +6,11 @@ gradients), and the lines of elements that loops go through.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import eq, prop_def, result_def
@@ -27,6 +27,8 @@ from penstock.dialects.op.verify import (
     normal_axis,
     same_element_type,
 )
+from penstock.dialects.utils.gradients import GradientBuilder
+from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
 
 EPSILON = 1e-5
@@ -100,6 +102,11 @@ class RowOp(TensorOp, ABC):
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return [InPlacePair(operand, 0) for operand in range(self.rows_read)]
+
+
+def in_f32(o: GradientBuilder, value: SSAValue) -> SSAValue:
+    """The floats that a gradient of several ops computes in: no halves."""
+    return o.cast(value, f32) if is_half(o.element(value)) else value
 
 
 class LineOp(RowOp, ABC):
@@ -178,6 +185,29 @@ class ScaledRowsOp(RowOp, ABC):
         """The extents before the axis, and those from it on."""
         axis = normal_axis(self.axis.value.data, len(shape))
         return shape[:axis], shape[axis:]
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """Its properties as Python values."""
+        return {"axis": self.axis.value.data, "epsilon": self.epsilon.value.data}
+
+    def axes_of(self, shape: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The axes before the axis, and those from it on."""
+        axis = normal_axis(self.axis.value.data, len(shape))
+        return range(axis), range(axis, len(shape))
+
+    def scale_gradient(
+        self, o: GradientBuilder, centered: SSAValue, grad: SSAValue
+    ) -> SSAValue:
+        """
+        The gradient of the scale, from the input (less its mean, where this is
+        subtracted) in the type that it is computed in.
+        """
+        rows, along = self.axes_of(o.shape(grad))
+        square = o.mean(o.square(centered), along, keepdims=True)
+        factor = o.rsqrt(o.add(square, self.epsilon.value.data))
+        terms = o.mul(in_f32(o, grad), o.mul(centered, factor))
+        return o.cast(o.sum(terms, rows), o.element(grad))
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         rows, _ = self.split(tensor_type(self.operands[0]).get_shape())

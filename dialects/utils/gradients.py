@@ -18,6 +18,10 @@ Gradients: TypeAlias = "Sequence[SSAValue | None]"
 """The gradients of operands; None for one that has none, or that is zero everywhere."""
 
 
+NO_SECOND = "there are no second derivatives"
+"""Why an op that computes gradients has none."""
+
+
 class NoGradient(Exception):
     """An op has no gradient; the message is the reason."""
 

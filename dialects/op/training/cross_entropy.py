@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -35,10 +35,16 @@ from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.movement import check_indices
-from penstock.dialects.op.row_ops import lines_shape
+from penstock.dialects.op.row_ops import in_f32, lines_shape
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
+from penstock.dialects.utils.gradients import (
+    NO_SECOND,
+    GradientBuilder,
+    Gradients,
+    only,
+)
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -181,6 +187,20 @@ class SoftmaxCrossEntropyOp(LabelsOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return [signature([a, b], [b]) for a, b in self.line_axes()]
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        # What is left of a share near 1 has few bits in a half.
+        scores, grad = in_f32(o, self.scores), in_f32(o, only(grads))
+        found = o.one(
+            SoftmaxCrossEntropyGradientOp,
+            scores,
+            self.labels,
+            grad,
+            axis=self.axis.value.data,
+            ignore_index=self.ignored,
+            smoothing=self.smoothing.value.data,
+        )
+        return [o.cast(found, o.element(self.scores)), None]
+
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
@@ -263,6 +283,7 @@ class SoftmaxCrossEntropyGradientOp(LabelsOp):
     """
 
     name = "op.softmax_cross_entropy_gradient"
+    NO_GRADIENT: ClassVar = NO_SECOND
 
     scores = operand_def(TensorType)
     labels = operand_def(TensorType)

@@ -17,6 +17,7 @@ from xdsl.traits import Pure
 from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.row_builder import all_reduce
 from penstock.dialects.op.row_ops import LineOp, ScaledRowsOp
+from penstock.dialects.utils.gradients import NO_SECOND
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SoftmaxGradientOp(LineOp):
     """
 
     name = "op.softmax_gradient"
+    NO_GRADIENT: ClassVar = NO_SECOND
     FLOPS: ClassVar = 4
 
     output = operand_def(TensorType)
@@ -80,6 +82,7 @@ class LogSoftmaxGradientOp(LineOp):
     """
 
     name = "op.log_softmax_gradient"
+    NO_GRADIENT: ClassVar = NO_SECOND
     FLOPS: ClassVar = 4
 
     output = operand_def(TensorType)
@@ -126,6 +129,7 @@ class LayerNormGradientOp(ScaledRowsOp):
     """
 
     name = "op.layer_norm_gradient"
+    NO_GRADIENT: ClassVar = NO_SECOND
 
     input = operand_def(TensorType)
     grad = operand_def(TensorType)
@@ -199,6 +203,7 @@ class RmsNormGradientOp(ScaledRowsOp):
     """
 
     name = "op.rms_norm_gradient"
+    NO_GRADIENT: ClassVar = NO_SECOND
 
     input = operand_def(TensorType)
     grad = operand_def(TensorType)
