@@ -28,13 +28,12 @@ def fresh() -> np.random.Generator:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("op", [SoftmaxOp, LogSoftmaxOp])
 def test_softmaxes(op: Any, axis: int) -> None:
-    check_op(op, fresh().normal(size=(3, 4, 2)), axis=axis)
+    check_op(op, fresh().normal(size=(2, 3, 2)), axis=axis)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("epsilon", [1e-5, 0.5])
+@pytest.mark.parametrize(("axis", "epsilon"), [(0, 1e-5), (1, 0.5), (-1, 1e-5)])
 def test_norms(axis: int, epsilon: float) -> None:
-    rng, shape = fresh(), (3, 2, 4)
+    rng, shape = fresh(), (2, 2, 3)
     x, scale, bias = (rng.normal(size=s) for s in (shape, shape[axis:], shape[axis:]))
     settings = {"axis": axis, "epsilon": epsilon}
     check_op(LayerNormOp, x, scale, bias, **settings)
@@ -42,7 +41,7 @@ def test_norms(axis: int, epsilon: float) -> None:
     check_op(RmsNormOp, x, scale, **settings)
 
 
-@pytest.mark.parametrize("shape", [(2, 6), (2, 6, 3), (3, 4, 2, 2)])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4, 2), (1, 4, 1, 2)])
 def test_norms_of_channels(shape: tuple[int, ...]) -> None:
     rng = fresh()
     x, *others = (rng.normal(size=s) for s in (shape, *[shape[1]] * 3))
@@ -57,7 +56,7 @@ def test_norms_of_channels(shape: tuple[int, ...]) -> None:
 )
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_cross_entropy(axis: int, settings: dict[str, Any]) -> None:
-    rng, shape = fresh(), [4, 3, 5]
+    rng, shape = fresh(), [2, 3, 2]
     x = rng.normal(size=shape)
     classes = shape.pop(axis)
     least = min(0, settings.get("ignore_index", 0))
