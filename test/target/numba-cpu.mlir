@@ -232,7 +232,7 @@ launch.kernel @padded target "cpu" (%x: memref<3x4xf32>, %o: memref<3x7xf32>) {
 // CHECK:       for i1 in range(3):
 // CHECK-NEXT:      v0 = a[i1]
 // CHECK-NEXT:      v1 = b[i1]
-// CHECK-NEXT:      v2 = v0 + v1
+// CHECK-NEXT:      v2 = i64(u64(v0) + u64(v1))
 // CHECK-NEXT:      a[i1] = v2
 // CHECK-NEXT:      b[i1] = v0
 launch.kernel @several target "cpu" (%x: memref<40xf32>, %y: memref<40xf32>, %o: memref<40xf32>, %p: memref<40xf32>, %a: memref<3xi64>, %b: memref<3xi64>) {

@@ -4,6 +4,7 @@ from penstock.dialects.op.training.cross_entropy import (
     SoftmaxCrossEntropyGradientOp,
     SoftmaxCrossEntropyOp,
 )
+from penstock.dialects.op.training.random import DropoutOp, RandomBitsOp
 from penstock.dialects.op.training.row_gradients import (
     LayerNormGradientOp,
     LogSoftmaxGradientOp,
@@ -13,8 +14,10 @@ from penstock.dialects.op.training.row_gradients import (
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 
 OPS = (
+    DropoutOp,
     LayerNormGradientOp,
     LogSoftmaxGradientOp,
+    RandomBitsOp,
     RmsNormGradientOp,
     SoftmaxCrossEntropyGradientOp,
     SoftmaxCrossEntropyOp,

@@ -142,8 +142,17 @@ def _operator(symbol: str) -> Expression:
 
 
 def _integer_operator(symbol: str, of_booleans: str) -> Expression:
+    """
+    A sum, difference or product, which wraps. Numba lets LLVM assume that signed
+    integers of 64 bits do not overflow, so these are computed as unsigned ones; an
+    `index` never overflows.
+    """
+
     def build(scalars: Scalars, op: Operation, operands: Sequence[str]) -> str | None:
         type = op.results[0].type
+        if type_name(type) == "i64":
+            a, b = (scalars.call("u64", value) for value in operands)
+            return scalars.call("i64", f"{a} {symbol} {b}")
         used = of_booleans if type_name(type) == "i1" else symbol
         return scalars.wrapped(type, f"{operands[0]} {used} {operands[1]}")
 

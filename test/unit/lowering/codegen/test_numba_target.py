@@ -207,6 +207,26 @@ def test_integer_sums_wrap(run: Run) -> None:
     assert out == np.sum(a, dtype=np.int8) == 44
 
 
+def test_no_comparison_takes_sums_of_64_bits_for_exact(run: Run) -> None:
+    """LLVM may not conclude from x + 1 that it is larger than x."""
+    a = np.array([5, 2**63 - 1, -(2**63)], np.int64)
+    out = np.zeros(3, np.bool_)
+    body = generic(
+        ["i", "i"],
+        "p",
+        "%a : memref<3xi64>",
+        "%o : memref<3xi1>",
+        """^bb0(%x: i64, %s: i1):
+          %one = arith.constant 1 : i64
+          %next = arith.addi %x, %one : i64
+          %is_larger = arith.cmpi sgt, %next, %x : i64
+          linalg.yield %is_larger : i1""",
+        "i",
+    )
+    run("%a: memref<3xi64>, %o: memref<3xi1>", body, a, out)
+    assert out.tolist() == [True, False, True]
+
+
 def test_convolution_with_stride_and_offset(run: Run) -> None:
     a, w = run.floats(1, 3, 9, 9), run.floats(4, 3, 2, 3)
     out = np.zeros((1, 4, 4, 3), np.float32)
