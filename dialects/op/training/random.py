@@ -12,7 +12,7 @@ nothing else: neither on threads and devices, nor on the order of ops.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
@@ -47,11 +47,16 @@ from penstock.dialects.op.number import Number
 from penstock.dialects.op.sbp import PARTIAL, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import ui32
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 WORDS = 4
@@ -70,7 +75,9 @@ STEPS = 0x9E3779B9, 0xBB67AE85
 ################################################################################
 
 
-def philox(counter: Sequence[Array], key: Sequence[int]) -> Sequence[Array]:
+def philox(
+    counter: Sequence[NDArray[np.uint64]], key: Sequence[int]
+) -> Sequence[NDArray[np.uint64]]:
     """
     The four words of each counter, whose words are four arrays of `u64` below 2**32
     that are broadcast to one shape, under a key of two words.
@@ -155,11 +162,20 @@ class Axis(NamedTuple):
         return self.extent == self.whole
 
 
+ONE = Axis(1, 1, 0)
+"""The axis of a scalar's columns."""
+
+
+def in_row(columns: Axis) -> int:
+    """The blocks of a row of the whole tensor."""
+    return -(-columns.whole // WORDS)
+
+
 class Blocks(NamedTuple):
     """The blocks of a row that have the same words in a part."""
 
     first: int
-    count: int
+    number: int
     words: range
 
 
@@ -168,7 +184,7 @@ def merged(part: Sequence[Axis]) -> list[Axis]:
     The axes of a part, the last of which is that of columns, where neighbours that are
     contiguous in the whole tensor are one: columns only if they make whole blocks.
     """
-    *rows, columns = part or [Axis(1, 1, 0)]
+    *rows, columns = part or [ONE]
     found: list[Axis] = []
     for axis in rows:
         if found and axis.is_whole:
@@ -188,10 +204,24 @@ def blocks_of(columns: Axis) -> list[Blocks]:
         block, word = divmod(start, WORDS)
         last = min(WORDS, word + end - start)
         is_full = last - word == WORDS
-        count = (end - start) // WORDS if is_full else 1
-        found.append(Blocks(block, count, range(word, last)))
-        start += count * (last - word)
+        number = (end - start) // WORDS if is_full else 1
+        found.append(Blocks(block, number, range(word, last)))
+        start += number * (last - word)
     return found
+
+
+def numbers_of(axes: Sequence[Axis]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """The number of the block of each element of a part, and its place in a block."""
+    import numpy as np
+
+    *rows, columns = axes
+    numbers = np.zeros((), np.uint64)
+    for axis in rows:
+        own = np.arange(axis.offset, axis.offset + axis.extent, dtype=np.uint64)
+        numbers = numbers[..., None] * np.uint64(axis.whole) + own
+    at = np.arange(columns.offset, columns.offset + columns.extent, dtype=np.uint64)
+    first = numbers[..., None] * np.uint64(in_row(columns))
+    return first + at // np.uint64(WORDS), (at % np.uint64(WORDS)).astype(np.intp)
 
 
 ################################################################################
@@ -276,8 +306,8 @@ class RandomOp(TensorOp, ABC):
         return self.remade(operands, parts, self.part_properties(parts[0], place))
 
     def part_properties(
-        self, part: Part, place: dict[str, Attribute]
-    ) -> dict[str, Attribute]:
+        self, part: Part, place: Mapping[str, Attribute]
+    ) -> Mapping[str, Attribute]:
         """The properties of the op of a part, of which these tell its place."""
         return {**self.properties, **place}
 
@@ -289,20 +319,10 @@ class RandomOp(TensorOp, ABC):
         key, time = (
             [int(number) & MASK, int(number) >> WORD & MASK] for number in (seed, step)
         )
-        *rows, columns = self.axes_of(shape) or [Axis(1, 1, 0)]
-        # The number of each row in the whole tensor, then of each of its blocks.
-        numbers = np.zeros([axis.extent for axis in rows], np.uint64)
-        for place, axis in enumerate(rows):
-            own = np.arange(axis.offset, axis.offset + axis.extent, dtype=np.uint64)
-            along = [1] * len(rows)
-            along[place] = axis.extent
-            numbers = numbers * np.uint64(axis.whole) + own.reshape(along)
-        at = np.arange(columns.offset, columns.offset + columns.extent, dtype=np.uint64)
-        blocks = numbers[..., None] * np.uint64(_in_row(columns)) + at // np.uint64(4)
-        rest = (self.number.value.data, *time)
-        words = philox([blocks, *(np.uint64(word) for word in rest)], key)
-        bits = np.choose((at % np.uint64(WORDS)).astype(np.intp), words)
-        return (self.combine(bits.astype(np.uint32).reshape(shape), *others),)
+        blocks, places = numbers_of(self.axes_of(shape) or [ONE])
+        rest = (np.asarray(n, np.uint64) for n in (self.number.value.data, *time))
+        bits = np.choose(places, philox([blocks, *rest], key)).astype(np.uint32)
+        return (self.combine(bits.reshape(shape), *others),)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -316,7 +336,7 @@ class RandomOp(TensorOp, ABC):
             for memref in (*ins[:-2], outs[0])
         ]
         for blocks in blocks_of(axes[-1]):
-            extents = [*(axis.extent for axis in axes[:-1]), blocks.count]
+            extents = [*(axis.extent for axis in axes[:-1]), blocks.number]
 
             def build(
                 k: KernelBuilder, at: Sequence[SSAValue], blocks: Blocks = blocks
@@ -349,28 +369,25 @@ class RandomOp(TensorOp, ABC):
             k.store(self.build_element(k, words[word], read), out, [*rows, column])
 
 
-def _in_row(columns: Axis) -> int:
-    """The blocks of a row of the whole tensor."""
-    return -(-columns.whole // WORDS)
-
-
 def _block_count(axes: Sequence[Axis]) -> int:
     """The blocks of the whole tensor."""
-    *rows, columns = axes or [Axis(1, 1, 0)]
-    return prod(axis.whole for axis in rows) * _in_row(columns)
+    *rows, columns = axes or [ONE]
+    return prod(axis.whole for axis in rows) * in_row(columns)
 
 
 def _block_number(
     k: KernelBuilder, at: Sequence[SSAValue], axes: Sequence[Axis], blocks: Blocks
 ) -> SSAValue:
     """The number of a block in the whole tensor, an `i64`."""
-    extents = [*(axis.whole for axis in axes[:-1]), _in_row(axes[-1])]
+    extents = [*(axis.whole for axis in axes[:-1]), in_row(axes[-1])]
     starts = [*(axis.offset for axis in axes[:-1]), blocks.first]
     strides = row_major(extents)
-    total = k.index(sum(a * b for a, b in zip(starts, strides, strict=True)))
+    # Indices of devices have 32 bits.
+    total = k.constant(sum(a * b for a, b in zip(starts, strides, strict=True)), i64)
     for index, stride in zip(at, strides, strict=True):
-        total = k.add(total, k.mul(index, k.index(stride)))
-    return k.insert(arith.IndexCastOp(total, i64))
+        place = k.insert(arith.IndexCastOp(index, i64))
+        total = k.add(total, k.mul(place, k.constant(stride, i64)))
+    return total
 
 
 @irdl_op_definition
@@ -392,6 +409,7 @@ class RandomBitsOp(RandomOp):
     """
 
     name = "op.random_bits"
+    NO_GRADIENT: ClassVar = "its elements are integers"
 
     seed = operand_def(TensorType)
     step = operand_def(TensorType)
@@ -411,8 +429,8 @@ class RandomBitsOp(RandomOp):
         return (TensorType(ui32, shape),)
 
     def part_properties(
-        self, part: Part, place: dict[str, Attribute]
-    ) -> dict[str, Attribute]:
+        self, part: Part, place: Mapping[str, Attribute]
+    ) -> Mapping[str, Attribute]:
         return {**self.properties, **place, "shape": int_list(part.shape)}
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
@@ -464,8 +482,8 @@ class DropoutOp(RandomOp, CanonicalOp):
     ratio = prop_def(FloatAttr.constr(eq(f64)))
 
     assembly_format = (
-        "$operand `,` $seed `,` $step (`number` $number^)? `ratio` custom<Number>($ratio) "
-        "(`part` $starts^ `of` $whole)? attr-dict "
+        "$operand `,` $seed `,` $step (`number` $number^)? "
+        "`ratio` custom<Number>($ratio) (`part` $starts^ `of` $whole)? attr-dict "
         "`:` type($operand) `,` type($seed) `,` type($step) `->` type($result)"
     )
 
@@ -503,8 +521,13 @@ class DropoutOp(RandomOp, CanonicalOp):
 
         (array,) = others
         with np.errstate(all="ignore"):
-            scaled = array * array.dtype.type(self.scale)
-        return np.where(bits >= self.threshold, scaled, array.dtype.type(0))
+            scaled = np.multiply(array, np.asarray(self.scale, array.dtype))
+        is_kept = np.greater_equal(bits, np.uint32(self.threshold))
+        return np.where(is_kept, scaled, np.zeros_like(array))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        operands = only(grads), *self.operands[1:]
+        return [o.one(type(self), *operands, **self.properties), None, None]
 
     def build_element(
         self, k: KernelBuilder, bits: SSAValue, others: Sequence[SSAValue]
