@@ -297,7 +297,10 @@ class RandomOp(TensorOp, ABC):
         return [Axis(*axis) for axis in zip(shape, whole, starts, strict=True)]
 
     def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Self:
-        axes = self.axes_of(tensor_type(self.result).get_shape())
+        shape = tensor_type(self.results[0]).get_shape()
+        axes = self.axes_of(shape)
+        if parts[0].shape == shape:
+            return self.remade(operands, parts, self.properties)
         offsets = zip(parts[0].offsets, axes, strict=True)
         place = {
             "starts": int_list([own + axis.offset for own, axis in offsets]),

@@ -18,9 +18,11 @@ job.job @parts placement <cpu, [0:0-1]> {
 // A dropout of the terms of a sum is the terms of a dropout: all devices drop the same.
 // CHECK-LABEL: plan.plan @terms
 job.job @terms placement <cpu, [0:0-1]> {
-  %x = job.input "x" {sbp = #job.sbp<P>} : tensor<5x7xf32>
+  %x = job.input "x" : tensor<5x6x7xf32>
   %n = job.variable "seed" init <constant, value = 7> : tensor<i64>
-  // CHECK: op.dropout {{.*}} ratio 0.5 part [0, 0] of [5, 7] : tensor<5x7xf32>
-  %a = op.dropout %x, %n, %n ratio 0.5 {sbp = #job.sbp<P>} : tensor<5x7xf32>, tensor<i64>, tensor<i64> -> tensor<5x7xf32>
+  %y = op.reduce_sum %x axes [1] {sbp = #job.sbp<P>} : tensor<5x6x7xf32> -> tensor<5x7xf32>
+  // CHECK: op.dropout {{.*}} ratio 0.5 : tensor<5x7xf32>
+  // CHECK: op.dropout {{.*}} ratio 0.5 : tensor<5x7xf32>
+  %a = op.dropout %y, %n, %n ratio 0.5 {sbp = #job.sbp<P>} : tensor<5x7xf32>, tensor<i64>, tensor<i64> -> tensor<5x7xf32>
   job.output "a", %a : tensor<5x7xf32>
 }
