@@ -1,6 +1,6 @@
 """
 The `penstock-view` command: it writes a page that shows a program, or its graph for
-other tools.
+other tools, and a page of the scalars that a training run has logged.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _PROGRAM = "penstock-view"
 
+SCALARS = ".jsonl"
+"""The suffix of logs of scalars."""
+
 
 def main() -> NoReturn:
     """Run `penstock-view` on the arguments of this process."""
@@ -59,15 +62,15 @@ def arguments() -> CommandParser:
     parser = CommandParser(
         _PROGRAM,
         description="Write a page that shows the tasks, the memory and the time line "
-        "of a program. It loads nothing, so it can be looked at anywhere. Of the other "
-        "outputs, - is standard output.",
+        "of a program, or the curves of a log of scalars. It loads nothing, so it can "
+        "be looked at anywhere. Of the other outputs, - is standard output.",
     )
     parser.add_argument(
         "file",
         type=Path,
         metavar="FILE",
         help="a program: .mlir of any level, or a plan that penstock-run has saved; - "
-        "is the standard input",
+        "is the standard input; or a .jsonl log of scalars of penstock.data",
     )
     parser.add_argument("-o", "--output", metavar="OUT.html", help="the page")
     parser.add_argument(
@@ -104,6 +107,8 @@ def arguments() -> CommandParser:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.file.suffix == SCALARS:
+        return _draw_scalars(args)
     from penstock.tools.reports.view.trace_file import read_trace
 
     if not (args.output or args.to_dot or args.to_model_explorer):
@@ -119,6 +124,20 @@ def _run(args: argparse.Namespace) -> int:
     for path, text in outputs:
         _write(path, text)
     tell_written([path for path, _ in outputs], as_json=args.json)
+    return 0
+
+
+def _draw_scalars(args: argparse.Namespace) -> int:
+    """Write the page of a log of scalars."""
+    from penstock.tools.data.scalars import ScalarLog
+    from penstock.tools.reports.scalars.curves import page_of
+
+    if args.to_dot or args.to_model_explorer or args.trace is not None:
+        raise UsageError(f"{args.file} is a log of scalars: it has a page only, -o")
+    if not args.output:
+        raise UsageError("nothing to write: give -o")
+    _write(args.output, page_of(ScalarLog(args.file)))
+    tell_written([args.output], as_json=args.json)
     return 0
 
 

@@ -19,6 +19,8 @@ A source is a plug-in, see `docs/plugins/data-source.md`.
 
 from penstock.tools.data.errors import DataError
 from penstock.tools.data.loader import Loader
+from penstock.tools.data.progress import progress
+from penstock.tools.data.scalars import ScalarLog
 from penstock.tools.data.sources import (
     arrays,
     images,
@@ -34,11 +36,13 @@ __all__ = [
     "DataError",
     "Loader",
     "Samples",
+    "ScalarLog",
     "Source",
     "arrays",
     "images",
     "iterator",
     "npz",
+    "progress",
     "safetensors",
     "source",
     "text",

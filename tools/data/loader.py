@@ -137,6 +137,14 @@ class Loader(Closing, Iterable[Batch]):
         """The number of samples of a batch, but maybe the last one."""
         return self._size
 
+    def batches_of_epoch(self) -> int | None:
+        """The number of batches of an epoch; None for a source that knows no number."""
+        return len(self) if isinstance(self._source, Source) else None
+
+    def batches_taken(self) -> int:
+        """The number of batches that were taken in this epoch."""
+        return -(-self._cursor.position // self._size)
+
     def epochs(self, count: int | None = None) -> Iterator[Batch]:
         """
         The batches that are left until there were `count` epochs in all; without end

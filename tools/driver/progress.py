@@ -1,5 +1,6 @@
 """
-A progress line for long work, on a terminal only.
+A progress line for long work: on a terminal, drawn over itself. Elsewhere there is
+nothing, or, for work that asks for it, a plain line at intervals.
 """
 
 from __future__ import annotations
@@ -25,24 +26,43 @@ class Progress:
     and removed at the end.
 
     It is shown on a terminal only, and if the work takes a while. `total` is None where
-    it is not known.
+    it is not known; `done` of it may be done before. With `every`, a number of seconds,
+    what is no terminal gets a plain line at such intervals, and either a last one that
+    stays. `note` makes the text behind the numbers.
     """
 
-    def __init__(self, what: str, total: int | None, stream: TextIO | None = None):
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        stream: TextIO | None = None,
+        *,
+        done: int = 0,
+        every: float | None = None,
+        note: Callable[[], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._what = what
         self._total = total
         self._stream = sys.stderr if stream is None else stream
         self.is_shown: bool = self._stream.isatty()
         """Whether there is a terminal to show it."""
-        self._next = time.monotonic() + QUIET
-        self._done = 0
+        self._every = every
+        self._note = note
+        self._clock = clock
+        self._next = clock() + (QUIET if self.is_shown else every or 0)
+        self._done = done
         self._width = 0
+        self._told = ""
+        """The plain line that was written last."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *ending: object) -> None:
         self.clear()
+        if self._every is not None:
+            self._tell()
 
     def clear(self) -> None:
         """Remove the line."""
@@ -52,16 +72,39 @@ class Progress:
     def advance(self, count: int = 1) -> None:
         """Add `count` to the work that is done, and draw the line if it is time."""
         self._done += count
-        if self.is_shown and time.monotonic() >= self._next:
-            self._next = time.monotonic() + BETWEEN
+        if not self.is_shown and self._every is None:
+            return
+        if (now := self._clock()) < self._next:
+            return
+        if self.is_shown:
+            self._next = now + BETWEEN
             self._write(self._text())
+        else:
+            self._next = now + (self._every or 0)
+            self._tell()
 
     def _text(self) -> str:
+        note = self._note()
+        return f"{self._counts()}{self._bar()}{note and ' '}{note}"
+
+    def _counts(self) -> str:
+        of = f"/{self._total}" if self._total else ""
+        return f"{self._what} {self._done}{of}"
+
+    def _bar(self) -> str:
         if not self._total:
-            return f"{self._what} {self._done}"
+            return ""
         full = min(WIDTH, WIDTH * self._done // self._total)
-        bar = "#" * full + "." * (WIDTH - full)
-        return f"{self._what} {self._done}/{self._total} [{bar}]"
+        return f" [{'#' * full}{'.' * (WIDTH - full)}]"
+
+    def _tell(self) -> None:
+        """Write a plain line, unless it is the last one again."""
+        note = self._note()
+        text = f"{self._counts()}{note and ': '}{note}"
+        if text != self._told:
+            self._told = text
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
 
     def _write(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._width) + ("" if text else "\r"))
