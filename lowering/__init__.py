@@ -14,6 +14,7 @@ PASSES = (
     "job-add-model-jobs",
     "job-add-push-pull",
     "job-add-sections",
+    "job-add-updates",
     "job-clean",
     "job-infer-sbp",
     "job-insert-boxing",

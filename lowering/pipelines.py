@@ -111,8 +111,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     model_jobs = call("job-add-model-jobs"), call("job-place"), call("job-infer-sbp")
     return (
         *shared * options.merge,
-        call("op-infer-shapes"),
-        call("job-add-gradients"),
+        *training_passes(),
         call("op-unroll-loops", up_to=MOST_UNROLLED, device=device),
         call("op-select-branches", up_to=MOST_SELECTED, device=device),
         # Folding sees through reshapes only once they are merged, and leaves
@@ -141,6 +140,15 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("convert-job-to-plan"),
         call("plan-order-updates"),
         call("plan-order-commits"),
+    )
+
+
+def training_passes() -> Passes:
+    """The passes that make ops of what jobs say of training."""
+    return (
+        call("op-infer-shapes"),
+        call("job-add-gradients"),
+        call("job-add-updates"),
     )
 
 
@@ -322,9 +330,26 @@ class ModelPipeline(PipelineOptions, Pipeline):
         return pipeline(self)
 
 
+@dataclass(frozen=True)
+class TrainPipeline(Pipeline):
+    """The passes that make ops of what jobs say of training, and no others."""
+
+    name = "train"
+
+    def passes(self) -> Passes:
+        return training_passes()
+
+
 STANDARD: Mapping[str, type[Pipeline]] = {
     made.name: made
-    for made in (CpuPipeline, CudaPipeline, JobsPipeline, MainPipeline, ModelPipeline)
+    for made in (
+        CpuPipeline,
+        CudaPipeline,
+        JobsPipeline,
+        MainPipeline,
+        ModelPipeline,
+        TrainPipeline,
+    )
 }
 """Each standard pipeline by its name."""
 

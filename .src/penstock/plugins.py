@@ -224,6 +224,15 @@ KINDS: Mapping[str, Kind] = {
             "penstock.tools.frontend.onnx.converters:CONVERTERS",
         ),
         Kind(
+            "optimizer",
+            "penstock.optimizer",
+            "what a variable becomes by its gradient",
+            "job.update ... with <NAME, PARAMETERS>",
+            "penstock.dialects.op.training.optimizers:OPTIMIZERS",
+            is_a="penstock.dialects.op.training.optimizers:Optimizer",
+            is_class=True,
+        ),
+        Kind(
             "pass",
             "xdsl.universe",
             "a step from IR to IR",
@@ -253,6 +262,15 @@ KINDS: Mapping[str, Kind] = {
             "what it costs to bring a tensor to another SBP",
             "job-infer-sbp{cost=NAME}",
             "penstock.lowering.algorithms.sbp_policies:COST_BUILT_IN",
+        ),
+        Kind(
+            "schedule",
+            "penstock.schedule",
+            "the way of a rate from step to step",
+            "job.schedule <NAME, PARAMETERS>",
+            "penstock.dialects.op.training.schedules:SCHEDULES",
+            is_a="penstock.dialects.op.training.schedules:Schedule",
+            is_class=True,
         ),
         Kind(
             "slot-choice",

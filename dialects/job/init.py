@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from inspect import signature
 from math import isfinite
+from typing import cast
 
-from xdsl.dialects.builtin import (
-    DictionaryAttr,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    f64,
-    i64,
-)
-from xdsl.ir import (
-    Attribute,
-    ParametrizedAttribute,
-)
-from xdsl.irdl import (
-    irdl_attr_definition,
-    param_def,
-)
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.job.parameters import (
+    NO_PARAMETERS,
+    KindAttr,
+    Parameters,
+    parameter_of,
+)
 from penstock.plugins import PluginError, plugin_of
 
 INITIALIZERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -44,7 +36,7 @@ INITIALIZERS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 
 
 @irdl_attr_definition
-class InitAttr(ParametrizedAttribute):
+class InitAttr(KindAttr):
     """
     The initializer of a variable, such as `#job.init<xavier_uniform, seed = 7>` or
     `#job.init<npz, file = "weights.npz", name = "w1">`.
@@ -57,14 +49,8 @@ class InitAttr(ParametrizedAttribute):
 
     name = "job.init"
 
-    kind: StringAttr = param_def(converter=StringAttr.get)
-    options: DictionaryAttr
-
-    def __init__(
-        self, kind: str, parameters: Mapping[str, int | float | str | Attribute]
-    ):
-        attrs = {key: init_parameter(value) for key, value in parameters.items()}
-        super().__init__(StringAttr(kind), DictionaryAttr(attrs))
+    def __init__(self, kind: str, parameters: Parameters = NO_PARAMETERS):
+        super().__init__(kind, parameters)
 
     def verify(self) -> None:
         required, optional = parameters_of(self.kind.data)
@@ -103,30 +89,6 @@ class InitAttr(ParametrizedAttribute):
             case _:
                 return default
 
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            kind = parser.parse_identifier()
-            parameters: dict[str, Attribute] = {}
-            while parser.parse_optional_punctuation(","):
-                key = parser.parse_identifier()
-                parser.parse_punctuation("=")
-                parameters[key] = parse_init_parameter(parser)
-        return StringAttr(kind), DictionaryAttr(parameters)
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(self.kind.data)
-            for key, value in self.options.data.items():
-                printer.print_string(f", {key} = ")
-                match value:
-                    case IntegerAttr():
-                        printer.print_int(value.value.data)
-                    case FloatAttr():
-                        printer.print_string(float_text(value.value.data))
-                    case _:
-                        printer.print_attribute(value)
-
 
 def parameters_of(kind: str) -> tuple[frozenset[str], frozenset[str]]:
     """
@@ -145,32 +107,6 @@ def parameters_of(kind: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(required - {"seed"}), frozenset(optional | {"seed"})
 
 
-def init_parameter(value: float | str | Attribute) -> Attribute:
-    """The attribute that stands for a Python value in an initialiser."""
-    match value:
-        case Attribute():
-            return value
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
-        case str():
-            return StringAttr(value)
-
-
-def parse_init_parameter(parser: AttrParser) -> Attribute:
-    """Read a string, an integer or a float as an initialiser's parameter."""
-    if (text := parser.parse_optional_str_literal()) is not None:
-        return StringAttr(text)
-    return init_parameter(parser.parse_number(allow_boolean=False))
-
-
-def float_text(value: float) -> str:
-    """The shortest text that is read as just this finite number, and as a float."""
-    mantissa, e, exponent = repr(value).partition("e")
-    return (mantissa if "." in mantissa else f"{mantissa}.0") + e + exponent
-
-
 def verify_init_parameter(key: str, value: Attribute) -> None:
     """Raise `VerifyException` unless the value has the type that `key` asks for."""
     if key in ("file", "name"):
@@ -179,7 +115,7 @@ def verify_init_parameter(key: str, value: Attribute) -> None:
     elif key == "seed":
         if not isinstance(value, IntegerAttr) or value.value.data < 0:
             raise VerifyException(f"'seed' must be an integer from 0 on, got {value}")
-    elif not isinstance(value, IntegerAttr | FloatAttr):
+    elif type(number := parameter_of(value)) not in (int, float):
         raise VerifyException(f"'{key}' must be a number, got {value}")
-    elif not isfinite(value.value.data):
-        raise VerifyException(f"'{key}' must be finite, got {value.value.data}")
+    elif not isfinite(cast("float", number)):
+        raise VerifyException(f"'{key}' must be finite, got {number}")

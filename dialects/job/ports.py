@@ -137,7 +137,7 @@ class VariableOp(IRDLOperation):
     winograd = opt_prop_def(I64List)
     result = result_def(AnyTensor)
 
-    traits = traits_def(KnownAttributes(*OF_VALUES), Pure())
+    traits = traits_def(KnownAttributes(*OF_VALUES, "pass"), Pure())
 
     assembly_format = (
         "$port (`also` $also^)? `init` $init (`part` $offsets^ `of` $whole)? "
@@ -257,7 +257,7 @@ class AssignOp(IRDLOperation):
     target = operand_def(T)
 
     traits = traits_def(
-        KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
+        KnownAttributes(*OF_VALUES, "pass"), MemoryReadEffect(), MemoryWriteEffect()
     )
 
     assembly_format = "$value `to` $target attr-dict `:` type($target)"

@@ -1,0 +1,164 @@
+// RUN: penstock-opt %s -p job-add-updates --split-input-file | filecheck %s
+// RUN: penstock-opt %s --pipeline train --split-input-file | filecheck %s
+
+// A variable and its states are one group of ops on elements, and each is assigned. The
+// step is counted where an optimizer needs it.
+
+job.job @adam placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <adam> : tensor<4xf32>
+}
+// CHECK-LABEL: @adam
+// CHECK-NOT:     job.update
+// CHECK:         %step = job.variable "step" init <zeros> {pass = "update"} : tensor<i64>
+// CHECK:         %w_m = job.variable "w/adam/m" init <zeros> {pass = "update"} : tensor<4xf32>
+// CHECK-NEXT:    %w_v = job.variable "w/adam/v" init <zeros> {pass = "update"} : tensor<4xf32>
+// CHECK:         %w_next, %w_m_next, %w_v_next = op.fused %w, %g, %w_m, %w_v, %{{.*}} attributes {pass = "update"} {
+// CHECK:         job.assign %w_next to %w {pass = "update"} : tensor<4xf32>
+// CHECK-NEXT:    job.assign %w_m_next to %w_m {pass = "update"} : tensor<4xf32>
+// CHECK-NEXT:    job.assign %w_v_next to %w_v {pass = "update"} : tensor<4xf32>
+// CHECK:         %[[next:.*]] = op.add %step, %{{.*}} {pass = "update"} : tensor<i64>
+// CHECK-NEXT:    job.assign %[[next]] to %step {pass = "update"} : tensor<i64>
+
+// -----
+
+// No optimizer here needs the number of the step, and no variable counts it.
+
+job.job @plain placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <momentum> : tensor<4xf32>
+}
+// CHECK-LABEL: @plain
+// CHECK-NOT:     "step"
+// CHECK:         job.variable "w/momentum/buffer"
+// CHECK-NOT:     "step"
+
+// -----
+
+// A step that the job has is counted, but not one that it assigns to itself.
+
+job.job @counted placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %t = job.variable "step" init <zeros> : tensor<i64>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <sgd> : tensor<4xf32>
+}
+// CHECK-LABEL: @counted
+// CHECK:         job.assign %{{.*}} to %t {pass = "update"} : tensor<i64>
+
+// -----
+
+job.job @its_own placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %n = job.input "n" : tensor<i64>
+  %t = job.variable "step" init <zeros> : tensor<i64>
+  job.assign %n to %t : tensor<i64>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <adam> : tensor<4xf32>
+}
+// CHECK-LABEL: @its_own
+// CHECK:         job.assign %n to %t : tensor<i64>
+// CHECK-NOT:     to %t
+
+// -----
+
+// Jobs that have updates count steps of their own.
+
+job.job @one placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <adam> : tensor<4xf32>
+}
+job.job @two placement <cpu, [0:0]> {
+  %g = job.input "h" : tensor<4xf32>
+  %w = job.variable "v" init <ones> : tensor<4xf32>
+  job.update %w by %g with <adam> : tensor<4xf32>
+}
+// CHECK-LABEL: @one
+// CHECK:         job.variable "one/step"
+// CHECK-LABEL: @two
+// CHECK:         job.variable "two/step"
+
+// -----
+
+// States lie as their variable does, and are the same part of a whole.
+
+job.job @laid placement <cpu, [0:0-1]> {
+  %g = job.input "g" : tensor<4xf32>
+  %w = job.variable "w" init <ones> part [4] of [8] {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+  job.update %w by %g with <adagrad, initial = 0.5> : tensor<4xf32>
+}
+// CHECK-LABEL: @laid
+// CHECK:         job.variable "w/adagrad/sum" init <constant, value = 0.5> part [4] of [8] {sbp = #job.sbp<S(0)>, pass = "update"} : tensor<4xf32>
+
+// -----
+
+// One norm is taken of all gradients of a group, each without its scale.
+
+job.job @clipped placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %h = job.input "h" : tensor<4xf32>
+  %s = job.input "s" : tensor<f32>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %b = job.variable "b" init <ones> : tensor<4xf32>
+  %c = job.variable "c" init <ones> : tensor<4xf32>
+  job.update %w by %g with <sgd, clip_norm = 1.0> scale %s : tensor<4xf32>
+  job.update %b by %h with <sgd, clip_norm = 1.0> : tensor<4xf32>
+  job.update %c by %h with <sgd, clip_norm = 1.0, clip_group = "c"> : tensor<4xf32>
+}
+// CHECK-LABEL: @clipped
+// CHECK:         op.reduce_sum
+// CHECK:         %[[scale:.*]] = op.cast %s to f64
+// CHECK:         op.div %{{.*}}, %{{.*}} {pass = "update"} : tensor<f64>
+// CHECK:         op.reduce_sum
+// CHECK:         op.sqrt
+// CHECK:         op.minimum
+// CHECK:         op.div %{{.*}}, %[[scale]]
+// CHECK:         op.reduce_sum
+// CHECK:         op.minimum
+// CHECK-NOT:     op.reduce_sum
+
+// -----
+
+// Where an update is skipped each value stays; the step does where all are skipped.
+
+job.job @skipped placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %over = job.input "over" : tensor<i1>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  job.update %w by %g with <adam> skip %over : tensor<4xf32>
+}
+// CHECK-LABEL: @skipped
+// CHECK:         op.fused
+// CHECK-COUNT-3:   op.where %over_1
+// CHECK:         op.where %over, %step, %{{.*}} : tensor<i1>, tensor<i64>, tensor<i64>
+
+// -----
+
+// Schedules are scalar ops in f64 where they stand.
+
+job.job @rate placement <cpu, [0:0]> {
+  %t = job.input "t" : tensor<i64>
+  %r = job.schedule <exponential, base = 0.5, gamma = 0.9> at %t : tensor<i64> -> tensor<f32>
+  job.output "r", %r : tensor<f32>
+}
+// CHECK-LABEL: @rate
+// CHECK:         %[[t:.*]] = op.cast %t to f64 {pass = "update"}
+// CHECK:         op.pow %{{.*}}, %[[t]] {pass = "update"}
+// CHECK:         %r = op.cast %{{.*}} to f32 {pass = "update"}
+// CHECK-NEXT:    job.output "r", %r
+
+// -----
+
+// What asks for nothing is left alone.
+
+job.job @eval placement <cpu, [0:0]> {
+  %t = job.variable "step" init <zeros> : tensor<i64>
+  job.output "t", %t : tensor<i64>
+}
+// CHECK:      job.job @eval placement <cpu, [0:0]> {
+// CHECK-NEXT:   %t = job.variable "step" init <zeros> : tensor<i64>
+// CHECK-NEXT:   job.output "t", %t : tensor<i64>
+// CHECK-NEXT: }
