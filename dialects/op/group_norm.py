@@ -26,11 +26,11 @@ from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.normalization import check_by_channel, type_of_channels
-from penstock.dialects.op.row_ops import EPSILON, in_f32
+from penstock.dialects.op.row_ops import EPSILON
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import same_element_type
-from penstock.dialects.utils.gradients import GradientBuilder, Gradients, only
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients, in_f32, only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1, i64
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Block, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
@@ -31,6 +31,13 @@ from penstock.dialects.op.movement import check_indices
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
+from penstock.dialects.utils.gradients import (
+    GradientBuilder,
+    Gradients,
+    NoGradient,
+    in_f32,
+    only,
+)
 from penstock.dialects.utils.tensors import element_count, shape_text, tensor_type
 
 if TYPE_CHECKING:
@@ -85,6 +92,13 @@ class GatherElementsOp(TensorOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         axis = normal_axis(self.axis.value.data, tensor_type(self.data).get_num_dims())
         return [signature([None, axis], [axis])]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad = in_f32(o, only(grads))
+        zeros, axis = o.filled(0, o.shape(self.data), grad), self.axis.value.data
+        operands = zeros, self.indices, grad
+        found = o.one(ScatterElementsOp, *operands, axis=axis, mode="add")
+        return [o.cast(found, o.element(self.data)), None]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         data, indices = operands
@@ -156,6 +170,22 @@ class GatherNdOp(TensorOp):
             *common,
             *(signature([None, axis], [axis]) for axis in range(batch, places)),
         ]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad = in_f32(o, only(grads))
+        zeros = o.filled(0, o.shape(self.data), grad)
+        operands = zeros, self._whole_indices(o), grad
+        found = o.one(ScatterNdOp, *operands, mode="add")
+        return [o.cast(found, o.element(self.data)), None]
+
+    def _whole_indices(self, o: GradientBuilder) -> SSAValue:
+        """The indices with the places on the first axes, which they have in common."""
+        shape = [*o.shape(self.indices)[:-1], 1]
+        own = [
+            o.cast(places_on(o, shape, axis, self.indices), o.element(self.indices))
+            for axis in range(self.batch.value.data)
+        ]
+        return o.concat([*own, self.indices], -1)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -267,6 +297,55 @@ class ScatterOp(TensorOp, ABC):
                 ufuncs[self.mode.data].at(result, places, updates)
         return (result,)
 
+    @abstractmethod
+    def read_at_places(self, o: GradientBuilder, source: SSAValue) -> SSAValue:
+        """The elements of a tensor like `data` at the place of each update."""
+
+    @abstractmethod
+    def write_at_places(
+        self, o: GradientBuilder, data: SSAValue, updates: SSAValue, mode: str
+    ) -> SSAValue:
+        """A tensor like `data` with updates that are written to the same places."""
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad = in_f32(o, only(grads))
+        match self.mode.data:
+            case ScatterMode.ADD:
+                found = [grad, self.read_at_places(o, grad)]
+            case ScatterMode.SET:
+                found = self._of_last(o, grad)
+            case ScatterMode.MAX | ScatterMode.MIN:
+                found = self._of_best(o, grad)
+            case ScatterMode.MUL:
+                raise NoGradient("updates of one place are multiplied with each other")
+        data, updates = (o.cast(x, o.element(self.data)) for x in found)
+        return [data, None, updates]
+
+    def _of_last(self, o: GradientBuilder, grad: SSAValue) -> list[SSAValue]:
+        """The gradients where of several updates to one place the last one stays."""
+        zeros = o.filled(0, o.shape(self.updates), grad)
+        data = self.write_at_places(o, grad, zeros, "set")
+        count = prod(shape := o.shape(self.updates))
+        numbers = o.reshape(places_on(o, [count], 0, self.indices), shape)
+        none = o.filled(-1, o.shape(self.data), numbers)
+        last = self.read_at_places(o, self.write_at_places(o, none, numbers, "set"))
+        return [
+            data,
+            o.where(o.equal(last, numbers), self.read_at_places(o, grad), 0),
+        ]
+
+    def _of_best(self, o: GradientBuilder, grad: SSAValue) -> list[SSAValue]:
+        """The gradients where the best number stays; equal ones have equal shares."""
+        wins = o.equal(self.data, self.result)
+        update_wins = o.equal(self.updates, self.read_at_places(o, self.result))
+        element = o.element(grad)
+        counts = o.cast(wins, element), o.cast(update_wins, element)
+        share = o.div(grad, self.write_at_places(o, *counts, "add"))
+        return [
+            o.where(wins, share, 0),
+            o.where(update_wins, self.read_at_places(o, share), 0),
+        ]
+
     def combine(self, k: KernelBuilder, old: SSAValue, new: SSAValue) -> SSAValue:
         """The element that is written where `new` meets `old`."""
         functions = {"add": k.add, "mul": k.mul, "max": k.maximum, "min": k.minimum}
@@ -314,6 +393,16 @@ class ScatterElementsOp(ScatterOp):
     def places(self, shape: Sequence[int], indices: Array) -> tuple[Places, ...]:
         axis = normal_axis(self.axis.value.data, len(shape))
         return places_along(shape, indices, axis)
+
+    def read_at_places(self, o: GradientBuilder, source: SSAValue) -> SSAValue:
+        axis = self.axis.value.data
+        return o.one(GatherElementsOp, source, self.indices, axis=axis)
+
+    def write_at_places(
+        self, o: GradientBuilder, data: SSAValue, updates: SSAValue, mode: str
+    ) -> SSAValue:
+        operands, axis = (data, self.indices, updates), self.axis.value.data
+        return o.one(ScatterElementsOp, *operands, axis=axis, mode=mode)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -370,6 +459,14 @@ class ScatterNdOp(ScatterOp):
     def places(self, shape: Sequence[int], indices: Array) -> tuple[Places, ...]:
         return places_of(shape[: indices.shape[-1]], indices)
 
+    def read_at_places(self, o: GradientBuilder, source: SSAValue) -> SSAValue:
+        return o.one(GatherNdOp, source, self.indices, batch=0)
+
+    def write_at_places(
+        self, o: GradientBuilder, data: SSAValue, updates: SSAValue, mode: str
+    ) -> SSAValue:
+        return o.one(ScatterNdOp, data, self.indices, updates, mode=mode)
+
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
@@ -404,6 +501,19 @@ class ScatterNdOp(ScatterOp):
 ################################################################################
 # Indices                                                                      #
 ################################################################################
+
+
+def places_on(
+    o: GradientBuilder, shape: Sequence[int], axis: int, indices: SSAValue
+) -> SSAValue:
+    """
+    The place on one axis of each element of a shape, from 0 on, in `i64`; `indices` are
+    any integers of the job.
+    """
+    ones = o.cast(o.filled(1, [shape[axis]], indices), i64)
+    places = o.sub(o.one("op.cum_sum", ones, axis=0), 1)
+    line = [extent if at == axis else 1 for at, extent in enumerate(shape)]
+    return o.expand(o.reshape(places, line), shape)
 
 
 def check_inside(indices: TensorType, data: TensorType, axis: int) -> None:

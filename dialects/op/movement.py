@@ -50,13 +50,12 @@ from penstock.dialects.op.sbp import (
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.attributes import replace_by_value
-from penstock.dialects.utils.gradients import only
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients, in_f32, only
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
-    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 ################################################################################
@@ -461,6 +460,17 @@ class GatherOp(TensorOp):
         if ((indices < -extent) | (indices >= extent)).any():
             raise IndexError(OUT_OF_RANGE)
         return (dense(np.take(data, indices, axis)),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        shape, grad = o.shape(self.data), only(grads)
+        axis, places = range(len(shape))[self.axis.value.data], o.shape(self.indices)
+        # The axes of indices come first.
+        rank = len(shape) - 1 + len(places)
+        named = range(axis, axis + len(places))
+        order = [*named, *(other for other in range(rank) if other not in named)]
+        rows = o.transpose(in_f32(o, grad), order)
+        found = o.one("op.embedding_gradient", rows, self.indices, rows=shape[axis])
+        return [o.cast(o.moved(found, 0, axis), o.element(grad)), None]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

@@ -26,14 +26,14 @@ from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.row_ops import EPSILON, LineOp, ScaledRowsOp, in_f32
+from penstock.dialects.op.row_ops import EPSILON, LineOp, ScaledRowsOp
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import (
     check_shape,
     same_element_type,
 )
-from penstock.dialects.utils.gradients import GradientBuilder, Gradients, only
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients, in_f32, only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import eq, prop_def, result_def
@@ -27,8 +27,7 @@ from penstock.dialects.op.verify import (
     normal_axis,
     same_element_type,
 )
-from penstock.dialects.utils.gradients import GradientBuilder
-from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.gradients import GradientBuilder, in_f32
 from penstock.dialects.utils.tensors import tensor_type
 
 EPSILON = 1e-5
@@ -102,11 +101,6 @@ class RowOp(TensorOp, ABC):
 
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return [InPlacePair(operand, 0) for operand in range(self.rows_read)]
-
-
-def in_f32(o: GradientBuilder, value: SSAValue) -> SSAValue:
-    """The floats that a gradient of several ops computes in: no halves."""
-    return o.cast(value, f32) if is_half(o.element(value)) else value
 
 
 class LineOp(RowOp, ABC):

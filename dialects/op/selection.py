@@ -42,6 +42,7 @@ from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.gradients import GradientBuilder, Gradients
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
@@ -65,6 +66,7 @@ class ArgOp(TensorOp, ABC):
     The axis stays, with an extent of 1.
     """
 
+    NO_GRADIENT: ClassVar = "its result is a place"
     RELATION: ClassVar[str]
     """The relation of an element to those that it wins against."""
 
@@ -273,6 +275,15 @@ class TopKOp(TensorOp):
         line = normal_axis(self.axis.value.data, rank)
         axes = [axis for axis in range(rank) if axis != line]
         return [signature([axis], [axis, axis]) for axis in axes]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        values, _ = grads
+        if values is None:
+            return [None]
+        zeros = o.filled(0, o.shape(self.operand), values)
+        operands = zeros, self.indices, values
+        axis = self.axis.value.data
+        return [o.one("op.scatter_elements", *operands, axis=axis)]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

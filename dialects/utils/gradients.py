@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from xdsl.dialects.builtin import f32
+
+from penstock.dialects.utils.half_precision import is_half
+
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
@@ -54,3 +58,8 @@ def only(grads: Sequence[SSAValue | None]) -> SSAValue:
     (grad,) = grads
     assert grad is not None, "no gradient reaches the op"
     return grad
+
+
+def in_f32(o: GradientBuilder, value: SSAValue) -> SSAValue:
+    """The floats that a gradient of several ops computes in: no halves."""
+    return o.cast(value, f32) if is_half(o.element(value)) else value

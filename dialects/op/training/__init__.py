@@ -4,6 +4,7 @@ from penstock.dialects.op.training.cross_entropy import (
     SoftmaxCrossEntropyGradientOp,
     SoftmaxCrossEntropyOp,
 )
+from penstock.dialects.op.training.embedding_gradient import EmbeddingGradientOp
 from penstock.dialects.op.training.random import DropoutOp, RandomBitsOp
 from penstock.dialects.op.training.row_gradients import (
     LayerNormGradientOp,
@@ -14,6 +15,7 @@ from penstock.dialects.op.training.row_gradients import (
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 
 OPS = (
+    EmbeddingGradientOp,
     DropoutOp,
     LayerNormGradientOp,
     LogSoftmaxGradientOp,

@@ -35,7 +35,7 @@ from penstock.dialects.kernel.row_builder import all_reduce, build_row, keep
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.movement import check_indices
-from penstock.dialects.op.row_ops import in_f32, lines_shape
+from penstock.dialects.op.row_ops import lines_shape
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import check_shape, normal_axis, same_element_type
@@ -43,6 +43,7 @@ from penstock.dialects.utils.gradients import (
     NO_SECOND,
     GradientBuilder,
     Gradients,
+    in_f32,
     only,
 )
 from penstock.dialects.utils.tensors import element_count, tensor_type

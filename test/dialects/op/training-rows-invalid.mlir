@@ -85,3 +85,27 @@ func.func @case(%x: tensor<4x10xf32>, %s: tensor<10xf64>) {
   %r = op.rms_norm_gradient %x, %x, %s : tensor<4x10xf32>, tensor<4x10xf32>, tensor<10xf64> -> tensor<4x10xf32>
   return
 }
+
+// -----
+
+func.func @case(%g: tensor<2x4xi32>, %i: tensor<2xi64>) {
+  // expected-error@below {{op.embedding_gradient: expected floats, got i32}}
+  %r = op.embedding_gradient %g[%i] rows 9 : tensor<2x4xi32>, tensor<2xi64> -> tensor<9x4xi32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<2x4xf32>, %i: tensor<3xi64>) {
+  // expected-error@below {{op.embedding_gradient: each index has a row: the first axes should have the shape 3, got 2}}
+  %r = op.embedding_gradient %g[%i] rows 9 : tensor<2x4xf32>, tensor<3xi64> -> tensor<9x4xf32>
+  return
+}
+
+// -----
+
+func.func @case(%g: tensor<2x4xf32>, %i: tensor<2xi64>) {
+  // expected-error@below {{op.embedding_gradient: there cannot be -1 rows}}
+  %r = op.embedding_gradient %g[%i] rows -1 : tensor<2x4xf32>, tensor<2xi64> -> tensor<?x4xf32>
+  return
+}

@@ -41,3 +41,10 @@ func.func @norms(%x: !x, %g: !x, %s: tensor<10xf32>, %t: !x) {
   %b = op.rms_norm_gradient %x, %g, %t axis 0 epsilon 1.000000e-06 : !x, !x, !x -> !x
   return
 }
+
+// CHECK-LABEL: func.func @embedding
+func.func @embedding(%g: tensor<2x3x4xf32>, %i: tensor<2x3xi32>) {
+  // CHECK-NEXT: %r = op.embedding_gradient %g[%i] rows 9 : tensor<2x3x4xf32>, tensor<2x3xi32> -> tensor<9x4xf32>
+  %r = op.embedding_gradient %g[%i] rows 9 : tensor<2x3x4xf32>, tensor<2x3xi32> -> tensor<9x4xf32>
+  return
+}

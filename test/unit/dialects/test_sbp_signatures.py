@@ -41,6 +41,7 @@ from penstock.dialects.op.training.cross_entropy import (
     SoftmaxCrossEntropyGradientOp,
     SoftmaxCrossEntropyOp,
 )
+from penstock.dialects.op.training.embedding_gradient import EmbeddingGradientOp
 from penstock.dialects.op.training.row_gradients import (
     LayerNormGradientOp,
     SoftmaxGradientOp,
@@ -181,6 +182,9 @@ OPS: dict[str, TensorOp] = {
     "softmax_cross_entropy": SoftmaxCrossEntropyOp.inferred(
         [tensor([5, 4, 6]), tensor([5, 6], element=i64)], {"axis": number(1)}
     ),
+    "embedding_gradient": EmbeddingGradientOp.inferred(
+        [tensor([5, 4, 6]), tensor([5, 4], element=i64)], {"rows": number(3)}
+    ),
     "softmax_cross_entropy_gradient": SoftmaxCrossEntropyGradientOp.inferred(
         [tensor([5, 4, 6]), tensor([5, 6], element=i64), tensor([5, 6])],
         {"axis": number(1)},
@@ -213,6 +217,7 @@ SUMS = {
     "gemm": "(S(0), S(0), P) -> (P)",
     "conv2d": "(S(1), S(1), P) -> (P)",
     "conv2d with channels last": "(S(3), S(1), P) -> (P)",
+    "embedding_gradient": "(S(1), S(1)) -> (P)",
     "reduce_sum": "(S(1)) -> (P)",
     "reshape": "(P) -> (P)",
     "where": "(B, P, P) -> (P)",
@@ -236,6 +241,7 @@ SPLITS = {
     "split": "(S(2)) -> (S(2), S(2))",
     "softmax": "(S(2)) -> (S(2))",
     "softmax_gradient": "(S(2), S(2)) -> (S(2))",
+    "embedding_gradient": "(S(2), B) -> (S(1))",
     "layer_norm_gradient": "(S(0), S(0), B) -> (S(0))",
     "softmax_cross_entropy": "(S(2), S(1)) -> (S(1))",
     "softmax_cross_entropy_gradient": "(S(2), S(1), S(1)) -> (S(2))",
