@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -101,6 +101,11 @@ def _names(program: HasVariables) -> dict[str, tuple[str, ...]]:
     return {name_of(x): x.also for x in program.variables if x.also}
 
 
+def with_place(problem: str, name: str, places: Mapping[str, str]) -> str:
+    """A line about a variable, with the place where that was written if it is known."""
+    return f"{place}: {problem}" if (place := places.get(name)) else problem
+
+
 def _is_same(one: Array, other: Array) -> bool:
     a, b = np.asarray(one), np.asarray(other)
     return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
@@ -115,7 +120,13 @@ def _read(program: HasVariables, variable: Variable) -> Array:
     return as_usual(stored, variable.panels).reshape(kind.shape)
 
 
-def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
+Places: TypeAlias = Callable[[], Mapping[str, str]]
+"""Says where variables were written, as far as that is known, for a message."""
+
+
+def write_variables(
+    program: HasVariables, arrays: Mapping[str, Array], places: Places = dict
+) -> None:
     """
     Set all variables. Raises PenstockError, before any is written, unless there is an
     array for each name that fits, and no other.
@@ -133,7 +144,7 @@ def write_variables(program: HasVariables, arrays: Mapping[str, Array]) -> None:
         try:
             parts.append((variable, part_of(variable, given)))
         except PenstockError as error:
-            problems.append(str(error))
+            problems.append(with_place(str(error), name_of(variable), places()))
     raise_if_any(problems, "state")
     for variable, value in parts:
         chunk = program.chunks[variable.chunk]

@@ -17,6 +17,7 @@ from penstock.runtime.executors.jobs import MODEL
 if TYPE_CHECKING:
     from penstock.runtime.executors.jobs import JobExecutor
     from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.variables import Places
 
 INIT, LOAD, SAVE = f"{MODEL}Init", f"{MODEL}Load", f"{MODEL}Save"
 
@@ -33,13 +34,19 @@ def save_state(jobs: JobExecutor) -> dict[str, Array]:
     return {name.removeprefix(prefix): found[name] for name in sorted(found)}
 
 
-def load_state(jobs: JobExecutor, state: Mapping[str, Array], job: str = LOAD) -> None:
+def load_state(
+    jobs: JobExecutor,
+    state: Mapping[str, Array],
+    job: str = LOAD,
+    places: Places = dict,
+) -> None:
     """
     Set all variables. Raises PenstockError, and changes none, unless there is an array
     for each that fits, and no other.
     """
     # It may import Numba, which has to know before whether CUDA is simulated.
     from penstock.runtime.loading.loader import fitting, raise_if_any
+    from penstock.runtime.loading.variables import with_place
 
     prefix = f"ForeignInput-{job}-"
     ports = {name.removeprefix(prefix): x for name, x in jobs.inputs(job).items()}
@@ -55,7 +62,7 @@ def load_state(jobs: JobExecutor, state: Mapping[str, Array], job: str = LOAD) -
         try:
             fit = fitting(f"variable '{name}'", given, port.shape, port.dtype)
         except PenstockError as error:
-            problems.append(str(error))
+            problems.append(with_place(str(error), name, places()))
         else:
             arrays[prefix + name] = fit
     raise_if_any(problems, "state")

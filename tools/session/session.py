@@ -341,12 +341,27 @@ class Session(Closing, Displayed):
 
         state = under_one_name(self._jobs.program, state)
         if has_model_jobs(self._jobs):
-            load_state(self._jobs, state)
+            load_state(self._jobs, state, places=self.variable_places)
             return
         from penstock.runtime.loading.variables import write_variables
 
         with self._jobs.stopped():
-            write_variables(self._jobs.program, state)
+            write_variables(self._jobs.program, state, self.variable_places)
+
+    def variable_places(self) -> dict[str, str]:
+        """
+        The line of each variable that was written in a file, by its name; none for a
+        saved plan, whose lines nobody wrote.
+        """
+        from penstock.dialects.launch import VariableOp
+        from penstock.dialects.utils.diagnostics import place_of
+        from penstock.tools.session.saved_plan.plan import Plan
+
+        if isinstance(self._executable, Plan):
+            return {}
+        found = [op for op in self.program.body.block.ops if isinstance(op, VariableOp)]
+        places = {op.port_name: place_of(op) for op in found if op.init is not None}
+        return {name: str(place) for name, place in places.items() if place is not None}
 
     def init_model(self) -> None:
         """

@@ -112,6 +112,10 @@ class Program:
         ops = ", ".join(ops_of(self._session.executor.program.image, error.task))
         error.add_note(f"in job '{self.name}'{ops and f', by {ops}'}")
 
+    def variable_places(self) -> dict[str, str]:
+        """The lines that variables were written in, by their names."""
+        return self._session.variable_places()
+
     def close(self) -> None:
         """Wait for the call that is running, and end the threads."""
         with self._lock:
@@ -286,7 +290,13 @@ class Session:
         """
         self._start_waiting()
         with self._all_variables(Use(writes=frozenset(self.variables.names))):
-            write_variables(self.variables, values)
+            write_variables(self.variables, values, self._variable_places)
+
+    def _variable_places(self) -> dict[str, str]:
+        """The line of each variable of a compiled job, by its name."""
+        with self._lock:
+            programs = [x for cache in self._caches.values() for x in cache.values()]
+        return {k: v for x in programs for k, v in x.variable_places().items()}
 
     @contextmanager
     def _all_variables(self, use: Use) -> Generator[None]:

@@ -15,6 +15,7 @@ import penstock
 from penstock import Tensor
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
+from penstock.tools.session import session as compiled
 
 
 class Torch:
@@ -194,6 +195,33 @@ def test_training_goes_on_from_a_file_with_the_states_of_optimizers(
         assert equal_bits(session.read_variables(), expected)
         with pytest.raises(PenstockError) as caught:
             session.write_variables({**state, "w": np.ones((2, 1), np.float32)})
-    assert str(caught.value) == (
-        "variable 'w' has shape (2,), got an array of shape (2, 1)"
-    )
+    place, _, message = str(caught.value).partition(": ")
+    assert message == "variable 'w' has shape (2,), got an array of shape (2, 1)"
+    file, line, _ = place.rsplit(":", 2)
+    assert file.endswith("test_state_dict.py")
+    text = Path(__file__).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+    assert 'penstock.variable("w"' in text
+
+
+JOB = """
+job.job @scale placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2xf32>
+  %w = job.variable "w" init <ones> : tensor<2xf32>
+  %y = op.mul %x, %w : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>
+  job.output "y", %y : tensor<2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("model_jobs", [False, True])
+def test_a_state_of_another_shape_names_the_line_of_the_job(
+    model_jobs: bool, tmp_path: Path
+) -> None:
+    (path := tmp_path / "scale.mlir").write_text(JOB.lstrip())
+    checkpoint = penstock.Checkpoints(tmp_path).save({"w": np.ones(3, np.float32)}, 1)
+    with compiled.Session.open(path, model_jobs=model_jobs) as session:
+        with pytest.raises(PenstockError) as caught:
+            session.load_state(checkpoint.state())
+        assert str(caught.value) == (
+            f"{path}:3:3: variable 'w' has shape (2,), got an array of shape (3,)"
+        )
