@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from random import randrange
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 import penstock
-from penstock import Tensor
+from penstock import Tensor, data
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.session import session as compiled
@@ -225,3 +226,45 @@ def test_a_state_of_another_shape_names_the_line_of_the_job(
         assert str(caught.value) == (
             f"{path}:3:3: variable 'w' has shape (2,), got an array of shape (3,)"
         )
+
+
+ADAMW = """
+job.job @train placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %g = job.input "g" : tensor<4xf32>
+  job.update %w by %g with <adamw, rate = 0.01> : tensor<4xf32>
+}
+"""
+
+
+def test_a_run_with_adamw_goes_on_from_a_checkpoint_bit_by_bit(tmp_path: Path) -> None:
+    (path := tmp_path / "train.mlir").write_text(ADAMW)
+    seed = randrange(1 << 32)
+    print("seed", seed)
+    rows = np.random.default_rng(seed).normal(size=(11, 4)).astype(np.float32)
+
+    def loader() -> data.Loader:
+        source = data.arrays(g=rows)
+        return data.Loader(source, 1, shuffle=True, seed=seed, prefetch=2)
+
+    def train(session: compiled.Session, batches: Iterable[dict[str, Array]]) -> None:
+        for batch in batches:
+            session.run({"g": batch["g"][0]})
+
+    checkpoints = penstock.Checkpoints(tmp_path / "run")
+    with compiled.Session.open(path) as session, loader() as batches:
+        train(session, islice(batches.epochs(3), 17))
+        state = session.state()
+        assert sorted(state) == ["step", "w", "w/adamw/m", "w/adamw/v"]
+        assert state["step"] == 17
+        checkpoints.save(state, 17, data=batches.state(), seeds={"data": seed})
+        train(session, batches.epochs(3))
+        expected = session.state()
+    last = checkpoints.latest()
+    assert last is not None
+    assert equal_bits(penstock.read_state(last.path), state)
+    with compiled.Session.open(path) as session, loader() as batches:
+        session.load_state(last.state())
+        batches.restore(last.data())
+        train(session, batches.epochs(3))
+        assert equal_bits(session.state(), expected)
