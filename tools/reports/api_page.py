@@ -15,6 +15,7 @@ from typing import cast
 import penstock
 from penstock.tools.frontend.python.calls import OpFunction, functions_of
 from penstock.tools.frontend.python.jobs import Job, TracedJob
+from penstock.tools.frontend.python.ops import LOSSES
 from penstock.tools.frontend.python.schedules import Step
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.memory_map.map import MemoryMap
@@ -80,7 +81,9 @@ def api_page() -> str:
     lines += ["Ops with bodies take functions:", ""]
     bodies: dict[str, object] = {"penstock.ops.loop": penstock.ops.loop}
     bodies["penstock.ops.while_loop"] = penstock.ops.while_loop
-    lines += _sections({**bodies, "penstock.ops.cond": penstock.ops.cond})
+    bodies["penstock.ops.cond"] = penstock.ops.cond
+    losses = {f"penstock.ops.{x}": getattr(penstock.ops, x) for x in LOSSES}
+    lines += _sections({**bodies, **losses})
     lines += ["## Errors: `penstock.errors`", "", text_of(penstock.errors), ""]
     errors = members_of(penstock.errors, "penstock.errors")
     rows = [(f"`{name}`", _sentence(error)) for name, error in errors.items()]
