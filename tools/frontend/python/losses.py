@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.tools.frontend.python.calls import functions_of
 from penstock.tools.frontend.python.errors import refuse
+from penstock.tools.frontend.python.functions import sum_, where
 from penstock.tools.frontend.python.tensor import Tensor
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -48,7 +49,7 @@ def cross_entropy(
     if reduction != "mean" or ignore_index is None:
         return _reduced(losses, reduction)
     counts = functions_of("op")["cast"](labels != ignore_index, to=losses.dtype)
-    return np.sum(losses) / np.sum(counts)
+    return sum_(losses) / sum_(counts)
 
 
 def binary_cross_entropy(
@@ -60,8 +61,8 @@ def binary_cross_entropy(
     """
     # Both choices take the side of 0 together, so that the slope is right there.
     is_positive = scores >= 0
-    positive = np.where(is_positive, scores, 0)
-    rest = np.log1p(np.exp(np.where(is_positive, -scores, scores)))
+    positive = where(is_positive, scores, 0)
+    rest = np.log1p(np.exp(where(is_positive, -scores, scores)))
     return _reduced(positive - scores * targets + rest, reduction)
 
 
@@ -95,5 +96,6 @@ def huber(
     difference = values - targets
     size = np.abs(difference)
     line = (size - delta / 2) * delta
-    losses = np.where(size <= delta, np.square(difference) / 2, line)
+    square = np.square(difference) / 2
+    losses = where(size <= delta, square, line)
     return _reduced(losses, reduction)
