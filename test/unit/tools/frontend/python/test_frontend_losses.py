@@ -81,10 +81,8 @@ def test_scores_far_away_have_finite_losses() -> None:
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_lines_that_are_ignored_do_not_count(reduction: str) -> None:
     x, t = numbers(*SHAPE), np.array([0, 4, -1, 2, -1, 3])
-    chosen = np.take_along_axis(
-        special.log_softmax(x, -1), np.maximum(t, 0)[:, None], 1
-    )
-    losses = np.where(t < 0, 0, -chosen[:, 0])
+    totals = np.log(np.exp(x).sum(1))
+    losses = np.where(t < 0, 0, totals - x[np.arange(len(t)), np.maximum(t, 0)])
     wanted = {"none": losses, "sum": losses.sum(), "mean": losses.sum() / 4}
     settings = {"ignore_index": -1, "reduction": reduction}
     found = of(penstock.ops.cross_entropy, x, t, **settings)
