@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
@@ -39,6 +40,12 @@ from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.op.axes import I64List
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal, same_element_type
+from penstock.dialects.utils.gradients import (
+    GradientBuilder,
+    Gradients,
+    in_f32,
+    only,
+)
 from penstock.dialects.utils.tensors import (
     broadcast_shapes,
     element_count,
@@ -190,6 +197,43 @@ class AttentionOp(TensorOp):
         mixed = mixed.transpose(order_of(self.by, mixed.ndim))
         return (np.ascontiguousarray(mixed),)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        # Scores are computed anew, and are in memory here.
+        q, k, v = (
+            o.transpose(in_f32(o, value), order_of(order, len(o.shape(value))))
+            for value, order in zip(self.operands[:3], self.orders[:3], strict=True)
+        )
+        grad = in_f32(o, only(grads))
+        grad = o.transpose(grad, _back(self.by, len(o.shape(grad))))
+        scale = self.scale.value.data
+        of_shares = o.matmul(grad, v, transpose_b=True)
+        shares = o.broadcast(self._shares(o, q, k), o.shape(of_shares))
+        of_scores = o.one("op.softmax_gradient", shares, of_shares)
+        found = [
+            (q, o.mul(o.matmul(of_scores, k), scale)),
+            (k, o.mul(o.matmul(of_scores, q, transpose_a=True), scale)),
+            (v, o.matmul(shares, grad, transpose_a=True)),
+        ]
+        gradients = [
+            o.transpose(o.unbroadcast(value, like), _back(order, len(o.shape(like))))
+            for (like, value), order in zip(found, self.orders[:3], strict=True)
+        ]
+        if self.mask is not None:
+            gradients.append(o.unbroadcast(of_scores, self.mask))
+        return [o.cast(value, o.element(self.q)) for value in gradients]
+
+    def _shares(self, o: GradientBuilder, q: SSAValue, k: SSAValue) -> SSAValue:
+        """The weights of values, of queries and keys in the order of matrices."""
+        scores = o.mul(o.matmul(q, k, transpose_b=True), self.scale.value.data)
+        if self.mask is not None:
+            scores = o.add(scores, in_f32(o, self.mask))
+        if self.offset is not None:
+            ends = o.scalar(0, scores), o.scalar(-inf, scores)
+            shape = o.shape(scores)[-2:]
+            hidden = o.one("op.triangle", *ends, shape=shape, offset=self.offset)
+            scores = o.add(scores, hidden)
+        return o.one("op.softmax", scores)
+
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
@@ -251,6 +295,12 @@ class AttentionOp(TensorOp):
 def order_of(order: Order | None, rank: int) -> Sequence[int]:
     """An order of axes as numbers; as they are if there is none."""
     return tuple(range(rank)) if order is None else order.get_values()
+
+
+def _back(order: Order | None, rank: int) -> Sequence[int]:
+    """The order that undoes an order of axes."""
+    axes = order_of(order, rank)
+    return sorted(range(rank), key=lambda axis: axes[axis])
 
 
 def _reordered(name: str, shape: Sequence[int], order: Order | None) -> list[int]:
