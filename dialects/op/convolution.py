@@ -35,15 +35,18 @@ from penstock.dialects.op.depthwise import build_depthwise
 from penstock.dialects.op.linear import element_of_sums, unsigned_of
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import ContractionOp, Ending
+from penstock.dialects.op.transposed_convolution import images_convolved, transposed
 from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
 )
-from penstock.dialects.op.windows import windows_of
+from penstock.dialects.op.windows import numbers_of, windows_of
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 T = TypeVar("T")
@@ -218,6 +221,29 @@ class Conv2dOp(ContractionOp):
         for addend in bias:
             result = np.add(result, addend[:, None, None])
         return (result if self.result_last is None else np.moveaxis(result, 1, -1),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, x = only(grads), self.input
+        to_first, to_last = [0, 3, 1, 2], [0, 2, 3, 1]
+        if self.result_last is not None:
+            g = o.transpose(g, to_first)
+        if self.input_last is not None:
+            x = o.transpose(x, to_first)
+        groups, (n, c, *extents) = self.groups.value.data, self.image_shape
+        if 0 in (n, c, *extents, *o.shape(self.weights)):
+            found = [o.zeros(self.input), o.zeros(self.weights)]
+        else:
+            of_x = transposed(
+                o, g, self.weights, self.windows, extents, groups, images_convolved(o)
+            )
+            if self.input_last is not None:
+                of_x = o.transpose(of_x, to_last)
+            numbers = numbers_of(self.windows)
+            kernel = o.shape(self.weights)[2:]
+            filters = "op.conv2d_filter_gradient"
+            of_w = o.one(filters, x, g, kernel=kernel, groups=groups, **numbers)
+            found = [of_x, of_w]
+        return [*found, *([] if self.bias is None else [o.sum(g, [0, 2, 3])])]
 
     @property
     def can_start(self) -> bool:

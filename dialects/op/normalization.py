@@ -116,28 +116,6 @@ class BatchNormOp(TensorOp):
     def in_place_pairs(self) -> Sequence[InPlacePair]:
         return (InPlacePair(0, 0),)
 
-    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
-        grad, input = only(grads), self.input
-        rank = len(o.shape(input))
-        axes = [axis for axis in range(rank) if axis != 1]
-        scale, mean, variance = (
-            o.reshape(value, [-1, *[1] * (rank - 2)])
-            for value in (self.scale, self.mean, self.variance)
-        )
-        factor = o.rsqrt(o.add(variance, self.epsilon.value.data))
-        of_normal = o.mul(grad, scale)
-        of_centered = o.mul(of_normal, factor)
-        centered = o.sub(input, mean)
-        products = o.sum(o.mul(of_normal, centered), axes)
-        cube = o.mul(factor, o.square(factor))
-        return [
-            of_centered,
-            o.sum(o.mul(grad, o.mul(centered, factor)), axes),
-            o.sum(grad, axes),
-            o.neg(o.sum(of_centered, axes)),
-            o.mul(products, o.mul(o.reshape(cube, [-1]), -0.5)),
-        ]
-
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
@@ -149,6 +127,18 @@ class BatchNormOp(TensorOp):
         epsilon = input.dtype.type(self.epsilon.value.data)
         factor = np.divide(scale, np.sqrt(np.add(variance, epsilon)))
         return (np.add(np.multiply(np.subtract(input, mean), factor), bias),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, shape = only(grads), o.shape(self.input)
+        sums = "op.batch_norm_gradient_sums"
+        total, products = o.results(sums, self.input, g, self.mean)
+        root = o.rsqrt(o.add(self.variance, self.epsilon.value.data))
+        factor = o.mul(self.scale, root)
+        of_scale = o.mul(products, root)
+        of_variance = o.mul(o.mul(of_scale, factor), o.mul(root, -0.5))
+        of_channel = o.reshape(factor, [shape[1], *[1] * (len(shape) - 2)])
+        of_mean = o.neg(o.mul(total, factor))
+        return [o.mul(g, of_channel), of_scale, total, of_mean, of_variance]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

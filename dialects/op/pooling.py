@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,12 +37,15 @@ from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.transposed_convolution import images_convolved, transposed
 from penstock.dialects.op.verify import check_rank, lowest
-from penstock.dialects.op.windows import windows_of
+from penstock.dialects.op.windows import numbers_of, windows_of
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import UNSIGNED
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -160,6 +164,15 @@ class MaxPool2dOp(PoolOp):
         view = window_view(operands[0], self.windows, padding)
         return (np.max(view, axis=(-2, -1)),)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        operands = self.input, self.result, only(grads)
+        numbers = {
+            "kernel": self.kernel.get_values(),
+            "ceil_mode": self.ceil_mode is not None,
+            **numbers_of(self.windows),
+        }
+        return [o.one("op.max_pool2d_gradient", *operands, **numbers)]
+
 
 @irdl_op_definition
 class AveragePool2dOp(PoolOp):
@@ -222,6 +235,19 @@ class AveragePool2dOp(PoolOp):
         with np.errstate(invalid="ignore"):
             return (np.divide(sums, counts),)
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        shape = o.shape(self.input)
+        if 0 in shape:
+            return [o.zeros(self.input)]
+        g, rank = only(grads), len(shape)
+        for axis, counts in enumerate(self._counts(), 2):
+            extents = [1] * rank
+            extents[axis] = len(counts)
+            g = o.mul(g, o.reshape(shares(o, counts, g), extents))
+        ones = o.filled(1, [shape[1], 1, *self.kernel.get_values()], g)
+        facts = self.windows, shape[2:], shape[1], images_convolved(o)
+        return [transposed(o, g, ones, *facts)]
+
     @property
     def counts_pads(self) -> bool:
         return self.count_include_pad is not None
@@ -234,6 +260,13 @@ class AveragePool2dOp(PoolOp):
             for window, extent in zip(self.windows, extents, strict=True)
         )
         return down, across
+
+
+def shares(o: GradientBuilder, counts: Sequence[int], like: SSAValue) -> SSAValue:
+    """One over each count; 0 of a window without a tap, whose mean is no number."""
+    runs = [(count, len([*run])) for count, run in groupby(counts)]
+    parts = [o.filled(1 / n if n else 0, [times], like) for n, times in runs]
+    return o.concat(parts, 0)
 
 
 @irdl_op_definition
@@ -284,6 +317,11 @@ class GlobalAveragePoolOp(TensorOp):
         count = array.dtype.type(prod(array.shape[2:]))
         with np.errstate(invalid="ignore"):
             return (np.divide(sums, count),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        shape = o.shape(self.input)
+        share = o.mul(only(grads), 1 / max(1, prod(shape[2:])))
+        return [o.expand(share, shape)]
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

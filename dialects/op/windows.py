@@ -36,6 +36,15 @@ def windows_of(
     )
 
 
+def numbers_of(windows: Sequence[Window]) -> dict[str, list[int]]:
+    """The strides, pads and dilations of windows, as ops on images are given them."""
+    return {
+        "strides": [window.stride for window in windows],
+        "pads": [*(w.before for w in windows), *(w.after for w in windows)],
+        "dilations": [window.dilation for window in windows],
+    }
+
+
 def _check_list(name: str, values: Sequence[int], length: int, least: int) -> None:
     values = list(values)
     if len(values) != length or any(

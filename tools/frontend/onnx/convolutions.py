@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.dialects.kernel.windows import Window
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.indexing import ScatterNdOp
 from penstock.dialects.op.linear import BYTES
+from penstock.dialects.op.transposed_convolution import transposed
 from penstock.tools.frontend.onnx.graph import Converter, Node
 from penstock.tools.frontend.onnx.ops import Ops, Value
 from penstock.tools.frontend.onnx.windows import Steps, image_rank, pads_of, per_axis
@@ -84,62 +86,38 @@ def convolved_in_slices(
 
 
 def conv_transpose(node: Node) -> None:
-    """
-    The gradient of a convolution with respect to its input: for each place modulo the
-    strides a convolution of its own, all of which are one with more channels, whose
-    results are put next to each other.
-    """
+    """The gradient of a convolution with respect to its images."""
     ops, rank, groups = node.ops, image_rank(node), node.int("group", 1)
     strides, dilations = (per_axis(node, n, rank) for n in ("strides", "dilations"))
-    weights = dilated(ops, node.value(1), dilations)
-    kernel = ops.shape(weights)[2:]
-    before, extents = transposed_places(node, kernel, strides)
-    taps = [ceil(size / stride) for size, stride in zip(kernel, strides, strict=True)]
-    # As many results as are needed, of which there may be some without any input.
-    after = [
-        max(size - 1, ceil((first + extent) / stride) - own)
-        for size, first, extent, stride, own in zip(
-            taps, before, extents, strides, node.shape()[2:], strict=True
-        )
-    ]
-    steps = Steps([1] * rank, [1] * rank, [*(size - 1 for size in taps), *after])
-    phased = phases_of(ops, weights, strides, taps, groups)
-    result = convolved(ops, node.value(), phased, None, steps, groups)
-    result = interleaved(ops, result, strides, groups)
-    for axis, (first, extent) in enumerate(zip(before, extents, strict=True), 2):
-        result = ops.slice(result, axis, first, first + extent)
+    taps = ops.shape(node.value(1))[2:]
+    spans = [(k - 1) * d + 1 for k, d in zip(taps, dilations, strict=True)]
+    before, extents = transposed_places(node, spans, strides)
+    numbers = zip(taps, strides, before, dilations, strict=True)
+    windows = [Window(k, s, first, 0, d) for k, s, first, d in numbers]
+
+    def convolve(
+        x: Value, weights: Value, windows: Sequence[Window], groups: int
+    ) -> Value:
+        return convolved(ops, x, weights, None, Steps.of(windows), groups)
+
+    facts = windows, extents, groups, convolve
+    result = transposed(ops, node.value(), node.value(1), *facts)
     if (bias := node.optional(2)) is not None:
         channels = [*ops.shape(bias), *[1] * rank]
         result = ops.add(result, ops.reshape(bias, channels))
     node.give_value(result)
 
 
-def dilated(ops: Ops, weights: Value, dilations: Sequence[int]) -> Value:
-    """Weights with zeros between their taps."""
-    for axis, dilation in enumerate(dilations, 2):
-        if dilation == 1:
-            continue
-        shape = ops.shape(weights)
-        spread = ops.reshape(weights, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
-        after = [0] * (len(shape) + 1)
-        after[axis + 1] = dilation - 1
-        spread = ops.pad(spread, [0] * len(after), after)
-        shape[axis] *= dilation
-        whole = ops.reshape(spread, shape)
-        weights = ops.slice(whole, axis, 0, shape[axis] - dilation + 1)
-    return weights
-
-
 def transposed_places(
-    node: Node, kernel: Sequence[int], strides: Sequence[int]
+    node: Node, spans: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """Where results begin among all there are, and how many are wanted, by axis."""
-    rank = len(kernel)
+    rank = len(spans)
     own = node.shape()[2:]
     extra = node.ints("output_padding") or [0] * rank
     full = [
         (extent - 1) * stride + size + more
-        for extent, stride, size, more in zip(own, strides, kernel, extra, strict=True)
+        for extent, stride, size, more in zip(own, strides, spans, extra, strict=True)
     ]
     auto, wanted = node.text("auto_pad", "NOTSET"), node.ints("output_shape")
     if wanted is None and auto in ("NOTSET", "VALID"):
@@ -153,44 +131,6 @@ def transposed_places(
     small = [t // 2 for t in total]
     large = [t - t // 2 for t in total]
     return (small if auto == "SAME_UPPER" else large), list(wanted)
-
-
-def phases_of(
-    ops: Ops,
-    weights: Value,
-    strides: Sequence[int],
-    taps: Sequence[int],
-    groups: int,
-) -> Value:
-    """
-    The weights [in channels, out channels / groups, ...] for each place modulo the
-    strides, as those of a convolution: [groups x places x out channels / groups, in
-    channels / groups, ...].
-    """
-    inputs, outputs, *kernel = ops.shape(weights)
-    pairs = list(zip(taps, strides, strict=True))
-    rank = len(kernel)
-    after = [tap * stride - k for (tap, stride), k in zip(pairs, kernel, strict=True)]
-    weights = ops.pad(weights, [0] * (rank + 2), [0, 0, *after])
-    split = [groups, inputs // groups, outputs, *(e for pair in pairs for e in pair)]
-    places, positions = range(4, 2 * rank + 3, 2), range(3, 2 * rank + 3, 2)
-    weights = ops.transpose(ops.reshape(weights, split), [0, *places, 2, 1, *positions])
-    for axis in range(rank):
-        weights = ops.reversed(weights, rank + 3 + axis)
-    channels = groups * prod(strides) * outputs
-    return ops.reshape(weights, [channels, inputs // groups, *taps])
-
-
-def interleaved(ops: Ops, value: Value, strides: Sequence[int], groups: int) -> Value:
-    """Results for each place modulo the strides, put next to each other."""
-    images, channels, *extents = ops.shape(value)
-    outputs = channels // groups // prod(strides)
-    rank = len(strides)
-    split = ops.reshape(value, [images, groups, *strides, outputs, *extents])
-    pairs = [axis for at in range(rank) for axis in (rank + 3 + at, 2 + at)]
-    moved = ops.transpose(split, [0, 1, rank + 2, *pairs])
-    whole = [a * b for a, b in zip(extents, strides, strict=True)]
-    return ops.reshape(moved, [images, groups * outputs, *whole])
 
 
 def col2im(node: Node) -> None:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 
 from penstock.dialects.op.normalization import BatchNormOp
-from penstock.dialects.op.reduction import ReduceMeanOp
+from penstock.dialects.op.training import BatchNormStatisticsOp
 from penstock.tools.frontend.onnx.graph import Converter, Node
 from penstock.tools.frontend.onnx.ops import Array
 
@@ -61,13 +61,8 @@ def batch_norm(node: Node) -> None:
         node.give(BatchNormOp, *node.tensors(), epsilon=epsilon)
         return
     ops, momentum = node.ops, node.float("momentum", 0.9)
-    value, rank = node.value(), len(node.shape())
-    axes = [0, *range(2, rank)]
-    mean = ops.reduce(ReduceMeanOp, value, axes)
-    centered = ops.sub(value, mean)
-    variance = ops.reduce(ReduceMeanOp, ops.mul(centered, centered), axes)
-    flat = [node.shape()[1]]
-    found = [ops.reshape(each, flat) for each in (mean, variance)]
+    value = node.value()
+    found = ops.results(BatchNormStatisticsOp, value)
     scale, bias = node.value(1), node.value(2)
     node.give_value(ops.one(BatchNormOp, value, scale, bias, *found, epsilon=epsilon))
     for index, own in enumerate(found, 1):

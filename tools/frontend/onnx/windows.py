@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.dialects.kernel.windows import Window
 from penstock.tools.frontend.onnx.graph import Node, Unsupported
 
 
@@ -52,6 +53,13 @@ class Steps:
         self.dilations = list(dilations)
         self.before = list(pads[: len(strides)])
         self.after = list(pads[len(strides) :])
+
+    @classmethod
+    def of(cls, windows: Sequence[Window]) -> Steps:
+        """The steps of windows, whose taps the weights say."""
+        pads = [*(w.before for w in windows), *(w.after for w in windows)]
+        strides = [window.stride for window in windows]
+        return cls(strides, [window.dilation for window in windows], pads)
 
     def of_images(self) -> dict[str, list[int]]:
         """The properties of an op on the windows over an image of two axes."""
