@@ -59,6 +59,7 @@ from penstock.dialects.job.sections import SECTIONS, sections_of
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_JOBS, OF_VALUES, KnownAttributes
 from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
+from penstock.dialects.utils.gradients import Differentiable
 
 Needs = dict[SSAValue, int]
 """The values that each value of a job needs, itself included, as a set of bits."""
@@ -240,8 +241,12 @@ def is_there_always(value: SSAValue) -> bool:
     )
 
 
+MOVED_LATER = "gradients are made before tensors are moved between devices"
+"""The reason of ops that passes after `job-add-gradients` make."""
+
+
 @irdl_op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(IRDLOperation, Differentiable):
     """
     The same tensor in the memory of another device.
 
@@ -251,6 +256,7 @@ class CopyOp(IRDLOperation):
     """
 
     name = "job.copy"
+    NO_GRADIENT: ClassVar = MOVED_LATER
 
     T: ClassVar = VarConstraint("T", AnyTensor)
 
@@ -272,7 +278,7 @@ class CopyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BoxingOp(IRDLOperation):
+class BoxingOp(IRDLOperation, Differentiable):
     """
     The same tensor laid in another way, on the same devices or on others.
 
@@ -283,6 +289,7 @@ class BoxingOp(IRDLOperation):
     """
 
     name = "job.boxing"
+    NO_GRADIENT: ClassVar = MOVED_LATER
 
     T: ClassVar = VarConstraint("T", AnyTensor)
 

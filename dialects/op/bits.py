@@ -30,6 +30,7 @@ from penstock.dialects.op.elementwise import (
     BinaryOp,
     Elements,
 )
+from penstock.dialects.utils.gradients import NO_FLOATS
 from penstock.dialects.utils.signless import is_unsigned, signless
 from penstock.dialects.utils.tensors import tensor_type
 
@@ -49,6 +50,7 @@ class BitAndOp(BinaryOp):
     """
 
     name = "op.bit_and"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = INTEGERS
     NUMPY: ClassVar = "bitwise_and"
     SCALAR: ClassVar = arith.AndIOp
@@ -67,6 +69,7 @@ class BitOrOp(BinaryOp):
     """
 
     name = "op.bit_or"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = INTEGERS
     NUMPY: ClassVar = "bitwise_or"
     SCALAR: ClassVar = arith.OrIOp
@@ -85,6 +88,7 @@ class BitXorOp(BinaryOp):
     """
 
     name = "op.bit_xor"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = INTEGERS
     NUMPY: ClassVar = "bitwise_xor"
     SCALAR: ClassVar = arith.XOrIOp
@@ -104,6 +108,7 @@ class ShiftLeftOp(BinaryOp):
     """
 
     name = "op.shift_left"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = INTEGERS
     NUMPY: ClassVar = "left_shift"
     FLOPS: ClassVar = 3
@@ -131,6 +136,7 @@ class ShiftRightOp(BinaryOp):
     """
 
     name = "op.shift_right"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = INTEGERS
     NUMPY: ClassVar = "right_shift"
     FLOPS: ClassVar = 3
@@ -170,6 +176,7 @@ class BitcastOp(ArrayOp):
     """
 
     name = "op.bitcast"
+    NO_GRADIENT: ClassVar = "numbers do not follow from bits without jumps"
 
     operand = operand_def(TensorType)
     to = prop_def(Attribute)

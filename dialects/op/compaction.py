@@ -34,10 +34,12 @@ from penstock.dialects.op.heap_sort import to_i64, within
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, normal_axis
+from penstock.dialects.utils.gradients import NO_FLOATS
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 COUNT = TensorType(i64, [])
@@ -127,6 +129,7 @@ class NonZeroOp(CountedOp):
     """
 
     name = "op.non_zero"
+    NO_GRADIENT: ClassVar = NO_FLOATS
 
     operand = operand_def(TensorType)
     places = result_def(TensorType)
@@ -313,6 +316,20 @@ class CompressOp(CountedOp):
         (found,) = k.loop(k.index(0), k.index(self.bound()), [k.index(0)], step)
         element = memref_type(target.memref).element_type
         zeros_from(k, target, found, k.constant(0, element))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """Each slice that is kept has the gradient at the number of those before it."""
+        g, _ = grads
+        shape = o.shape(self.operand)
+        axis = normal_axis(self.axis.value.data, len(shape))
+        if g is None or not o.shape(g)[axis]:
+            return [None, None]
+        left = shape[axis] - o.shape(self.mask)[0]
+        mask = o.cast(o.pad(o.cast(self.mask, i64), [0], [left]), i1)
+        before = o.one("op.cum_sum", o.cast(mask, i64), axis=0, exclusive=True)
+        places = o.minimum(before, o.shape(g)[axis] - 1)
+        column = o.reshape(mask, [-1 if i == axis else 1 for i in range(len(shape))])
+        return [o.where(column, o.one("op.gather", g, places, axis=axis), 0), None]
 
 
 def zeros_from(k: KernelBuilder, line: Line, first: SSAValue, zero: SSAValue) -> None:

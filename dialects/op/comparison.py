@@ -23,7 +23,7 @@ from penstock.dialects.op.elementwise import (
 )
 from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature
 from penstock.dialects.op.verify import same_element_type
-from penstock.dialects.utils.gradients import only
+from penstock.dialects.utils.gradients import NO_FLOATS, only
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class ComparisonOp(BinaryOp, ABC):
     """
 
     ELEMENTS: ClassVar[Elements] = ANY_ELEMENTS
+
+    NO_GRADIENT: ClassVar = NO_FLOATS
 
     PREDICATE: ClassVar[str]
     """The relation, as `KernelBuilder.compare` calls it."""
@@ -168,6 +170,7 @@ class LogicalAndOp(BinaryOp):
     """
 
     name = "op.logical_and"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = BOOLEANS
     NUMPY: ClassVar = "logical_and"
     SCALAR: ClassVar = arith.AndIOp
@@ -186,6 +189,7 @@ class LogicalOrOp(BinaryOp):
     """
 
     name = "op.logical_or"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = BOOLEANS
     NUMPY: ClassVar = "logical_or"
     SCALAR: ClassVar = arith.OrIOp
@@ -204,6 +208,7 @@ class LogicalXorOp(BinaryOp):
     """
 
     name = "op.logical_xor"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = BOOLEANS
     NUMPY: ClassVar = "logical_xor"
     SCALAR: ClassVar = arith.XOrIOp
@@ -222,6 +227,7 @@ class LogicalNotOp(UnaryOp):
     """
 
     name = "op.logical_not"
+    NO_GRADIENT: ClassVar = NO_FLOATS
     ELEMENTS: ClassVar[Elements] = BOOLEANS
     NUMPY: ClassVar = "logical_not"
 

@@ -47,6 +47,7 @@ class ConstantOp(TensorOp):
     """
 
     name = "op.constant"
+    NO_GRADIENT: ClassVar = "it has no operands"
     FLOPS: ClassVar = 0
 
     value: Elements = prop_def(DenseIntOrFPElementsAttr | SplatAttr)

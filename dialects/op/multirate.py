@@ -26,10 +26,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.counts import Count
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -121,6 +123,9 @@ class AccOp(RateOp):
         """The work of each act but the first: add a piece to the sum."""
         k.elementwise([ins[0], outs[0]], outs[0], lambda k, values: k.add(*values))
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.one(RepeatOp, only(grads), count=self.acts)]
+
 
 @irdl_op_definition
 class RepeatOp(RateOp):
@@ -153,6 +158,9 @@ class RepeatOp(RateOp):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         k.copy(ins[0], outs[0])
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.one(AccOp, only(grads), count=self.acts)]
 
 
 @irdl_op_definition
@@ -191,6 +199,9 @@ class PackOp(RateOp):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         raise AssertionError("parts are copied without a kernel")
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.one(UnpackOp, only(grads), count=self.acts)]
 
 
 @irdl_op_definition
@@ -233,3 +244,6 @@ class UnpackOp(RateOp):
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
         raise AssertionError("parts are copied without a kernel")
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.one(PackOp, only(grads), count=self.acts)]

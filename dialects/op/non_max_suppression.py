@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -38,6 +38,7 @@ from penstock.dialects.op.heap_sort import (
 )
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
+from penstock.dialects.utils.gradients import NO_FLOATS
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class NonMaxSuppressionOp(CountedOp):
     """
 
     name = "op.non_max_suppression"
+    NO_GRADIENT: ClassVar = NO_FLOATS
 
     boxes = operand_def(TensorType)
     scores = operand_def(TensorType)

@@ -45,10 +45,12 @@ from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -228,6 +230,60 @@ class PadOp(TensorOp, CanonicalOp):
                 loops, extents, self.pads, strict=True
             )
         ]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad = only(grads)
+        back = {
+            PadMode.CONSTANT: _cut,
+            PadMode.EDGE: _summed_edges,
+            PadMode.REFLECT: _folded,
+        }[self.mode.data]
+        for axis, pads in enumerate(self.pads):
+            if any(pads):
+                grad = back(o, grad, axis, *pads)
+        return [grad]
+
+
+def _cut(
+    o: GradientBuilder, grad: SSAValue, axis: int, before: int, after: int
+) -> SSAValue:
+    """The elements that are not padded."""
+    return o.slice(grad, axis, before, o.shape(grad)[axis] - after)
+
+
+def _summed_edges(
+    o: GradientBuilder, grad: SSAValue, axis: int, before: int, after: int
+) -> SSAValue:
+    """The elements that are not padded, with the others added to the edges."""
+    extent = o.shape(grad)[axis] - before - after
+    if not extent:
+        return grad
+    if extent == 1:
+        return o.sum(grad, [axis], keepdims=True)
+    end = before + extent - 1
+    first = o.sum(o.slice(grad, axis, 0, before + 1), [axis], keepdims=True)
+    last = o.slice(grad, axis, end, end + 1 + after)
+    middle = [o.slice(grad, axis, before + 1, end)] * (extent > 2)
+    return o.concat([first, *middle, o.sum(last, [axis], keepdims=True)], axis)
+
+
+def _folded(
+    o: GradientBuilder, grad: SSAValue, axis: int, before: int, after: int
+) -> SSAValue:
+    """The elements that are not padded, with the others added to those they mirror."""
+    shape = o.shape(grad)
+    extent = shape[axis] - before - after
+    total = _cut(o, grad, axis, before, after)
+    # The edge itself is not repeated.
+    ends = (0, before, 1), (before + extent, after, extent - 1 - after)
+    for start, count, place in ends:
+        if not count:
+            continue
+        part = o.reversed(o.slice(grad, axis, start, start + count), axis)
+        left, right = [0] * len(shape), [0] * len(shape)
+        left[axis], right[axis] = place, extent - place - count
+        total = o.add(total, o.pad(part, left, right))
+    return total
 
 
 def _nearest(k: KernelBuilder, place: SSAValue, extent: int) -> SSAValue:

@@ -182,6 +182,13 @@ class ReduceOp(TensorOp, ABC):
         """Build the result from all elements combined."""
         return total
 
+    def shared(self, o: GradientBuilder, grad: SSAValue) -> SSAValue:
+        """A gradient in equal parts for all elements that equal the result."""
+        is_one = o.equal(self.operand, self.spread(o, self.result))
+        ones = o.cast(is_one, o.element(grad))
+        count = o.reshape(o.sum(ones, self.normal_axes), o.shape(grad))
+        return o.where(is_one, self.spread(o, o.div(grad, count)), 0)
+
     def spread(self, o: GradientBuilder, value: SSAValue) -> SSAValue:
         """A value like the result for each of the elements that are combined."""
         extents, axes = o.shape(self.operand), self.normal_axes
@@ -209,6 +216,9 @@ class ReduceMaxOp(ReduceOp):
 
     def check_not_empty(self) -> None:
         raise VerifyException("reduction of an empty axis has no maximum")
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [self.shared(o, only(grads))]
 
 
 @irdl_op_definition
@@ -279,6 +289,9 @@ class ReduceMinOp(ReduceOp):
     def check_not_empty(self) -> None:
         raise VerifyException("reduction of an empty axis has no minimum")
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [self.shared(o, only(grads))]
+
 
 @irdl_op_definition
 class ReduceProdOp(ReduceOp):
@@ -300,6 +313,22 @@ class ReduceProdOp(ReduceOp):
     FOLDS: ClassVar = PRODUCT
 
     traits = traits_def(Pure())
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """That of an element is the product of all others, also where one is 0."""
+        shape, axes = o.shape(self.operand), self.normal_axes
+        order = [axis for axis in range(len(shape)) if axis not in axes] + [*axes]
+        kept = order[: len(shape) - len(axes)]
+        x = o.transpose(self.operand, order)
+        moved = o.shape(x)
+        rows = [*(shape[axis] for axis in kept), prod(shape[axis] for axis in axes)]
+        x = o.reshape(x, rows)
+        flags = {"axis": len(kept), "exclusive": True}
+        before = o.one("op.cum_prod", x, **flags)
+        after = o.one("op.cum_prod", x, **flags, reverse=True)
+        others = o.reshape(o.mul(before, after), moved)
+        back = sorted(range(len(order)), key=lambda axis: order[axis])
+        return [o.mul(self.spread(o, only(grads)), o.transpose(others, back))]
 
 
 @irdl_op_definition

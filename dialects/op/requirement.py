@@ -30,10 +30,12 @@ from penstock.dialects.op.elementwise import (
     ArrayOp,
     broadcast_type,
 )
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -94,6 +96,9 @@ class RequireOp(ArrayOp, CanonicalOp):
         if not np.all(condition):
             raise ValueError(self.message.data)
         return values.copy()
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [None, o.unbroadcast(only(grads), self.operand)]
 
 
 def spare(op: Operation, wanted: SSAValue) -> Sequence[Operation]:

@@ -12,10 +12,12 @@ from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import is_unsigned
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
 
 
 @irdl_op_definition
@@ -32,6 +34,9 @@ class RoundOp(UnaryOp):
     NUMPY: ClassVar = "rint"
     SCALAR: ClassVar = math.RoundEvenOp
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [None]
+
 
 @irdl_op_definition
 class Log1pOp(UnaryOp):
@@ -47,6 +52,9 @@ class Log1pOp(UnaryOp):
     name = "op.log1p"
     NUMPY: ClassVar = "log1p"
     SCALAR: ClassVar = math.Log1pOp
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.div(only(grads), o.add(self.operand, 1))]
 
 
 @irdl_op_definition
@@ -75,3 +83,10 @@ class RemOp(BinaryOp):
             return k.insert(FRemOp(a, b))
         remainder = arith.RemUIOp if is_unsigned(a.type) else arith.RemSIOp
         return k.insert(remainder(a, b))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        a, b, g = self.lhs, self.rhs, only(grads)
+        # The quotient is whole: rounding takes away the error of the division.
+        whole = o.one(RoundOp, o.div(o.sub(a, self.result), b))
+        by_b = o.neg(o.mul(g, whole))
+        return [o.unbroadcast(g, a), o.unbroadcast(by_b, b)]

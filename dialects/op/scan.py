@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import TensorType, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -26,10 +26,12 @@ from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -147,6 +149,10 @@ class CumSumOp(ScanOp):
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return (*super().sbp_signatures(devices), signature([PARTIAL], [PARTIAL]))
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        flags = {"exclusive": self.exclusive is not None, "reverse": not self.reverse}
+        return [o.one(CumSumOp, only(grads), axis=self.axis.value.data, **flags)]
+
 
 @irdl_op_definition
 class CumProdOp(ScanOp):
@@ -163,3 +169,41 @@ class CumProdOp(ScanOp):
     NEUTRAL: ClassVar[int] = 1
     NUMPY: ClassVar = "multiply"
     SCALAR: ClassVar = "mul"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """
+        That of an element is the sum of the products after it, each times its gradient,
+        over the element. Past the first 0 of a line all products are 0; at this one the
+        products are those of all others.
+        """
+        axis = normal_axis(self.axis.value.data, len(o.shape(self.operand)))
+        is_back = self.reverse is not None
+        g, x = only(grads), self.operand
+        if not o.shape(g)[axis]:
+            return [None]
+        if self.exclusive is not None:
+            g = self._shifted(o, g, axis, is_back)
+        zeros = o.cast(o.equal(x, 0), i64)
+        count = o.one(CumSumOp, zeros, axis=axis, reverse=is_back)
+        is_first = o.both(o.equal(x, 0), o.equal(count, 1))
+        x = o.where(is_first, 1, x)
+        # From the first 0 on only the element that is 0 has these products.
+        products = o.mul(g, o.one(CumProdOp, x, axis=axis, reverse=is_back))
+        without = o.where(o.equal(count, 0), products, 0)
+        flags = {"axis": axis, "reverse": not is_back}
+        before = o.div(o.one(CumSumOp, without, **flags), x)
+        at_first = o.one(CumSumOp, products, **flags)
+        rest = o.where(is_first, at_first, 0)
+        return [o.where(o.equal(count, 0), before, rest)]
+
+    @staticmethod
+    def _shifted(
+        o: GradientBuilder, grad: SSAValue, axis: int, is_back: bool
+    ) -> SSAValue:
+        """The gradients by products up to and with each place, by those without."""
+        shape = o.shape(grad)
+        extent, none, one = shape[axis], [0] * len(shape), [0] * len(shape)
+        one[axis] = 1
+        if is_back:
+            return o.pad(o.slice(grad, axis, 0, extent - 1), one, none)
+        return o.pad(o.slice(grad, axis, 1, extent), none, one)

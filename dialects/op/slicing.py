@@ -42,10 +42,12 @@ from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import known, may_equal, normal_axis, same_element_type
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_bytes, shape_text, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -150,6 +152,16 @@ class ConcatOp(TensorOp, CanonicalOp):
             starts = offset_by(rank, axis, offset)
             copy_part(k, part, outs[0], starts, [1] * rank, is_target=False)
             offset += memref_type(part).get_shape()[axis]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        axis = normal_axis(self.axis.value.data, len(o.shape(self.result)))
+        found: list[SSAValue] = []
+        start = 0
+        for part in self.ins:
+            end = start + o.shape(part)[axis]
+            found.append(o.slice(only(grads), axis, start, end))
+            start = end
+        return found
 
 
 def concatenated(ins: Sequence[SSAValue], axis: int) -> TensorType:
@@ -260,6 +272,13 @@ class SplitOp(TensorOp, CanonicalOp):
             starts = offset_by(rank, axis, offset)
             copy_part(k, part, ins[0], starts, [1] * rank, is_target=True)
             offset += size
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        parts = [
+            o.zeros(part) if grad is None else grad
+            for part, grad in zip(self.parts, grads, strict=True)
+        ]
+        return [o.concat(parts, self.axis.value.data)]
 
 
 def split_types(
@@ -385,6 +404,35 @@ class SliceOp(TensorOp, CanonicalOp):
     ) -> None:
         starts, steps = self._starts_and_steps(memref_type(ins[0]).get_shape())
         copy_part(k, outs[0], ins[0], starts, steps, is_target=True)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        grad, shape = only(grads), o.shape(self.source)
+        if 0 in o.shape(grad):
+            return [None]
+        befores: list[int] = []
+        afters: list[int] = []
+        for axis, (extent, cut) in enumerate(zip(shape, self.slices, strict=True)):
+            places = range(*cut.indices(extent))
+            if places.step < 0:
+                grad, places = o.reversed(grad, axis), places[::-1]
+            grad = _spaced(o, grad, axis, places.step)
+            befores.append(places[0])
+            afters.append(extent - 1 - places[-1])
+        return [o.pad(grad, befores, afters)]
+
+
+def _spaced(o: GradientBuilder, value: SSAValue, axis: int, step: int) -> SSAValue:
+    """The elements along an axis, each `step` after the last, with zeros between."""
+    shape = o.shape(value)
+    extent = shape[axis]
+    if step == 1 or extent == 1:
+        return value
+    value = o.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+    after = [0] * (len(shape) + 1)
+    after[axis + 1] = step - 1
+    value = o.pad(value, [0] * len(after), after)
+    value = o.reshape(value, [*shape[:axis], extent * step, *shape[axis + 1 :]])
+    return o.slice(value, axis, 0, (extent - 1) * step + 1)
 
 
 def sliced(

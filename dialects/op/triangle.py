@@ -23,12 +23,14 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64List
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import same_element_type
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -132,3 +134,12 @@ class TriangleOp(TensorOp):
             k.store(k.select(is_inside, inside, outside), outs[0], at)
 
         k.parallel(memref_type(outs[0]).get_shape(), element)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g = only(grads)
+        numbers = o.scalar(1, g), o.scalar(0, g)
+        shape, offset = self.shape.get_values(), self.offset.value.data
+        ones = o.one(TriangleOp, *numbers, shape=shape, offset=offset)
+        is_inside = o.greater(ones, 0)
+        parts = o.where(is_inside, g, 0), o.where(is_inside, 0, g)
+        return [o.sum(part, range(len(shape))) for part in parts]

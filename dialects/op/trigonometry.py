@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects import math
+from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
 from penstock.dialects.op.elementwise import UnaryOp
+from penstock.dialects.utils.gradients import only
+
+if TYPE_CHECKING:
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
 
 
 @irdl_op_definition
@@ -24,6 +29,9 @@ class SinOp(UnaryOp):
     SCALAR: ClassVar = math.SinOp
     NUMPY: ClassVar = "sin"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.one(CosOp, self.operand))]
+
 
 @irdl_op_definition
 class CosOp(UnaryOp):
@@ -39,6 +47,9 @@ class CosOp(UnaryOp):
     SCALAR: ClassVar = math.CosOp
     NUMPY: ClassVar = "cos"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.neg(o.one(SinOp, self.operand)))]
+
 
 @irdl_op_definition
 class TanOp(UnaryOp):
@@ -53,6 +64,9 @@ class TanOp(UnaryOp):
     name = "op.tan"
     SCALAR: ClassVar = math.TanOp
     NUMPY: ClassVar = "tan"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.add(o.square(self.result), 1))]
 
 
 @irdl_op_definition
@@ -70,6 +84,9 @@ class AsinOp(UnaryOp):
     SCALAR: ClassVar = math.AsinOp
     NUMPY: ClassVar = "arcsin"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.rsqrt(_rest_of_square(o, self.operand)))]
+
 
 @irdl_op_definition
 class AcosOp(UnaryOp):
@@ -84,6 +101,10 @@ class AcosOp(UnaryOp):
     name = "op.acos"
     SCALAR: ClassVar = math.AcosOp
     NUMPY: ClassVar = "arccos"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        slope = o.rsqrt(_rest_of_square(o, self.operand))
+        return [o.neg(o.mul(only(grads), slope))]
 
 
 @irdl_op_definition
@@ -100,6 +121,9 @@ class AtanOp(UnaryOp):
     SCALAR: ClassVar = math.AtanOp
     NUMPY: ClassVar = "arctan"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.div(only(grads), o.add(o.square(self.operand), 1))]
+
 
 @irdl_op_definition
 class SinhOp(UnaryOp):
@@ -114,6 +138,9 @@ class SinhOp(UnaryOp):
     name = "op.sinh"
     SCALAR: ClassVar = math.SinhOp
     NUMPY: ClassVar = "sinh"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.one(CoshOp, self.operand))]
 
 
 @irdl_op_definition
@@ -130,6 +157,9 @@ class CoshOp(UnaryOp):
     SCALAR: ClassVar = math.CoshOp
     NUMPY: ClassVar = "cosh"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.one(SinhOp, self.operand))]
+
 
 @irdl_op_definition
 class AsinhOp(UnaryOp):
@@ -144,6 +174,9 @@ class AsinhOp(UnaryOp):
     name = "op.asinh"
     SCALAR: ClassVar = math.AsinhOp
     NUMPY: ClassVar = "arcsinh"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.mul(only(grads), o.rsqrt(o.add(o.square(self.operand), 1)))]
 
 
 @irdl_op_definition
@@ -160,6 +193,10 @@ class AcoshOp(UnaryOp):
     SCALAR: ClassVar = math.AcoshOp
     NUMPY: ClassVar = "arccosh"
 
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        square = o.neg(_rest_of_square(o, self.operand))
+        return [o.mul(only(grads), o.rsqrt(square))]
+
 
 @irdl_op_definition
 class AtanhOp(UnaryOp):
@@ -174,3 +211,11 @@ class AtanhOp(UnaryOp):
     name = "op.atanh"
     SCALAR: ClassVar = math.AtanhOp
     NUMPY: ClassVar = "arctanh"
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        return [o.div(only(grads), _rest_of_square(o, self.operand))]
+
+
+def _rest_of_square(o: GradientBuilder, x: SSAValue) -> SSAValue:
+    """1 - x * x, without the loss of digits near to 1."""
+    return o.mul(o.sub(1, x), o.add(x, 1))

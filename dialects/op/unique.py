@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -113,6 +114,18 @@ class UniqueOp(TensorOp):
         first, place, times = (PlaceLine(Line(out, [])) for out in outs[1:4])
         built = _Rows(data, rows, first, place, times)
         once(k, lambda k: built.build(k, outs[4], in_order=self.sorted is not None))
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """Each row that is the first one of those that equal it has its gradient."""
+        g = grads[0]
+        if g is None:
+            return [None]
+        count, *row = o.shape(g)
+        ones = o.filled(1, [count], self.place)
+        numbers = o.one("op.cum_sum", ones, axis=0, exclusive=True)
+        first = o.one("op.gather", self.first, self.place, axis=0)
+        is_first = o.reshape(o.equal(first, numbers), [count, *(1 for _ in row)])
+        return [o.where(is_first, o.one("op.gather", g, self.place, axis=0), 0)]
 
 
 class _Rows(NamedTuple):

@@ -22,6 +22,9 @@ Gradients: TypeAlias = "Sequence[SSAValue | None]"
 """The gradients of operands; None for one that has none, or that is zero everywhere."""
 
 
+NO_FLOATS = "its results are no floats"
+"""The reason of ops whose results are integers and booleans."""
+
 NO_SECOND = "there are no second derivatives"
 """Why an op that computes gradients has none."""
 

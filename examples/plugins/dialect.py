@@ -32,5 +32,9 @@ class SquareOp(ElementwiseOp):
         (x,) = operands
         return k.mul(x, x)
 
+    def gradient(self, o, *grads):
+        (grad,) = grads
+        return [o.mul(o.mul(grad, 2), self.operand)]
+
 
 My = register("dialect", "my")(Dialect("my", [SquareOp]))

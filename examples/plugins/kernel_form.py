@@ -1,5 +1,7 @@
 """A kernel form: what one point of a moving average is made of, and in which loops."""
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import FloatAttr, MemRefType, TensorType, f64
 from xdsl.ir import Dialect
 from xdsl.ir.affine import AffineMap
@@ -90,6 +92,7 @@ class AverageOp(TensorOp):
     """The moving average of each row of a tensor."""
 
     name = "my.average"
+    NO_GRADIENT: ClassVar = "averages show how training goes"
 
     x = operand_def(TensorType)
     decay = prop_def(FloatAttr.constr(eq(f64)))

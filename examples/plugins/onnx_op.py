@@ -33,6 +33,10 @@ class SquareOp(ElementwiseOp):
         (x,) = operands
         return k.mul(x, x)
 
+    def gradient(self, o, *grads):
+        (grad,) = grads
+        return [o.mul(o.mul(grad, 2), self.operand)]
+
 
 register("dialect", "acme")(Dialect("acme", [SquareOp]))
 

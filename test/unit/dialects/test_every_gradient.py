@@ -1,0 +1,93 @@
+"""A gradient, or the reason why there is none, of every op on tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from central_differences import check_op
+from xdsl.ir import Dialect, Operation
+
+from penstock.dialects.job import Job
+from penstock.dialects.op import Op
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.gradients import Differentiable
+from penstock.tools.driver.plugins import load_files, unload
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "plugins"
+
+MISSING = {
+    # Convolutions, pooling and their like.
+    "op.average_pool2d",
+    "op.conv2d",
+    "op.global_average_pool",
+    "op.local_response_norm",
+    "op.max_pool2d",
+    "op.winograd_join",
+    "op.winograd_split",
+    # Rows, attention and indices.
+    "op.attention",
+    # Bodies.
+    "op.fused",
+    "op.if",
+    "op.loop",
+    "op.wave",
+}
+"""Ops whose gradients are being written; none is left in the end."""
+
+
+def says(op: type[Operation]) -> bool:
+    """Whether an op has a gradient, or a reason why it has none."""
+    if not issubclass(op, Differentiable):
+        return False
+    return op.gradient is not Differentiable.gradient or bool(op.NO_GRADIENT)
+
+
+def silent(dialect: Dialect) -> list[str]:
+    """The ops on tensors of a dialect that say neither."""
+    ops = (op for op in dialect.operations if issubclass(op, TensorOp))
+    return sorted(op.name for op in ops if not says(op))
+
+
+def test_every_op_of_the_dialect_says_its_gradient() -> None:
+    assert not set(silent(Op)) - MISSING
+
+
+def test_ops_of_jobs_that_pass_tensors_on_say_theirs() -> None:
+    moving = [
+        op
+        for op in Job.operations
+        if op.name in ("job.after", "job.copy", "job.boxing")
+    ]
+    assert len(moving) == 3
+    assert all(map(says, moving))
+
+
+def test_no_op_has_both() -> None:
+    both = [
+        op.name
+        for op in Op.operations
+        if issubclass(op, Differentiable)
+        and op.NO_GRADIENT
+        and op.gradient is not Differentiable.gradient
+    ]
+    assert not both
+
+
+@pytest.mark.parametrize("file", ["dialect.py", "kernel_form.py", "onnx_op.py"])
+def test_ops_of_plug_ins_say_theirs(file: str) -> None:
+    path = str(EXAMPLES / file)
+    try:
+        universe = load_files([path], {})[path]
+        dialects = [make() for make in universe.all_dialects.values()]
+    finally:
+        unload()
+    found = [op for dialect in dialects for op in dialect.operations]
+    ops = [op for op in found if issubclass(op, TensorOp)]
+    assert ops
+    assert not [name for dialect in dialects for name in silent(dialect)]
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    for op in ops:
+        if not op.NO_GRADIENT:
+            check_op(op, x)
