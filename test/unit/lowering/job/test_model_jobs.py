@@ -315,7 +315,8 @@ def test_state_has_an_array_that_fits_for_each_variable(session: Session):
         "3 things are wrong with the state:",
         "  the state lacks variables step",
         "  the program has no variables v",
-        "  jobs.mlir:5:3: variable 'w' has dtype float32, got an array of dtype float64",
+        "  jobs.mlir:5:3: variable 'w' has dtype float32, got an array of dtype "
+        "float64",
     ]
     for key, array in session.state().items():
         np.testing.assert_array_equal(array, before[key])
