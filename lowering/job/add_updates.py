@@ -214,6 +214,7 @@ class Updates:
         given = [skip for skip in skips if skip is not None]
         if len(given) == len(skips):
             new = self._o.where(reduce(self._o.both, given), step.result, new)
+        new.name_hint = "step_next"
         self._writer.add(AssignOp(new, step.result))
 
     # Gradients
