@@ -32,6 +32,7 @@ from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_lines, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import build_depthwise
+from penstock.dialects.op.filter_layout import filter_gradient
 from penstock.dialects.op.linear import element_of_sums, unsigned_of
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import ContractionOp, Ending
@@ -40,7 +41,7 @@ from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
 )
-from penstock.dialects.op.windows import numbers_of, windows_of
+from penstock.dialects.op.windows import windows_of
 from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
@@ -238,10 +239,7 @@ class Conv2dOp(ContractionOp):
             )
             if self.input_last is not None:
                 of_x = o.transpose(of_x, to_last)
-            numbers = numbers_of(self.windows)
-            kernel = o.shape(self.weights)[2:]
-            filters = "op.conv2d_filter_gradient"
-            of_w = o.one(filters, x, g, kernel=kernel, groups=groups, **numbers)
+            of_w = filter_gradient(o, x, g, self.windows, groups)
             found = [of_x, of_w]
         return [*found, *([] if self.bias is None else [o.sum(g, [0, 2, 3])])]
 

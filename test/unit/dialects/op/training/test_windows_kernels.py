@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.training import (
     BatchNormGradientSumsOp,
@@ -21,6 +22,8 @@ from penstock.dialects.op.training import (
     MaxPool2dGradientOp,
 )
 from penstock.dialects.utils.numpy_types import element_type_of
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.epilogue import phases_of
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]
@@ -231,3 +234,11 @@ def test_no_images(run_op: RunOp) -> None:
     statistics = made(BatchNormStatisticsOp, [x])
     for array in (*run_op(statistics, x), *statistics.evaluate(x)):
         assert np.isnan(array).all()
+
+
+def test_sums_over_one_tall_image_are_a_contraction() -> None:
+    x, g = np.zeros((1, 8, 26, 8), np.float32), np.zeros((1, 8, 24, 8), np.float32)
+    values = {"kernel": [3, 3], "pads": [0, 1, 0, 1]}
+    op = made(Conv2dFilterGradientOp, [x, g], **values)
+    (stage,) = phases_of(kernel_body(op).block)
+    assert isinstance(contraction_of(stage), Contraction)
