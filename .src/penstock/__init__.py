@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.tools.frontend.python import ops
     from penstock.tools.frontend.python import schedules as control
     from penstock.tools.frontend.python.calls import op
+    from penstock.tools.frontend.python.gradients import grad, value_and_grad
     from penstock.tools.frontend.python.jobs import job
     from penstock.tools.frontend.python.session import Session
     from penstock.tools.frontend.python.tensor import Tensor
@@ -39,12 +40,14 @@ __all__ = [
     "data",
     "errors",
     "from_state_dict",
+    "grad",
     "job",
     "memory_map",
     "op",
     "ops",
     "read_state",
     "to_state_dict",
+    "value_and_grad",
     "variable",
     "write_state",
 ]
@@ -59,11 +62,13 @@ _HOMES = {
     "Workspace": "penstock.tools.frontend.python.workspace",
     "assign": "penstock.tools.frontend.python.trace",
     "from_state_dict": "penstock.tools.session.state_dict",
+    "grad": "penstock.tools.frontend.python.gradients",
     "job": "penstock.tools.frontend.python.jobs",
     "memory_map": "penstock.tools.reports.notebook",
     "op": "penstock.tools.frontend.python.calls",
     "read_state": "penstock.tools.session.model_files",
     "to_state_dict": "penstock.tools.session.state_dict",
+    "value_and_grad": "penstock.tools.frontend.python.gradients",
     "variable": "penstock.tools.frontend.python.trace",
     "write_state": "penstock.tools.session.model_files",
 }

@@ -46,6 +46,10 @@ _STATES: Mapping[str, object] = {
     "penstock.to_state_dict": penstock.to_state_dict,
     "penstock.from_state_dict": penstock.from_state_dict,
 }
+_GRADIENTS: Mapping[str, object] = {
+    "penstock.value_and_grad": penstock.value_and_grad,
+    "penstock.grad": penstock.grad,
+}
 _PICTURES: Mapping[str, object] = {
     "penstock.memory_map": penstock.memory_map,
     "MemoryMap": MemoryMap,
@@ -69,6 +73,8 @@ def api_page() -> str:
     lines += _sections(_SESSIONS)
     lines += ["## States", ""]
     lines += _sections(_STATES)
+    lines += ["## Gradients", ""]
+    lines += _sections(_GRADIENTS)
     lines += ["## Data: `penstock.data`", "", _DATA, ""]
     lines += _sections(members_of(penstock.data, "penstock.data"))
     lines += ["## Pictures", ""]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from penstock.dialects.job import InitAttr
 from penstock.dialects.op.body import YieldOp, isolate, values_outside
@@ -55,6 +55,14 @@ class BodyTrace(Trace):
 
     def value_of(self, tensor: Tensor) -> SSAValue:
         return tensor.value if tensor.trace is self else self.outer.value_of(tensor)
+
+    def insert_whole(self, op: Operation) -> None:
+        what = op.name.partition(".")[2]
+        raise refuse(f"there are no {what} in {self._origin}: ask for them after")
+
+    @property
+    def variables(self) -> Mapping[str, Tensor]:
+        return self.outer.variables
 
     def variable(
         self, name: str, type: TensorType, init: InitAttr, array: Array | None

@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from penstock.tools.frontend.python.errors import TraceError
-from penstock.tools.frontend.python.guards import Array, is_mapping, is_sequence
+from penstock.tools.frontend.python.guards import is_mapping, is_sequence
 
-Rebuild: TypeAlias = Callable[[Mapping[str, Array]], object]
-"""Makes the structure anew of arrays by name."""
+Rebuild: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Makes the structure anew of arrays or tensors by name."""
 
 
 def flattened(value: object, name: str, leaves: dict[str, object]) -> Rebuild:
     """
     Add all that is no list, tuple, dictionary or None to `leaves`, by name, and return
-    what makes the same structure of arrays of these names. Raises TraceError for
-    dictionaries whose keys are no strings.
+    what makes the same structure of arrays or tensors of these names. Raises TraceError
+    for dictionaries whose keys are no strings.
     """
     if value is None:
         return lambda arrays: None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -62,6 +62,15 @@ class Trace:
             op.drop_all_references()
             raise TraceError(f"{op.name}: {error}", place) from None
         self.block.add_op(op)
+
+    def insert_whole(self, op: Operation) -> None:
+        """Add an op that stands among those of the job. Raises TraceError in bodies."""
+        self.insert(op)
+
+    @property
+    def variables(self) -> Mapping[str, Tensor]:
+        """The variables so far, by name."""
+        return self._variables
 
     def results_of(self, op: TensorOp) -> tuple[Tensor, ...]:
         """Add an op; its results."""
