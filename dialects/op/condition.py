@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, i1
-from xdsl.ir import BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -19,7 +19,14 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, RecursivelySpeculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import FlowOp, YieldOp, verify_members, yield_of
+from penstock.dialects.op.backward import gradients_of_body, has_floats
+from penstock.dialects.op.body import (
+    FlowOp,
+    YieldOp,
+    clone_body,
+    verify_members,
+    yield_of,
+)
 from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.flow_edits import (
@@ -36,6 +43,7 @@ from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 CONDITION = TensorType(i1, [])
@@ -207,6 +215,57 @@ class IfOp(FlowOp, CanonicalOp):
         block = (self.then if bool(condition) else self.otherwise).block
         values = evaluate_block(block, dict(zip(block.args, given, strict=True)))
         return [values[value] for value in yield_of(block).values]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """
+        Under the same condition, those of the body that has run, whose ops are computed
+        anew.
+        """
+        given = [grad for grad in grads if grad is not None]
+        by = [i for i, value in enumerate(self.reads) if has_floats(value)]
+        bodies = [self._backward(o, region.block, by, grads) for region in self.regions]
+        op = IfOp.create(
+            operands=[self.condition, *self.reads, *given],
+            result_types=[self.reads[i].type for i in by],
+            regions=bodies,
+        )
+        o.insert(op)
+        found: list[SSAValue | None] = [None] * len(self.operands)
+        for number, result in zip(by, op.results, strict=True):
+            found[1 + number] = result
+        return found
+
+    def _backward(
+        self,
+        o: GradientBuilder,
+        block: Block,
+        by: Sequence[int],
+        grads: Sequence[SSAValue | None],
+    ) -> Region:
+        """The body that computes the gradients of a body by some values it reads."""
+        types = [grad.type for grad in grads if grad is not None]
+        body = Block(arg_types=[*(value.type for value in self.reads), *types])
+        inner = o.within(body)
+        made: list[Operation] = []
+        reads, left = body.args[: len(self.reads)], [*body.args[len(self.reads) :]]
+        ends = clone_body(block, dict(zip(block.args, reads, strict=True)), made)
+        for op in made:
+            inner.insert(op)
+        seeds = [
+            (end, None if grad is None else left.pop(0))
+            for end, grad in zip(ends, grads, strict=True)
+        ]
+        values = [reads[i] for i in by]
+        found = gradients_of_body(inner, made, values, seeds)
+        body.add_op(
+            YieldOp(
+                *(
+                    inner.zeros(value) if grad is None else grad
+                    for value, grad in zip(values, found, strict=True)
+                )
+            )
+        )
+        return Region(body)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

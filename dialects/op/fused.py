@@ -23,7 +23,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import BodyOp, yield_of
+from penstock.dialects.op.backward import gradients_of_body
+from penstock.dialects.op.body import BodyOp, clone_body, yield_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.contraction_form import ContractionForm
 from penstock.dialects.op.elementwise_form import ElementwiseForm
@@ -42,6 +43,7 @@ from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -239,6 +241,16 @@ class FusedOp(FusibleOp, BodyOp):
         )
         made = evaluate_block(self.body.block, values)
         return [made[value] for value in self.yielded]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """That of its members, which are computed anew."""
+        made: list[Operation] = []
+        block = self.body.block
+        known: dict[SSAValue, SSAValue] = dict(zip(block.args, self.ins, strict=True))
+        ends = clone_body(block, known, made)
+        for op in made:
+            o.insert(op)
+        return gradients_of_body(o, made, self.operands, zip(ends, grads, strict=True))
 
 
 def _broadcast_part(type: TensorType, shape: Sequence[int], part: Part) -> Part:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.interfaces import ConditionallySpeculatableInterface
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     AtLeast,
     AttrSizedOperandSegments,
@@ -32,7 +32,14 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, is_speculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import FlowOp, YieldOp, verify_members, yield_of
+from penstock.dialects.op.backward import gradients_of_body, has_floats
+from penstock.dialects.op.body import (
+    FlowOp,
+    YieldOp,
+    clone_body,
+    verify_members,
+    yield_of,
+)
 from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern, is_filled
 from penstock.dialects.op.condition import CONDITION
 from penstock.dialects.op.constant import ConstantOp
@@ -53,10 +60,12 @@ from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import may_equal
 from penstock.dialects.utils.attributes import KnownAttributes, carry
+from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import are_compatible, byte_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 INDEX = TensorType(i64, [])
@@ -744,6 +753,96 @@ class LoopOp(FlowOp, ConditionallySpeculatableInterface, CanonicalOp):
             for stack, row in zip(stacks, each, strict=True):
                 stack[number] = row
         return stacks
+
+    def stack_starts(self) -> Sequence[SSAValue]:
+        """Stack each carried value as it is before an iteration, as further results."""
+        block, count = self.body.block, len(self.carried)
+        starts = block.args[1 : 1 + count]
+        end = yield_of(block)
+        end.operands = [*end.operands, *starts]
+        made = [
+            OpResult(_stacked(tensor_type(arg), self.count), self, len(self.outs) + i)
+            for i, arg in enumerate(starts)
+        ]
+        self.results = type(self.results)((*self.results, *made))
+        return made
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """
+        A loop in the other order: it carries the gradients of what this one carries,
+        and sums of those of what it reads. Each iteration computes its ops anew, from
+        what they were given.
+        """
+        if self.is_bounded:
+            raise NoGradient("it is not known how many iterations it makes")
+        kept = len(self.carried)
+        carried = [i for i, value in enumerate(self.carried) if has_floats(value)]
+        read = [i for i, value in enumerate(self.reads) if has_floats(value)]
+        cut = [i for i, value in enumerate(self.slices) if has_floats(value)]
+        by_stacks = {i: g for i, g in enumerate(grads[kept:]) if g is not None}
+        firsts = [self._first(o, self.carried[i], grads[i]) for i in carried]
+        firsts += [o.zeros(self.reads[i]) for i in read]
+        slices = [*self.stack_starts(), *self.slices, *by_stacks.values()]
+        parts = [
+            TensorType(x.element_type, x.get_shape()[1:])
+            for x in map(tensor_type, slices)
+        ]
+        body = Block(
+            arg_types=[
+                INDEX,
+                *(x.type for x in firsts),
+                *parts,
+                *(x.type for x in self.reads),
+            ]
+        )
+        args = iter(body.args)
+        number = next(args)
+        after = [next(args) for _ in carried]
+        sums = [next(args) for _ in read]
+        starts = [next(args) for _ in range(kept)]
+        taken = [next(args) for _ in self.slices]
+        stacked = {i: next(args) for i in by_stacks}
+        reads = [*args]
+        inner, made = o.within(body), list[Operation]()
+        given_now = [number, *starts, *taken, *reads]
+        ends = clone_body(
+            self.body.block,
+            dict(zip(self.body.block.args, given_now, strict=True)),
+            made,
+        )
+        for op in made:
+            inner.insert(op)
+        seeds = [(ends[i], g) for i, g in zip(carried, after, strict=True)]
+        seeds += [(ends[kept + i], g) for i, g in stacked.items()]
+        by = [*(starts[i] for i in carried), *(reads[i] for i in read)]
+        by += [taken[i] for i in cut]
+        found = gradients_of_body(inner, made, by, seeds)
+        yielded = [
+            inner.zeros(value) if grad is None else grad
+            for value, grad in zip(by, found, strict=True)
+        ]
+        for i, total in enumerate(sums, start=len(carried)):
+            yielded[i] = total if found[i] is None else inner.add(total, yielded[i])
+        body.add_op(YieldOp(*yielded))
+        is_back = self.backward is None
+        loop = LoopOp(
+            self.count, firsts, slices, self.reads, Region(body), backward=is_back
+        )
+        o.insert(loop)
+        results = iter(loop.outs)
+        gradients: list[SSAValue | None] = [None] * len(self.operands)
+        places = [
+            *carried,
+            *(kept + len(taken) + i for i in read),
+            *(kept + i for i in cut),
+        ]
+        for place, result in zip(places, results, strict=True):
+            gradients[place] = result
+        return gradients
+
+    @staticmethod
+    def _first(o: GradientBuilder, value: SSAValue, grad: SSAValue | None) -> SSAValue:
+        return o.zeros(value) if grad is None else grad
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

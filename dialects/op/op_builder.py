@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.op import ConstantOp, Op
@@ -36,6 +36,12 @@ class OpBuilder(OpFunctions[SSAValue]):
 
     def __init__(self, insert: Callable[[Operation], object]):
         self._insert = insert
+
+    def insert(self, op: Operation) -> None:
+        self._insert(op)
+
+    def within(self, block: Block) -> OpBuilder:
+        return OpBuilder(block.add_op)
 
     def shape(self, value: SSAValue) -> list[int]:
         return list(tensor_type(value).get_shape())

@@ -26,12 +26,14 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.backward import gradients_of_body
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 
@@ -154,3 +156,14 @@ class WaveOp(TensorOp):
                 *map(operands.__getitem__, self.operands_of(member))
             )
         ]
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        """Those of its members, which are computed anew."""
+        known: dict[SSAValue, SSAValue] = dict(
+            zip(self.body.block.args, self.ins, strict=True)
+        )
+        made = [member.clone(known) for member in self.members]
+        for op in made:
+            o.insert(op)
+        ends = [result for op in made for result in op.results]
+        return gradients_of_body(o, made, self.operands, zip(ends, grads, strict=True))

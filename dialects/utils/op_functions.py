@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from typing_extensions import TypeIs
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 
 from penstock.dialects.utils.tensors import broadcast_shapes
 
@@ -57,6 +57,14 @@ class OpFunctions(ABC, Generic[V]):
         return self.filled(number, [], like)
 
     # Any op
+
+    def insert(self, op: Operation) -> None:
+        """Put an op that is made already where others are put."""
+        raise TypeError("ops are put into jobs only")
+
+    def within(self, block: Block) -> OpFunctions[V]:
+        """The same functions, which put ops at the end of a block."""
+        raise TypeError("ops are put into jobs only")
 
     @abstractmethod
     def results(self, op: OpName, *operands: Given[V], **values: object) -> Sequence[V]:

@@ -28,11 +28,6 @@ MISSING = {
     "op.winograd_split",
     # Rows, attention and indices.
     "op.attention",
-    # Bodies.
-    "op.fused",
-    "op.if",
-    "op.loop",
-    "op.wave",
 }
 """Ops whose gradients are being written; none is left in the end."""
 
