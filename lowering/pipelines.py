@@ -73,6 +73,10 @@ class PipelineOptions:
     """The memory that streams may take, as in `regst-plan-memory`."""
     plain_loops: bool = False
     """Whether all kernels are computed as the plain loops that they mean."""
+    amp: str = "none"
+    """The type of 16 bits for ops that gain by it, `bf16` or `f16` (`job-cast-amp`)."""
+    accumulate: int = 1
+    """The micro-batches of one update (`job-accumulate`)."""
     waves: bool = False
     """Whether small ops that do not need each other act together."""
 
@@ -111,7 +115,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     model_jobs = call("job-add-model-jobs"), call("job-place"), call("job-infer-sbp")
     return (
         *shared * options.merge,
-        *training_passes(),
+        *training_passes(options),
         call("op-unroll-loops", up_to=MOST_UNROLLED, device=device),
         call("op-select-branches", up_to=MOST_SELECTED, device=device),
         # Folding sees through reshapes only once they are merged, and leaves
@@ -143,11 +147,14 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     )
 
 
-def training_passes() -> Passes:
+def training_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that make ops of what jobs say of training."""
+    many = options.accumulate
     return (
         call("op-infer-shapes"),
+        call("job-cast-amp", type=None if options.amp == "none" else options.amp),
         call("job-add-gradients"),
+        call("job-accumulate", count=None if many == 1 else many),
         call("job-add-updates"),
     )
 

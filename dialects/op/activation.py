@@ -36,6 +36,7 @@ class ReluOp(UnaryOp):
     """
 
     name = "op.relu"
+    PRECISION: ClassVar = "clear"
     ELEMENTS: ClassVar[Elements] = NUMBERS
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
@@ -61,6 +62,7 @@ class LeakyReluOp(UnaryOp):
     """
 
     name = "op.leaky_relu"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 3
 
     alpha = prop_def(F64Attr)
@@ -104,6 +106,7 @@ class ClipOp(UnaryOp):
     """
 
     name = "op.clip"
+    PRECISION: ClassVar = "clear"
 
     min = opt_prop_def(F64Attr)
     max = opt_prop_def(F64Attr)

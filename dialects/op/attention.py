@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -87,6 +87,7 @@ class AttentionOp(TensorOp):
     """
 
     name = "op.attention"
+    PRECISION: ClassVar = "white"
 
     q = operand_def(TensorType)
     k = operand_def(TensorType)

@@ -65,6 +65,7 @@ class CastOp(ArrayOp, CanonicalOp):
     """
 
     name = "op.cast"
+    PRECISION: ClassVar = "black"
     PATTERNS: ClassVar = (CastToSameType,)
 
     operand = operand_def(TensorType)

@@ -246,6 +246,7 @@ class WhereOp(ArrayOp):
     """
 
     name = "op.where"
+    PRECISION: ClassVar = "clear"
     SCALAR: ClassVar = "select"
 
     condition = operand_def(TensorType)

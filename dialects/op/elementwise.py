@@ -393,6 +393,7 @@ class PowOp(BinaryOp):
     """
 
     name = "op.pow"
+    PRECISION: ClassVar = "black"
     ELEMENTS: ClassVar[Elements] = FLOATS
     NUMPY: ClassVar = "power"
     SCALAR: ClassVar = math.PowFOp
@@ -431,6 +432,7 @@ class MaximumOp(BinaryOp):
     """
 
     name = "op.maximum"
+    PRECISION: ClassVar = "clear"
     NUMPY: ClassVar = "maximum"
     SCALAR: ClassVar = "maximum"
 
@@ -451,6 +453,7 @@ class MinimumOp(BinaryOp):
     """
 
     name = "op.minimum"
+    PRECISION: ClassVar = "clear"
     NUMPY: ClassVar = "minimum"
     SCALAR: ClassVar = "minimum"
 
@@ -476,6 +479,7 @@ class NegOp(UnaryOp):
     """
 
     name = "op.neg"
+    PRECISION: ClassVar = "clear"
     ELEMENTS: ClassVar[Elements] = NUMBERS
     NUMPY: ClassVar = "negative"
 
@@ -503,6 +507,7 @@ class AbsOp(UnaryOp):
     """
 
     name = "op.abs"
+    PRECISION: ClassVar = "clear"
     ELEMENTS: ClassVar[Elements] = NUMBERS
     NUMPY: ClassVar = "absolute"
 
@@ -529,6 +534,7 @@ class ReciprocalOp(UnaryOp):
     """
 
     name = "op.reciprocal"
+    PRECISION: ClassVar = "black"
     NUMPY: ClassVar = "reciprocal"
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:

@@ -103,6 +103,7 @@ class ReshapeOp(TensorOp, CanonicalOp):
     """
 
     name = "op.reshape"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (ReshapeToSameType, ReshapeOfReshape)
 
@@ -243,6 +244,7 @@ class TransposeOp(TensorOp, CanonicalOp):
     """
 
     name = "op.transpose"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (IdentityTranspose, TransposeOfTranspose)
 
@@ -331,6 +333,7 @@ class ExpandOp(TensorOp, CanonicalOp):
     """
 
     name = "op.expand"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (ExpandToSameType,)
 
@@ -418,6 +421,7 @@ class GatherOp(TensorOp):
     """
 
     name = "op.gather"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
 
     data = operand_def(TensorType)

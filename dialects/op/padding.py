@@ -100,6 +100,7 @@ class PadOp(TensorOp, CanonicalOp):
     """
 
     name = "op.pad"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (PadByNothing,)
 

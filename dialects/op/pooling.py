@@ -131,6 +131,7 @@ class MaxPool2dOp(PoolOp):
     """
 
     name = "op.max_pool2d"
+    PRECISION: ClassVar = "clear"
     KIND: ClassVar[Pool] = Pool.MAX
 
     dilations = prop_def(I64List, default_value=int_list([1, 1]))
@@ -192,6 +193,7 @@ class AveragePool2dOp(PoolOp):
     """
 
     name = "op.average_pool2d"
+    PRECISION: ClassVar = "grey"
     KIND: ClassVar[Pool] = Pool.MEAN
 
     count_include_pad = opt_prop_def(UnitAttr)
@@ -283,6 +285,7 @@ class GlobalAveragePoolOp(TensorOp):
     """
 
     name = "op.global_average_pool"
+    PRECISION: ClassVar = "grey"
 
     input = operand_def(TensorType)
     result = result_def(TensorType)

@@ -50,6 +50,7 @@ class Log1pOp(UnaryOp):
     """
 
     name = "op.log1p"
+    PRECISION: ClassVar = "black"
     NUMPY: ClassVar = "log1p"
     SCALAR: ClassVar = math.Log1pOp
 

@@ -110,6 +110,7 @@ class ConcatOp(TensorOp, CanonicalOp):
     """
 
     name = "op.concat"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (ConcatOfOne,)
 
@@ -223,6 +224,7 @@ class SplitOp(TensorOp, CanonicalOp):
     """
 
     name = "op.split"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (SplitIntoOne,)
 
@@ -338,6 +340,7 @@ class SliceOp(TensorOp, CanonicalOp):
     """
 
     name = "op.slice"
+    PRECISION: ClassVar = "clear"
     FLOPS: ClassVar = 0
     PATTERNS: ClassVar = (SliceOfEverything,)
 

@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, TypeGuard
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeGuard,
+)
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -103,6 +111,12 @@ class TensorOp(IRDLOperation, Differentiable, ABC):
 
     FLOPS: ClassVar[int] = 1
     """Scalar operations for one element of a result; a multiply-add is two."""
+
+    PRECISION: ClassVar[Literal["white", "grey", "clear", "black"]] = "black"
+    """
+    The list of `job-cast-amp` that the op stands in: it gains by `f16` or `bf16`
+    (white), bears them (grey), only moves elements (clear), or loses by them (black).
+    """
 
     @abstractmethod
     def infer_types(self) -> Sequence[TensorType]:
@@ -342,6 +356,8 @@ class ElementwiseOp(FusibleOp, ABC):
     where operands are broadcast as NumPy does.
     """
 
+    PRECISION: ClassVar = "grey"
+
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
@@ -395,6 +411,8 @@ class ContractionOp(TensorOp, ABC):
     A contraction: each element of its one result is a sum of products. Elementwise ops
     that follow can be computed in the same kernel (`op.fused`).
     """
+
+    PRECISION: ClassVar = "white"
 
     @abstractmethod
     def build_sums(

@@ -26,6 +26,7 @@ class SinOp(UnaryOp):
     """
 
     name = "op.sin"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.SinOp
     NUMPY: ClassVar = "sin"
 
@@ -44,6 +45,7 @@ class CosOp(UnaryOp):
     """
 
     name = "op.cos"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.CosOp
     NUMPY: ClassVar = "cos"
 
@@ -62,6 +64,7 @@ class TanOp(UnaryOp):
     """
 
     name = "op.tan"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.TanOp
     NUMPY: ClassVar = "tan"
 
@@ -81,6 +84,7 @@ class AsinOp(UnaryOp):
     """
 
     name = "op.asin"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AsinOp
     NUMPY: ClassVar = "arcsin"
 
@@ -99,6 +103,7 @@ class AcosOp(UnaryOp):
     """
 
     name = "op.acos"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AcosOp
     NUMPY: ClassVar = "arccos"
 
@@ -118,6 +123,7 @@ class AtanOp(UnaryOp):
     """
 
     name = "op.atan"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AtanOp
     NUMPY: ClassVar = "arctan"
 
@@ -136,6 +142,7 @@ class SinhOp(UnaryOp):
     """
 
     name = "op.sinh"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.SinhOp
     NUMPY: ClassVar = "sinh"
 
@@ -154,6 +161,7 @@ class CoshOp(UnaryOp):
     """
 
     name = "op.cosh"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.CoshOp
     NUMPY: ClassVar = "cosh"
 
@@ -172,6 +180,7 @@ class AsinhOp(UnaryOp):
     """
 
     name = "op.asinh"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AsinhOp
     NUMPY: ClassVar = "arcsinh"
 
@@ -190,6 +199,7 @@ class AcoshOp(UnaryOp):
     """
 
     name = "op.acosh"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AcoshOp
     NUMPY: ClassVar = "arccosh"
 
@@ -209,6 +219,7 @@ class AtanhOp(UnaryOp):
     """
 
     name = "op.atanh"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.AtanhOp
     NUMPY: ClassVar = "arctanh"
 

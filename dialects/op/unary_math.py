@@ -30,6 +30,7 @@ class ExpOp(UnaryOp):
     """
 
     name = "op.exp"
+    PRECISION: ClassVar = "black"
     NUMPY: ClassVar = "exp"
     SCALAR: ClassVar = "exp"
 
@@ -48,6 +49,7 @@ class LogOp(UnaryOp):
     """
 
     name = "op.log"
+    PRECISION: ClassVar = "black"
     NUMPY: ClassVar = "log"
     SCALAR: ClassVar = "log"
 
@@ -66,6 +68,7 @@ class SqrtOp(UnaryOp):
     """
 
     name = "op.sqrt"
+    PRECISION: ClassVar = "black"
     NUMPY: ClassVar = "sqrt"
     SCALAR: ClassVar = "sqrt"
 
@@ -84,6 +87,7 @@ class RsqrtOp(UnaryOp):
     """
 
     name = "op.rsqrt"
+    PRECISION: ClassVar = "black"
     FLOPS: ClassVar = 2
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:
@@ -111,6 +115,7 @@ class ErfOp(UnaryOp):
     """
 
     name = "op.erf"
+    PRECISION: ClassVar = "black"
     SCALAR: ClassVar = math.ErfOp
 
     def compute(self, *operands: Array) -> Array:

@@ -476,6 +476,7 @@ class DropoutOp(RandomOp, CanonicalOp):
     """
 
     name = "op.dropout"
+    PRECISION: ClassVar = "grey"
     PATTERNS: ClassVar = (DropNothing,)
     custom_directives = (Number,)
 

@@ -1,0 +1,213 @@
+"""
+Automatic mixed precision: compute ops of `f32` that gain by it in `bf16` or `f16`.
+
+Each op stands in one of four lists (`TensorOp.PRECISION`), as in OneFlow
+([OF-70](sources.md#of-70)): contractions and attention in the white one; softmax,
+norms, powers, reductions and losses in the black one; ops on elements in the grey one;
+ops that only move or choose elements in the clear one. Ops with bodies and ops that are
+not wholly on `f32` keep their types, like those in the black list.
+
+1. Grey and clear ops become black behind a black op, with none but grey and clear ops
+   between, if a black or grey one follows or they are grey.
+2. Grey and clear ops that are not black become white between white ones.
+3. Clear ops that are not black become white next to white ones, before and behind.
+
+What is white is computed in 16 bits then. Where a value of `f32` reaches a white op
+stands one `op.cast` for all its readers, and one back for all others. Variables stay
+`f32`, so that gradients and updates are.
+
+Example: `test/lowering/job/job-cast-amp-example.mlir`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, bf16, f16, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from penstock.dialects.job import JobOp
+from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.tensors import tensor_type
+from penstock.dialects.utils.walk import outermost
+
+TYPES = {"bf16": bf16, "f16": f16}
+"""The types of 16 bits by their names."""
+
+################################################################################
+# Lists                                                                        #
+################################################################################
+
+
+def white_among(
+    colours: Sequence[str], readers: Sequence[Sequence[int]]
+) -> Sequence[bool]:
+    """
+    Whether each op is computed in 16 bits, by its list ("" for an op in none) and by
+    the ops that read its results, which come after it.
+    """
+    count = len(colours)
+    makers: list[list[int]] = [[] for _ in range(count)]
+    for op, after in enumerate(readers):
+        for reader in after:
+            makers[reader].append(op)
+    bears = [colour in ("grey", "clear") for colour in colours]
+
+    def leads(targets: Sequence[bool], through: Sequence[bool]) -> list[bool]:
+        """Whether an op is a target, or one is reached through some ops behind it."""
+        found = list(targets)
+        for op in reversed(range(count)):
+            found[op] |= through[op] and any(found[reader] for reader in readers[op])
+        return found
+
+    def follows(start: Sequence[bool], through: Sequence[bool]) -> list[bool]:
+        """Whether an op is one of the first, or behind one with some ops between."""
+        found = list(start)
+        for op in range(count):
+            found[op] |= through[op] and any(found[maker] for maker in makers[op])
+        return found
+
+    before_black = leads([colour in ("black", "grey") for colour in colours], bears)
+    grows = [a and b for a, b in zip(before_black, bears, strict=True)]
+    black = follows([colour == "black" for colour in colours], grows)
+    free = [a and not b for a, b in zip(bears, black, strict=True)]
+    white = [colour == "white" for colour in colours]
+    between = [a and b for a, b in zip(leads(white, free), free, strict=True)]
+    white = follows(white, between)
+    moves = [a and colour == "clear" for a, colour in zip(free, colours, strict=True)]
+    return leads(follows(white, moves), moves)
+
+
+def colour_of(op: Operation) -> str:
+    """The list that an op stands in; "" if it makes no floats, or of none."""
+    if not isinstance(op, TensorOp):
+        return ""
+    made = floats_of(op.results)
+    if not made or not op.operands:
+        return ""
+    is_plain = all(type == f32 for type in (*made, *floats_of(op.operands)))
+    return op.PRECISION if is_plain and not op.regions else "black"
+
+
+def floats_of(values: Iterable[SSAValue]) -> list[AnyFloat]:
+    """The element types of those values that are floats."""
+    types = [tensor_type(value).element_type for value in values]
+    return [type for type in types if isinstance(type, AnyFloat)]
+
+
+def white_ops(job: JobOp) -> list[TensorOp]:
+    """The ops of a job that are computed in 16 bits, in order."""
+    ops = list(job.body.block.ops)
+    place = {op: index for index, op in enumerate(ops)}
+    colours = [colour_of(op) for op in ops]
+    readers = [
+        [
+            place[use.operation]
+            for result in op.results
+            for use in result.uses
+            if use.operation in place
+        ]
+        for op in ops
+    ]
+    chosen = white_among(colours, readers)
+    return [
+        op
+        for op, is_white in zip(ops, chosen, strict=True)
+        if is_white and isinstance(op, TensorOp)
+    ]
+
+
+################################################################################
+# Rewriting                                                                    #
+################################################################################
+
+
+class Caster:
+    """Computes ops in a type of 16 bits, with one cast for each value."""
+
+    def __init__(self, element: AnyFloat):
+        self._element = element
+        self._narrow: dict[SSAValue, SSAValue] = {}
+
+    def narrowed(self, op: Operation, value: SSAValue) -> SSAValue:
+        """A value of floats in 16 bits, cast before `op` unless it was before."""
+        if not floats_of([value]):
+            return value
+        if value not in self._narrow:
+            cast = CastOp(value, self._element)
+            cast.location = op.location
+            copy_placement(op, cast)
+            if hint := value.name_hint:
+                cast.result.name_hint = f"{hint}_{self._element.name}"
+            Rewriter.insert_op(cast, InsertPoint.before(op))
+            self._narrow[value] = cast.result
+        return self._narrow[value]
+
+    def rewrite(self, op: TensorOp) -> None:
+        """Compute an op in 16 bits, and cast what it makes back."""
+        operands = [self.narrowed(op, value) for value in op.operands]
+        new = type(op).inferred(operands, op.properties)
+        new.attributes |= op.attributes
+        new.location = op.location
+        made: list[Operation] = [new]
+        kept: list[SSAValue] = []
+        for old, result in zip(op.results, new.results, strict=True):
+            if hint := old.name_hint:
+                result.name_hint = f"{hint}_{self._element.name}"
+            kept.append(self._back(op, result, made))
+        Rewriter.replace_op(op, made, kept)
+
+    def _back(self, op: TensorOp, result: SSAValue, made: list[Operation]) -> SSAValue:
+        if not floats_of([result]):
+            return result
+        cast = CastOp(result, f32)
+        cast.location = op.location
+        copy_placement(op, cast)
+        self._narrow[cast.result] = result
+        made.append(cast)
+        return cast.result
+
+
+def copy_placement(op: Operation, cast: CastOp) -> None:
+    """Let a cast run where an op does."""
+    if (placement := op.attributes.get("placement")) is not None:
+        cast.attributes["placement"] = placement
+
+
+def cast_job(job: JobOp, element: AnyFloat) -> None:
+    """Compute what gains by it in 16 bits."""
+    caster = Caster(element)
+    for op in white_ops(job):
+        caster.rewrite(op)
+    for op in list(job.body.block.ops):
+        # Casts back that nothing of f32 reads.
+        if isinstance(op, CastOp) and not op.result.uses:
+            Rewriter.erase_op(op)
+
+
+@dataclass(frozen=True)
+class JobCastAmpPass(ModulePass):
+    """
+    Compute ops that gain by it in `bf16` or `f16`: automatic mixed precision.
+    """
+
+    name = "job-cast-amp"
+
+    type: str = "none"
+    """The type to compute in: `bf16` or `f16`; `none` leaves jobs as they are."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.type == "none":
+            return
+        if self.type not in TYPES:
+            raise PassFailedException(
+                f"the type should be none, bf16 or f16, got '{self.type}'"
+            )
+        for job in outermost(op, JobOp):
+            cast_job(job, TYPES[self.type])
