@@ -58,10 +58,9 @@ def test_each_name_of_a_module_is_there(module: str) -> None:
 
 def test_each_op_is_there() -> None:
     for name in dir(penstock.ops):
-        if name in ("cond", "loop", "while_loop"):
-            assert f"### `penstock.ops.{name}`" in PAGE
-            continue
-        assert f"[`{name}`](dialects/op.md#op{name})" in PAGE
+        entry = f"[`{name}`](dialects/op.md#op{name})"
+        # Those with bodies, and losses, have sections of their own.
+        assert entry in PAGE or f"### `penstock.ops.{name}`" in PAGE, name
 
 
 def test_each_op_is_linked_to_its_heading() -> None:
