@@ -21,6 +21,7 @@ PASSES = (
     "job-infer-sbp",
     "job-insert-boxing",
     "job-place",
+    "job-recompute",
     "launch-form-chains",
     "launch-form-waves",
     "launch-order-commits",

@@ -77,6 +77,10 @@ class PipelineOptions:
     """The type of 16 bits for ops that gain by it, `bf16` or `f16` (`job-cast-amp`)."""
     accumulate: int = 1
     """The micro-batches of one update (`job-accumulate`)."""
+    recompute: str | None = None
+    """The policy of `job-recompute`, if another than that of segments."""
+    budget: int | None = None
+    """The bytes that may be alive at once, for the policy `budget`."""
     waves: bool = False
     """Whether small ops that do not need each other act together."""
 
@@ -122,6 +126,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # constants that nobody uses.
         call("job-clean"),
         call("op-fold-constants"),
+        recomputing(options),
         call("op-raise-patterns"),
         *(call("op-use-winograd"),) * options.winograd,
         call("op-widen-sums", device=device),
@@ -210,6 +215,17 @@ def kernel_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("launch-schedule-tiles"),
         # A stage that no schedule was found for is computed as plain loops.
         call("convert-kernel-to-loops", only_unscheduled=True),
+    )
+
+
+def recomputing(options: PipelineOptions) -> ArgSpec:
+    """The pass that makes values of the forward pass again."""
+    device = options.device if options.budget is not None else None
+    return call(
+        "job-recompute",
+        policy=options.recompute,
+        budget=options.budget,
+        device=device,
     )
 
 

@@ -106,6 +106,7 @@ class TensorOp(IRDLOperation, Differentiable, ABC):
             "no_select",
             "not_fused",
             "pass",
+            "segment",
         )
     )
 
