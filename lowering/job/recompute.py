@@ -373,9 +373,7 @@ class JobRecomputePass(ModulePass):
             known = ", ".join(POLICIES)
             raise PassFailedException(f"no policy '{self.policy}', known are {known}")
         if (self.policy == "budget") != (self.budget is not None):
-            raise PassFailedException(
-                "the policy budget has a budget, others have none"
-            )
+            raise PassFailedException("policy=budget and budget=<bytes> go together")
         if self.budget is not None and self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
 

@@ -201,7 +201,7 @@ def autoencoder(
     return o.step(squares(o, o.sub(x, given)))
 
 
-Make: TypeAlias = Callable[[], ModuleOp]
+Make: TypeAlias = Callable[..., ModuleOp]
 
 MODELS: dict[str, Make] = {
     "perceptron": perceptron,

@@ -81,12 +81,14 @@ def test_min_cut_needs_less_and_means_the_same(name: str):
     assert counts["ops recomputed"] > 0
     assert peak_of(made) < peak_of(module)
     inputs = inputs_of(module)
-    found = evaluate_model(Model(made, {}, Path()), inputs)
-    wanted = evaluate_model(Model(module, {}, Path()), inputs)
+    found: dict[str, Any] = evaluate_model(Model(made, {}, Path()), inputs)
+    wanted: dict[str, Any] = evaluate_model(Model(module, {}, Path()), inputs)
     for key in wanted:
         np.testing.assert_allclose(found[key], wanted[key], rtol=1e-12)
 
 
+# Each budget asks for ten plans.
+@pytest.mark.slow
 def test_budgets_are_met_at_a_cost_that_grows():
     module = prepared(gated(layers=4, batch=16, width=16))
     peak, cheap = peak_of(module), peak_of(recomputed(module, policy="min-cut")[0])
@@ -134,6 +136,7 @@ def test_a_job_without_segments_stays_as_it_is():
     assert not counts
 
 
+@pytest.mark.slow
 def test_a_plan_is_within_the_budget_in_the_whole_pipeline():
     module = SMALL["autoencoder"]()
     least = least_of(prepared(module.clone()))

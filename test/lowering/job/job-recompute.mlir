@@ -1,0 +1,77 @@
+// RUN: penstock-opt %s -p job-recompute | filecheck %s --check-prefix=SEGMENTS
+// RUN: penstock-opt %s -p 'job-recompute{policy=min-cut}' | filecheck %s --check-prefix=CUT
+// RUN: penstock-opt %s -p 'job-recompute{policy=min-cut},job-clean,job-recompute{policy=min-cut}' | filecheck %s --check-prefix=CUT
+// RUN: penstock-opt %s -p 'job-recompute{policy=budget budget=100000}' | filecheck %s --check-prefix=NONE
+
+!t = tensor<8x8xf32>
+
+// What a segment makes for others is kept; all else, products too, is made again of what
+// came in, once its gradient is there. By a minimum cut products are kept, and what
+// comes before any gradient waits for none.
+
+// SEGMENTS-LABEL: @segments
+// SEGMENTS:         %b = op.matmul %a, %w {segment = "one"}
+// SEGMENTS:         %g = op.matmul %c, %w {pass = "backward"}
+// SEGMENTS-NEXT:    %[[X:.+]] = job.after %x, %g
+// SEGMENTS-NEXT:    %[[A:.+]] = op.matmul %[[X]], %w {pass = "recompute"}
+// SEGMENTS-NEXT:    op.mul %g, %[[A]] {pass = "backward"}
+// SEGMENTS-NEXT:    op.mul %{{.+}}, %b {pass = "backward"}
+// CUT-LABEL:      @segments
+// CUT:              %[[C:.+]] = op.relu %b {pass = "recompute"}
+// CUT-NEXT:         %g = op.matmul %[[C]], %w {pass = "backward"}
+// CUT-NOT:          recompute
+// CUT:              job.output "d"
+// NONE-LABEL:     @segments
+// NONE-NOT:         recompute
+// NONE:             job.output "d"
+job.job @segments placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %a = op.matmul %x, %w {segment = "one"} : !t, !t -> !t
+  %b = op.matmul %a, %w {segment = "one"} : !t, !t -> !t
+  %c = op.relu %b : !t -> !t
+  %g = op.matmul %c, %w {pass = "backward"} : !t, !t -> !t
+  %d = op.mul %g, %a {pass = "backward"} : !t, !t -> !t
+  %e = op.mul %d, %b {pass = "backward"} : !t, !t -> !t
+  job.output "d", %e : !t
+}
+
+// A clone serves all readers, and only what is read is made again: not %a, which takes
+// as many bytes as %y does.
+
+// CUT-LABEL:      @chain
+// CUT:              %[[B:.+]] = op.sigmoid %a {pass = "recompute"}
+// CUT-NEXT:         op.matmul %[[B]], %w {pass = "backward"}
+// CUT-NEXT:         op.mul %{{.+}}, %a {pass = "backward"}
+// CUT-NEXT:         op.mul %{{.+}}, %[[B]] {pass = "backward"}
+// CUT-NEXT:         op.mul %{{.+}}, %a {pass = "backward"}
+// SEGMENTS-LABEL: @chain
+// SEGMENTS-NOT:     recompute
+// SEGMENTS:         job.output "f"
+job.job @chain placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %y = op.matmul %x, %w : !t, !t -> !t
+  %a = op.exp %y : !t -> !t
+  %b = op.sigmoid %a : !t -> !t
+  %g = op.matmul %b, %w {pass = "backward"} : !t, !t -> !t
+  %d = op.mul %g, %a {pass = "backward"} : !t, !t -> !t
+  %e = op.mul %d, %b {pass = "backward"} : !t, !t -> !t
+  %f = op.mul %e, %a {pass = "backward"} : !t, !t -> !t
+  job.output "f", %f : !t
+}
+
+// Where as many bytes are kept either way, nothing is made again.
+
+// CUT-LABEL:      @alike
+// CUT-NOT:          recompute
+// CUT:              job.output "d"
+job.job @alike placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %y = op.matmul %x, %w : !t, !t -> !t
+  %a = op.exp %y : !t -> !t
+  %g = op.matmul %w, %w {pass = "backward"} : !t, !t -> !t
+  %d = op.mul %g, %a {pass = "backward"} : !t, !t -> !t
+  job.output "d", %d : !t
+}
