@@ -175,8 +175,8 @@ def kept_by_some(
 
 def nested_choices(values: Values, segment_of: Sequence[int]) -> Iterator[set[int]]:
     """
-    What is kept where ever more segments are made again whole: of none, of the one that
-    saves most, and so on up to all of them.
+    The values kept where more and more segments are made again whole: none, the one
+    that saves most, and so on up to all of them.
     """
     order = by_saving(values, segment_of)
     for count in range(len(order) + 1):

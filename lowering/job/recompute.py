@@ -300,8 +300,8 @@ class WithinBudget:
 
     def _choices(self) -> list[tuple[int, ...]]:
         """
-        What to make again, the fewest scalar operations first, up to the one with the
-        least peak: that of `min-cut`, or of all segments, for some number of them.
+        The choices of values, the fewest scalar operations first, up to the one with
+        the least peak: that of `min-cut`, or of all segments, for some number of them.
         """
         cheap = [self._made(kept_by_min_cut(self._values))]
         several = [
