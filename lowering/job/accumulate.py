@@ -12,8 +12,9 @@ so a norm, and a condition to `skip` an update, are those of the whole batch.
 A gradient costs one register of its size more. Rates and scales that come from
 variables are there for every act. With a count of 1 jobs stay as they are.
 
-The rule is OneFlow's ([OF-70](sources.md#of-70)). Example:
-`test/lowering/job/job-accumulate-example.mlir`.
+The rule is OneFlow's ([OF-70](sources.md#of-70)).
+
+Example: `test/lowering/job/job-accumulate-example.mlir`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ not wholly on `f32` keep their types, like those in the black list.
 2. Grey and clear ops that are not black become white between white ones.
 3. Clear ops that are not black become white next to white ones, before and behind.
 
-What is white is computed in 16 bits then. Where a value of `f32` reaches a white op
+White ops are computed in 16 bits then. Where a value of `f32` reaches a white op
 stands one `op.cast` for all its readers, and one back for all others. Variables stay
 `f32`, so that gradients and updates are.
 

@@ -40,7 +40,7 @@ class Progress:
         done: int = 0,
         every: float | None = None,
         note: Callable[[], str] = str,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ):
         self._what = what
         self._total = total
@@ -49,8 +49,8 @@ class Progress:
         """Whether there is a terminal to show it."""
         self._every = every
         self._note = note
-        self._clock = clock
-        self._next = clock() + (QUIET if self.is_shown else every or 0)
+        self._clock = clock or time.monotonic
+        self._next = self._clock() + (QUIET if self.is_shown else every or 0)
         self._done = done
         self._width = 0
         self._told = ""

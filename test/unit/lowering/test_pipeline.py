@@ -17,6 +17,7 @@ from penstock.lowering.pipelines import (
     PipelineOptions,
     pipeline,
     text_of,
+    training_passes,
 )
 from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
@@ -155,6 +156,7 @@ def test_standard_pipelines_are_those_of_kinds_of_devices_and_of_several_jobs():
         "jobs": pipeline(PipelineOptions(merge=True)),
         "main": pipeline(PipelineOptions(merge=True, main=True)),
         "model": pipeline(PipelineOptions(merge=True, model_jobs=True)),
+        "train": training_passes(),
     }
 
 
