@@ -95,6 +95,8 @@ def check_gradients(
     Compare the gradients by all operands in f64, or `by` some, with central
     differences, relative to the largest of each operand.
     """
+    # NumPy makes scalars of arrays without axes.
+    operands = [np.asarray(x) for x in operands]
     if by is None:
         by = [i for i, x in enumerate(operands) if x.dtype == np.float64]
     module = gradient_job(build, operands, by)
