@@ -27,9 +27,11 @@ from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
+from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
+    from penstock.dialects.utils.gradients import GradientBuilder, Gradients
     from penstock.dialects.utils.tensors import Array
 
 F64Attr = FloatAttr.constr(eq(f64))
@@ -113,6 +115,29 @@ class LocalResponseNormOp(TensorOp):
             sums = np.add(np.multiply(squares, factor), kind(self.bias.value.data))
             scale = np.power(sums, kind(self.beta.value.data))
             return (np.divide(input, scale),)
+
+    def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
+        g, x, window = only(grads), self.input, self.window
+        beta, factor = self.beta.value.data, self.alpha.value.data / window.taps
+        squares = self._sum_around(o, o.square(x), window.before, window.after)
+        sums = o.add(o.mul(squares, factor), self.bias.value.data)
+        scaled = o.mul(g, o.pow(sums, -beta))
+        # An element scales those whose windows it is in.
+        parts = o.mul(scaled, o.div(x, sums))
+        others = self._sum_around(o, parts, window.after, window.before)
+        return [o.sub(scaled, o.mul(o.mul(x, others), 2 * beta * factor))]
+
+    def _sum_around(
+        self, o: GradientBuilder, value: SSAValue, before: int, after: int
+    ) -> SSAValue:
+        """The sums of so many channels before and after each, and of its own."""
+        shape = o.shape(value)
+        first, last = ([0, n] + [0] * (len(shape) - 2) for n in (before, after))
+        padded, channels = o.pad(value, first, last), shape[1]
+        total = o.slice(padded, 1, 0, channels)
+        for start in range(1, before + after + 1):
+            total = o.add(total, o.slice(padded, 1, start, start + channels))
+        return total
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

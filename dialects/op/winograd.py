@@ -21,7 +21,7 @@ digit. An infinity or NaN makes the whole tile NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -74,6 +74,9 @@ RESULTS = len(JOIN)
 """m: the results of a tile on each axis."""
 
 
+MADE_LATER = "gradients are added before convolutions are made of it"
+
+
 @irdl_op_definition
 class WinogradSplitOp(TensorOp):
     """
@@ -89,6 +92,7 @@ class WinogradSplitOp(TensorOp):
     """
 
     name = "op.winograd_split"
+    NO_GRADIENT: ClassVar = MADE_LATER
 
     matrix = operand_def(TensorType)
     input = operand_def(TensorType)
@@ -147,6 +151,7 @@ class WinogradJoinOp(ContractionOp):
     """
 
     name = "op.winograd_join"
+    NO_GRADIENT: ClassVar = MADE_LATER
 
     matrix = operand_def(TensorType)
     tiles = operand_def(TensorType)

@@ -52,3 +52,49 @@ job.job @callback placement <cpu, [0:0]> {
   %loss = op.reduce_sum %p axes [0] : tensor<4xf32> -> tensor<f32>
   %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
 }
+
+// -----
+
+// A loop has to make a known number of iterations.
+
+job.job @until placement <cpu, [0:0]> {
+  %x = job.variable "x" init <ones> : tensor<f32>
+  %go = op.constant dense<true> : tensor<i1>
+  // expected-error @below {{'op.loop' has no gradient: it is not known how many iterations it makes}}
+  %end, %y = op.loop up to 20 while(%go) carries(%x : tensor<f32>)
+      -> tensor<i1>, tensor<f32> {
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %z: tensor<f32>):
+    %next = op.mul %z, %z : tensor<f32>, tensor<f32> -> tensor<f32>
+    %again = op.less %next, %z : tensor<f32>, tensor<f32> -> tensor<i1>
+    op.yield %again, %next : tensor<i1>, tensor<f32>
+  }
+  %g = job.gradients of %y by %x : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// So does each op in a body that has to have a gradient.
+
+job.job @body placement <cpu, [0:0]> {
+  %x = job.variable "x" init <ones> : tensor<4xf32>
+  // expected-error @below {{'op.loop' has no gradient: 'op.bitcast' in it has none: numbers do not follow from bits without jumps}}
+  %y = op.loop 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %z: tensor<4xf32>):
+    %next = op.bitcast %z to f32 : tensor<4xf32> -> tensor<4xf32>
+    op.yield %next : tensor<4xf32>
+  }
+  %loss = op.reduce_sum %y axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %x : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+job.job @products placement <cpu, [0:0]> {
+  %x = job.variable "x" init <ones> : tensor<4xf32>
+  %i = op.constant dense<[0, 0]> : tensor<2xi64>
+  %u = op.constant dense<2.0> : tensor<2xf32>
+  // expected-error @below {{'op.scatter_elements' has no gradient: updates of one place are multiplied with each other}}
+  %y = op.scatter_elements %x[%i], %u axis 0 mode mul : tensor<4xf32>, tensor<2xi64>, tensor<2xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %y axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %x : tensor<f32>, tensor<4xf32>
+}

@@ -21,6 +21,7 @@ from penstock.dialects.op import (
     GeluOp,
     GemmOp,
     LeakyReluOp,
+    LocalResponseNormOp,
     LogOp,
     MatmulOp,
     MaximumOp,
@@ -132,6 +133,14 @@ def test_movement() -> None:
 
 
 BOTH = True, True
+
+
+@pytest.mark.parametrize(("size", "channels"), [(1, 3), (2, 3), (3, 2), (5, 4)])
+def test_division_by_squares_of_channels_around(size: int, channels: int) -> None:
+    values = {"size": size, "alpha": 0.7, "beta": 0.6, "bias": 1.3}
+    check_op(LocalResponseNormOp, fresh().normal(size=(2, channels, 3)), **values)
+
+
 MATRICES = [
     ((2, 3), (3, 4)),
     ((5, 2, 3), (3, 4)),
