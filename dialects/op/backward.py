@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from penstock.dialects.op.canonicalization import has_floats
 from penstock.dialects.utils.gradients import Differentiable, NoGradient
 
 if TYPE_CHECKING:
     from penstock.dialects.utils.gradients import GradientBuilder
-
-
-def has_floats(value: SSAValue) -> bool:
-    """Whether the elements of a tensor are floats, so that it may have a gradient."""
-    return isa(value.type, TensorType[AnyFloat])
 
 
 def gradients_of_body(

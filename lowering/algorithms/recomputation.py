@@ -167,7 +167,7 @@ def kept_by_some(
     by_segment = kept_by_segments(values, some)
     inside = {i for i, segment in enumerate(some) if segment is not None}
     made = inside.difference(by_segment)
-    # What segments are made again of is read behind the forward pass, too.
+    # Values that segments are made again of are read behind the forward pass, too.
     read = {x for i in made for x in values[i].operands}
     others = [replace(x, is_read=x.is_read or i in read) for i, x in enumerate(values)]
     return kept_by_min_cut(others, inside) | (inside & by_segment)

@@ -29,13 +29,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from penstock.dialects.job import GradientsOp, JobOp, VariableOp
+from penstock.dialects.op.canonicalization import has_floats
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
@@ -102,7 +103,7 @@ class BackwardPass:
             if isinstance(op, StopGradientOp) or needs.isdisjoint(op.operands):
                 continue
             ahead.append(op)
-            needs.update(result for result in op.results if has_gradient(result))
+            needs.update(result for result in op.results if has_floats(result))
         self._needs = needs
         self._check_reached(needs)
         back = {self._op.loss}
@@ -187,11 +188,6 @@ class BackwardPass:
         self._insert(lying)
         lying.attributes["sbp"] = owner.attributes["sbp"]
         return lying.result
-
-
-def has_gradient(value: SSAValue) -> bool:
-    """Whether a value may have a gradient: its elements are floats."""
-    return isa(value.type, TensorType[AnyFloat])
 
 
 def checked(op: Operation) -> Differentiable:

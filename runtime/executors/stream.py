@@ -245,7 +245,7 @@ class Stream(Closing):
             was_full = not self._may_wait(name)
             piece = self._taken[name].popleft()
             if was_full and self._engine.has_piece(register):
-                # Whoever waits for room need not look at this output.
+                # A thread that waits for room need not look at this output.
                 self._take(name, register)
         self._tell()
         return piece

@@ -73,7 +73,7 @@ def gradient_job(
 
 
 def outputs_of(module: ModuleOp, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-    """What the ops of a job mean."""
+    """The outputs of a job by the meanings of its ops."""
     return evaluate_model(Model(module, {}, Path()), inputs)
 
 

@@ -189,7 +189,7 @@ class SoftmaxCrossEntropyOp(LabelsOp):
         return [signature([a, b], [b]) for a, b in self.line_axes()]
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
-        # What is left of a share near 1 has few bits in a half.
+        # The rest of a share near 1 has few bits in a half.
         scores, grad = in_f32(o, self.scores), in_f32(o, only(grads))
         found = o.one(
             SoftmaxCrossEntropyGradientOp,

@@ -5,6 +5,7 @@ themselves do.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
@@ -25,19 +26,9 @@ if TYPE_CHECKING:
     from penstock.dialects.utils.tensors import Array
 
 
-@irdl_op_definition
-class SoftmaxGradientOp(LineOp):
-    """
-    The gradient of the operand of `op.softmax`, from its result and the gradient of
-    that: `output * (grad - sum(output * grad))`, with a sum along one axis.
+class LineGradientOp(LineOp, ABC):
+    """The gradient of an op along one axis, from its result and that one's gradient."""
 
-    ```mlir
-    %r = op.softmax_gradient %y, %g axis 1
-      : tensor<4x8x2xf32>, tensor<4x8x2xf32> -> tensor<4x8x2xf32>
-    ```
-    """
-
-    name = "op.softmax_gradient"
     NO_GRADIENT: ClassVar = NO_SECOND
     FLOPS: ClassVar = 4
 
@@ -50,6 +41,21 @@ class SoftmaxGradientOp(LineOp):
         "$output `,` $grad (`axis` $axis^)? attr-dict `:` type($output) `,` "
         "type($grad) `->` type($result)"
     )
+
+
+@irdl_op_definition
+class SoftmaxGradientOp(LineGradientOp):
+    """
+    The gradient of the operand of `op.softmax`, from its result and the gradient of
+    that: `output * (grad - sum(output * grad))`, with a sum along one axis.
+
+    ```mlir
+    %r = op.softmax_gradient %y, %g axis 1
+      : tensor<4x8x2xf32>, tensor<4x8x2xf32> -> tensor<4x8x2xf32>
+    ```
+    """
+
+    name = "op.softmax_gradient"
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -70,7 +76,7 @@ class SoftmaxGradientOp(LineOp):
 
 
 @irdl_op_definition
-class LogSoftmaxGradientOp(LineOp):
+class LogSoftmaxGradientOp(LineGradientOp):
     """
     The gradient of the operand of `op.log_softmax`, from its result and the gradient of
     that: `grad - exp(output) * sum(grad)`, with a sum along one axis.
@@ -82,18 +88,6 @@ class LogSoftmaxGradientOp(LineOp):
     """
 
     name = "op.log_softmax_gradient"
-    NO_GRADIENT: ClassVar = NO_SECOND
-    FLOPS: ClassVar = 4
-
-    output = operand_def(TensorType)
-    grad = operand_def(TensorType)
-
-    traits = traits_def(Pure())
-
-    assembly_format = (
-        "$output `,` $grad (`axis` $axis^)? attr-dict `:` type($output) `,` "
-        "type($grad) `->` type($result)"
-    )
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -112,23 +106,9 @@ class LogSoftmaxGradientOp(LineOp):
         return k.sub(grad, k.mul(k.exp(output), total))
 
 
-@irdl_op_definition
-class LayerNormGradientOp(ScaledRowsOp):
-    """
-    The gradient of the input of `op.layer_norm`, from that input, the gradient of the
-    result and the scale. With `d` the input less its mean, `f` the factor that is one
-    over its deviation, and `w = grad * scale`, it is
-    `f * (w - mean(w) - d * f * f * mean(w * d))`, with means from one axis on.
+class NormGradientOp(ScaledRowsOp, ABC):
+    """The gradient of a norm's input, from it, the result's gradient and the scale."""
 
-    Means and deviations are computed anew. All sums are in the element type.
-
-    ```mlir
-    %r = op.layer_norm_gradient %x, %g, %scale axis 1 epsilon 1.000000e-06
-      : tensor<4x2x8xf32>, tensor<4x2x8xf32>, tensor<2x8xf32> -> tensor<4x2x8xf32>
-    ```
-    """
-
-    name = "op.layer_norm_gradient"
     NO_GRADIENT: ClassVar = NO_SECOND
 
     input = operand_def(TensorType)
@@ -146,6 +126,34 @@ class LayerNormGradientOp(ScaledRowsOp):
     def rows_read(self) -> int:
         return 2
 
+    def mean_of_row(self, array: Array) -> Array:
+        """The mean of each row, in the element type."""
+        import numpy as np
+
+        _, columns = self.split(array.shape)
+        axes = tuple(range(-len(columns), 0))
+        count = array.dtype.type(prod(columns))
+        return np.divide(np.add.reduce(array, axes, keepdims=True), count)
+
+
+@irdl_op_definition
+class LayerNormGradientOp(NormGradientOp):
+    """
+    The gradient of the input of `op.layer_norm`, from that input, the gradient of the
+    result and the scale. With `d` the input less its mean, `f` the factor that is one
+    over its deviation, and `w = grad * scale`, it is
+    `f * (w - mean(w) - d * f * f * mean(w * d))`, with means from one axis on.
+
+    Means and deviations are computed anew. All sums are in the element type.
+
+    ```mlir
+    %r = op.layer_norm_gradient %x, %g, %scale axis 1 epsilon 1.000000e-06
+      : tensor<4x2x8xf32>, tensor<4x2x8xf32>, tensor<2x8xf32> -> tensor<4x2x8xf32>
+    ```
+    """
+
+    name = "op.layer_norm_gradient"
+
     def flops(self) -> int:
         # An element takes 1 for the mean, 3 for the variance, 4 for the means of what
         # is weighted and 4 to be made of these.
@@ -155,15 +163,8 @@ class LayerNormGradientOp(ScaledRowsOp):
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
-        input, grad, scale = operands
-        _, columns = self.split(input.shape)
-        axes = tuple(range(-len(columns), 0))
-        count = input.dtype.type(prod(columns))
+        (input, grad, scale), mean = operands, self.mean_of_row
         epsilon = input.dtype.type(self.epsilon.value.data)
-
-        def mean(array: Array) -> Array:
-            return np.divide(np.add.reduce(array, axes, keepdims=True), count)
-
         with np.errstate(invalid="ignore"):
             centered = np.subtract(input, mean(input))
             deviation = np.sqrt(np.add(mean(np.square(centered)), epsilon))
@@ -189,7 +190,7 @@ class LayerNormGradientOp(ScaledRowsOp):
 
 
 @irdl_op_definition
-class RmsNormGradientOp(ScaledRowsOp):
+class RmsNormGradientOp(NormGradientOp):
     """
     The gradient of the input of `op.rms_norm`, from that input, the gradient of the
     result and the scale. With `f` one over the root of the mean square and
@@ -203,22 +204,6 @@ class RmsNormGradientOp(ScaledRowsOp):
     """
 
     name = "op.rms_norm_gradient"
-    NO_GRADIENT: ClassVar = NO_SECOND
-
-    input = operand_def(TensorType)
-    grad = operand_def(TensorType)
-    scale = operand_def(TensorType)
-
-    traits = traits_def(Pure())
-
-    assembly_format = (
-        "$input `,` $grad `,` $scale (`axis` $axis^)? (`epsilon` $epsilon^)? attr-dict "
-        "`:` type($input) `,` type($grad) `,` type($scale) `->` type($result)"
-    )
-
-    @property
-    def rows_read(self) -> int:
-        return 2
 
     def flops(self) -> int:
         # An element takes 2 for the mean of squares, 3 for that of what is weighted and
@@ -229,15 +214,8 @@ class RmsNormGradientOp(ScaledRowsOp):
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
 
-        input, grad, scale = operands
-        _, columns = self.split(input.shape)
-        axes = tuple(range(-len(columns), 0))
-        count = input.dtype.type(prod(columns))
+        (input, grad, scale), mean = operands, self.mean_of_row
         epsilon = input.dtype.type(self.epsilon.value.data)
-
-        def mean(array: Array) -> Array:
-            return np.divide(np.add.reduce(array, axes, keepdims=True), count)
-
         with np.errstate(invalid="ignore"):
             root = np.sqrt(np.add(mean(np.square(input)), epsilon))
             normal, weighted = np.divide(input, root), np.multiply(grad, scale)

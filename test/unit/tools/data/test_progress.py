@@ -109,7 +109,7 @@ def test_a_run_that_is_resumed_counts_on_in_its_log(tmp_path: Path) -> None:
     assert first.epoch == 1
     state = first.state()
     train(first, io.StringIO(), epochs=2, log=path)
-    # What came after the checkpoint comes again.
+    # Steps after the checkpoint come again.
     second.restore(state)
     train(second, stream := io.StringIO(), epochs=2, log=path)
     assert stream.getvalue().splitlines()[-1].startswith("train 8/8: loss 0.125")
