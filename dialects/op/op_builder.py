@@ -52,12 +52,17 @@ class OpBuilder(OpFunctions[SSAValue]):
         return element
 
     def filled(self, number: float, shape: Sequence[int], like: SSAValue) -> SSAValue:
-        element = self.element(like)
+        return self.constant(number, TensorType(self.element(like), shape))
+
+    def constant(self, number: float, type: TensorType) -> SSAValue:
+        """A number in all places of a tensor of a type."""
+        element = type.element_type
         if isinstance(element, AnyFloat):
             packed = element.pack([number])
         else:
+            assert isa(element, IntegerType), "tensors are of numbers"
             packed = element.pack([int(number)])
-        op = ConstantOp(splat_of(TensorType(element, shape), packed))
+        op = ConstantOp(splat_of(type, packed))
         self._insert(op)
         return op.result
 

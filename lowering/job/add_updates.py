@@ -44,7 +44,6 @@ from penstock.dialects.job import (
     VariableOp,
     made_of,
 )
-from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.training.optimizers import Optimizer
 from penstock.dialects.op.training.schedules import Schedule
@@ -60,7 +59,6 @@ from penstock.dialects.utils.diagnostics import (
     LocatedPassFailure,
     fail_if_any,
 )
-from penstock.dialects.utils.splat import splat_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
@@ -114,12 +112,6 @@ class Writer:
         """Put an op at the end of the job."""
         self.mark(op)
         self._block.add_op(op)
-
-    def number(self, number: float) -> SSAValue:
-        """An f64 scalar."""
-        op = ConstantOp(splat_of(TensorType(f64, []), f64.pack([number])))
-        self.add(op)
-        return op.result
 
     def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
         """A value that is made when it is asked for first."""
@@ -301,7 +293,7 @@ class Updates:
         key = op.optimizer, op.rate, element
         if key not in self._known:
             if op.rate is None:
-                rate = self._writer.number(optimizer.rate)
+                rate = self._o.constant(optimizer.rate, TensorType(f64, []))
             else:
                 rate = self._writer.cast(op.rate, f64)
             found = optimizer.scalars(self._o, rate, step)
