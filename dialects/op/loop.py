@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -32,7 +33,14 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, is_speculatable
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.backward import gradients_of_body, has_floats
+from penstock.dialects.op.backward import (
+    SumOfAll,
+    erase_unused,
+    gradients_of_body,
+    has_floats,
+    source_of,
+    sums_of_all,
+)
 from penstock.dialects.op.body import (
     FlowOp,
     YieldOp,
@@ -61,7 +69,12 @@ from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import may_equal
 from penstock.dialects.utils.attributes import KnownAttributes, carry
 from penstock.dialects.utils.gradients import NoGradient
-from penstock.dialects.utils.tensors import are_compatible, byte_count, tensor_type
+from penstock.dialects.utils.tensors import (
+    are_compatible,
+    byte_count,
+    element_count,
+    tensor_type,
+)
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -769,80 +782,14 @@ class LoopOp(FlowOp, ConditionallySpeculatableInterface, CanonicalOp):
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         """
-        A loop in the other order: it carries the gradients of what this one carries,
-        and sums of those of what it reads. Each iteration computes its ops anew, from
-        what they were given.
+        A loop in the other order, which carries the gradients of what this one carries.
+        Each iteration computes its ops anew, from what they were given. The gradients
+        of what all iterations read are sums over them: where these are of products of
+        matrices, one product after the loop; else they are carried.
         """
         if self.is_bounded:
             raise NoGradient("it is not known how many iterations it makes")
-        kept = len(self.carried)
-        carried = [i for i, value in enumerate(self.carried) if has_floats(value)]
-        read = [i for i, value in enumerate(self.reads) if has_floats(value)]
-        cut = [i for i, value in enumerate(self.slices) if has_floats(value)]
-        by_stacks = {i: g for i, g in enumerate(grads[kept:]) if g is not None}
-        firsts = [self._first(o, self.carried[i], grads[i]) for i in carried]
-        firsts += [o.zeros(self.reads[i]) for i in read]
-        slices = [*self.stack_starts(), *self.slices, *by_stacks.values()]
-        parts = [
-            TensorType(x.element_type, x.get_shape()[1:])
-            for x in map(tensor_type, slices)
-        ]
-        body = Block(
-            arg_types=[
-                INDEX,
-                *(x.type for x in firsts),
-                *parts,
-                *(x.type for x in self.reads),
-            ]
-        )
-        args = iter(body.args)
-        number = next(args)
-        after = [next(args) for _ in carried]
-        sums = [next(args) for _ in read]
-        starts = [next(args) for _ in range(kept)]
-        taken = [next(args) for _ in self.slices]
-        stacked = {i: next(args) for i in by_stacks}
-        reads = [*args]
-        inner, made = o.within(body), list[Operation]()
-        given_now = [number, *starts, *taken, *reads]
-        ends = clone_body(
-            self.body.block,
-            dict(zip(self.body.block.args, given_now, strict=True)),
-            made,
-        )
-        for op in made:
-            inner.insert(op)
-        seeds = [(ends[i], g) for i, g in zip(carried, after, strict=True)]
-        seeds += [(ends[kept + i], g) for i, g in stacked.items()]
-        by = [*(starts[i] for i in carried), *(reads[i] for i in read)]
-        by += [taken[i] for i in cut]
-        found = gradients_of_body(inner, made, by, seeds)
-        yielded = [
-            inner.zeros(value) if grad is None else grad
-            for value, grad in zip(by, found, strict=True)
-        ]
-        for i, total in enumerate(sums, start=len(carried)):
-            yielded[i] = total if found[i] is None else inner.add(total, yielded[i])
-        body.add_op(YieldOp(*yielded))
-        is_back = self.backward is None
-        loop = LoopOp(
-            self.count, firsts, slices, self.reads, Region(body), backward=is_back
-        )
-        o.insert(loop)
-        results = iter(loop.outs)
-        gradients: list[SSAValue | None] = [None] * len(self.operands)
-        places = [
-            *carried,
-            *(kept + len(taken) + i for i in read),
-            *(kept + i for i in cut),
-        ]
-        for place, result in zip(places, results, strict=True):
-            gradients[place] = result
-        return gradients
-
-    @staticmethod
-    def _first(o: GradientBuilder, value: SSAValue, grad: SSAValue | None) -> SSAValue:
-        return o.zeros(value) if grad is None else grad
+        return BackwardLoop(o, self, grads).gradients()
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -850,6 +797,137 @@ class LoopOp(FlowOp, ConditionallySpeculatableInterface, CanonicalOp):
         raise VerifyException(
             "a loop has no kernel of its own: op-unroll-loops comes before"
         )
+
+
+class BackwardLoop:
+    """The loop that makes the gradients of the operands of a `loop`."""
+
+    def __init__(
+        self, o: GradientBuilder, loop: LoopOp, grads: Sequence[SSAValue | None]
+    ) -> None:
+        self._o, self._loop = o, loop
+        values = loop.carried, loop.slices, loop.reads
+        self._carried, self._sliced, self._read = (
+            [i for i, value in enumerate(x) if has_floats(value)] for x in values
+        )
+        by_carried, by_stacks = grads[: len(loop.carried)], grads[len(loop.carried) :]
+        self._firsts = [
+            self._or_zeros(o, loop.carried[i], by_carried[i]) for i in self._carried
+        ]
+        """The values that it carries at first."""
+        given = {i: grad for i, grad in enumerate(by_stacks) if grad is not None}
+        self._tensors = [*loop.stack_starts(), *loop.slices, *given.values()]
+        """The tensors that it slices."""
+        carried = [value.type for value in self._firsts]
+        slices = [_taken(tensor_type(x), loop.count) for x in self._tensors]
+        reads = [value.type for value in loop.reads]
+        self._body = Block(arg_types=[INDEX, *carried, *slices, *reads])
+        self._inner = o.within(self._body)
+        self._derive(list(given))
+
+    def _derive(self, given: Sequence[int]) -> None:
+        """Make the ops of the body, where some stacked results have gradients."""
+        loop, args = self._loop, iter(self._body.args[1:])
+        after = [next(args) for _ in self._carried]
+        starts, taken, by_stacks = (
+            [next(args) for _ in x] for x in (loop.carried, loop.slices, given)
+        )
+        reads = [*args]
+        slices: list[SSAValue] = [*starts, *taken, *by_stacks]
+        self._tensor_of = dict(zip(slices, self._tensors, strict=True))
+        ends, made = self._forwards([*starts, *taken, *reads])
+        seeds = [(ends[i], g) for i, g in zip(self._carried, after, strict=True)]
+        stacked = zip(given, by_stacks, strict=True)
+        seeds += [(ends[len(starts) + i], g) for i, g in stacked]
+        by = [*(starts[i] for i in self._carried), *(taken[i] for i in self._sliced)]
+        found = gradients_of_body(
+            self._inner, made, [*by, *(reads[i] for i in self._read)], seeds
+        )
+        self._by_reads = found[len(by) :]
+        pairs = zip(by, found[: len(by)], strict=True)
+        whole = [self._or_zeros(self._inner, *pair) for pair in pairs]
+        self._yielded = whole[: len(self._carried)]
+        self._stacked = whole[len(self._carried) :]
+
+    @staticmethod
+    def _or_zeros(
+        o: GradientBuilder, value: SSAValue, grad: SSAValue | None
+    ) -> SSAValue:
+        return o.zeros(value) if grad is None else grad
+
+    def _forwards(
+        self, given: Sequence[SSAValue]
+    ) -> tuple[Sequence[SSAValue], Sequence[Operation]]:
+        """The ops of an iteration once more: the values that it yields, and the ops."""
+        made = list[Operation]()
+        block = self._loop.body.block
+        number = self._body.args[0]
+        known: dict[SSAValue, SSAValue] = dict(
+            zip(block.args, [number, *given], strict=True)
+        )
+        ends = clone_body(block, known, made)
+        for op in made:
+            self._inner.insert(op)
+        return ends, made
+
+    def gradients(self) -> Gradients:
+        """The gradients of the operands of the loop."""
+        loop, sums = self._loop, dict[int, int | list[SumOfAll]]()
+        for i, grad in zip(self._read, self._by_reads, strict=True):
+            if grad is not None:
+                sums[i] = self._sum(loop.reads[i], grad)
+        self._body.add_op(YieldOp(*self._yielded, *self._stacked))
+        erase_unused(self._body)
+        made = LoopOp(
+            loop.count,
+            self._firsts,
+            self._tensors,
+            loop.reads,
+            Region(self._body),
+            backward=loop.backward is None,
+        )
+        self._o.insert(made)
+        self._tensor_of.update(zip(self._stacked, made.stacks, strict=True))
+        gradients: dict[int, SSAValue] = dict(
+            zip(self._carried, made.ends, strict=False)
+        )
+        first = len(loop.carried)
+        gradients |= {
+            first + i: x for i, x in zip(self._sliced, made.stacks, strict=False)
+        }
+        first += len(loop.slices)
+        for i, place in sums.items():
+            is_carried = isinstance(place, int)
+            gradients[first + i] = made.ends[place] if is_carried else self._all(place)
+        return [gradients.get(i) for i in range(len(loop.operands))]
+
+    def _sum(self, value: SSAValue, grad: SSAValue) -> int | list[SumOfAll]:
+        """
+        The sum over iterations of a gradient of what all of them read: the number of
+        the carried value that it is, or what it is made of after the loop, where the
+        factors that have to be stacked for it are smaller than it is.
+        """
+        terms = sums_of_all(self._body, grad)
+        factors = {source_of(x): None for term in terms or () for x in term.factors}
+        new = [
+            x for x in factors if x not in self._tensor_of and x not in self._stacked
+        ]
+        room = element_count(tensor_type(value))
+        if terms is None or sum(element_count(tensor_type(x)) for x in new) > room:
+            total = self._body.insert_arg(value.type, 1 + len(self._firsts))
+            self._firsts.append(self._o.zeros(value))
+            self._yielded.append(self._inner.add(total, grad))
+            return len(self._firsts) - 1
+        self._stacked += new
+        return terms
+
+    def _all(self, terms: Sequence[SumOfAll]) -> SSAValue:
+        """The sum of all terms of all iterations."""
+        made = [
+            term.of(self._o, [self._tensor_of[source_of(x)] for x in term.factors])
+            for term in terms
+        ]
+        return reduce(self._o.add, made)
 
 
 def _taken(type: TensorType, times: int) -> TensorType:

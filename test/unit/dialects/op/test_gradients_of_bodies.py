@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from central_differences import check_gradients
+from central_differences import check_gradients, gradient_job
+from xdsl.context import Context
 from xdsl.ir import Block, Region, SSAValue
 
 from penstock.dialects.op import FusedOp, IfOp, LoopOp, WaveOp, YieldOp, YieldWaveOp
 from penstock.dialects.op.loop import INDEX
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.utils.tensors import tensor_type
+from penstock.lowering import pass_of
 
 
 def fresh() -> np.random.Generator:
@@ -47,6 +49,44 @@ def test_an_lstm_of_a_loop(backward: bool) -> None:
     shapes = (2, 3), (2, 3), (5, 2, 2), (2, 12), (3, 12)
     operands = [rng.normal(size=shape) for shape in shapes]
     check_gradients(lambda o, ins: lstm(o, ins, backward), operands)
+
+
+def layer(o: OpBuilder, ins: Sequence[SSAValue]) -> list[SSAValue]:
+    """
+    The last state of a recurrent layer whose body multiplies by a matrix twice, adds a
+    bias, and scales by a row: sums of two products, of rows, and of products by number.
+    """
+    h0, xs, w, bias, row = ins
+    x = o.pick(xs, 0, 0)
+    block = Block(arg_types=[INDEX, *(v.type for v in (h0, x, w, bias, row))])
+    inner = OpBuilder(block.add_op)
+    _, h, x, w_1, bias_1, row_1 = block.args
+    twice = inner.matmul(inner.tanh(inner.matmul(h, w_1)), w_1)
+    total = inner.one("op.gemm", h, w_1, bias_1)
+    h = inner.tanh(inner.mul(inner.add(inner.add(twice, total), x), row_1))
+    block.add_op(YieldOp(h))
+    loop = LoopOp(4, [h0], [xs], [w, bias, row], Region(block))
+    o.insert(loop)
+    return [*loop.outs]
+
+
+@pytest.mark.parametrize(("rows", "carried"), [(1, 1), (2, 3)])
+def test_gradients_of_what_a_loop_reads_are_products_after_it(
+    rows: int, carried: int
+) -> None:
+    """
+    The state's gradient is carried; so are sums that are smaller than the factors of
+    all iterations which would have to be kept.
+    """
+    rng = fresh()
+    shapes = (rows, 3), (4, rows, 3), (3, 3), (3,), (3,)
+    operands = [rng.normal(size=shape) for shape in shapes]
+    check_gradients(layer, operands)
+    module = gradient_job(layer, operands, range(5))
+    pass_of("job-add-gradients")().apply(Context(), module)
+    loops = [op for op in module.walk() if isinstance(op, LoopOp)]
+    (back,) = (op for op in loops if op.backward is not None)
+    assert len(back.carries) == carried
 
 
 @pytest.mark.parametrize("truth", [False, True])
