@@ -10,10 +10,10 @@ in f64, for all variables that are updated alike.
 
 A state is a variable `"<variable>/<optimizer>/<state>"` of the variable's type, part,
 placement and `sbp`. The number of steps is a variable `"step"`, an `i64` that counts
-from 0, or `"<job>/step"` where several jobs of the module have updates. It is there if
-the job has it already, or an optimizer counts, and the job adds 1 to it unless the job
-assigns to it already. Where an update is skipped its variable and states keep their
-values, and so does the number where all are.
+from 0, or `"<job>/step"` where several jobs of the module have updates, or the job has
+a variable of this name. It is there if the job has it already, or an optimizer counts,
+and the job adds 1 to it unless the job assigns to it already. Where an update is
+skipped its variable and states keep their values, and so does the number where all are.
 
 New ops stand at the end of the job, say `pass = "update"`, and have the location of
 what they replace.
@@ -354,8 +354,18 @@ class JobAddUpdatesPass(ModulePass):
             ]:
                 replace_schedule(writer, schedule)
         for job in updating:
-            name = job.sym_name.data
-            Updates(job, "step" if len(updating) == 1 else f"{name}/step").run()
+            Updates(job, step_name(job, alone=len(updating) == 1)).run()
+
+
+def step_name(job: JobOp, *, alone: bool) -> str:
+    """
+    The name of the variable that counts the steps of a job, which may be `alone` in
+    having updates. Jobs of one session that are compiled apart have it already.
+    """
+    own = f"{job.sym_name.data}/step"
+    ops = job.body.block.ops
+    names = {op.port.data for op in ops if isinstance(op, VariableOp)}
+    return "step" if alone and own not in names else own
 
 
 def has_updates(job: JobOp) -> bool:

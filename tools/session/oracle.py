@@ -19,8 +19,10 @@ from penstock.dialects.job import (
     InputOp,
     JobOp,
     OutputOp,
+    ScheduleOp,
     SinkTickOp,
     SourceTickOp,
+    UpdateOp,
     VariableOp,
 )
 from penstock.dialects.op.multirate import RateOp
@@ -69,7 +71,7 @@ def evaluate_model(
     """
     import numpy as np
 
-    evaluation = Evaluation(with_gradients(model), inputs)
+    evaluation = Evaluation(with_steps(model), inputs)
     # Infinities and NaNs are results like any other.
     with np.errstate(all="ignore"):
         if jobs:
@@ -79,12 +81,13 @@ def evaluate_model(
     return evaluation.results
 
 
-def with_gradients(model: Model) -> Model:
+def with_steps(model: Model) -> Model:
     """The model with ops in place of what a training step asks for."""
-    if not any(isinstance(op, GradientsOp) for op in model.module.walk()):
+    asked = GradientsOp | UpdateOp | ScheduleOp
+    if not any(isinstance(op, asked) for op in model.module.walk()):
         return model
     module = model.module.clone()
-    for name in ("op-infer-shapes", "job-add-gradients"):
+    for name in ("op-infer-shapes", "job-add-gradients", "job-add-updates"):
         pass_of(name)().apply(Context(), module)
     return replace(model, module=module)
 

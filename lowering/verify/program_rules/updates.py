@@ -15,6 +15,7 @@ from penstock.dialects.launch import (
     CommitOp,
     CopyOp,
     names_of,
+    roots_within,
     steps_within,
 )
 from penstock.dialects.utils.diagnostics import Finding
@@ -72,12 +73,30 @@ def commits_in(actor: ActorOp) -> bool:
 
 
 def fails_first(graph: ProgramGraph, actor: ActorOp) -> bool:
-    """Whether an actor calls no kernel after it has written a variable."""
-    has_written = False
-    for step in steps_within(actor.body.block):
-        if isinstance(step, CopyOp):
-            target = step.target.root_reference.data
-            has_written = has_written or graph.is_variable(target)
-        elif has_written and isinstance(step, CallOp):
+    """
+    Whether an actor calls no kernel after it has written a variable. A loop that does
+    both does so in another iteration, too.
+    """
+    roots, has_written = roots_within(actor.body.block), False
+    for step in actor.body.block.ops:
+        parts = [
+            step,
+            *(x for region in step.regions for x in steps_within(region.block)),
+        ]
+        writes = any(
+            graph.is_variable(root)
+            for part in parts
+            if isinstance(part, CopyOp)
+            for root in roots_of_target(part, roots)
+        )
+        calls = any(isinstance(part, CallOp) for part in parts)
+        if calls and (has_written or writes):
             return False
+        has_written = has_written or writes
     return not fails_remotely(actor)
+
+
+def roots_of_target(copy: CopyOp, roots: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The registers and variables that a copy writes, by the roots of local names."""
+    name = copy.target.root_reference.data
+    return roots.get(name, (name,))

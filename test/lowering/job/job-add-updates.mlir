@@ -83,6 +83,24 @@ job.job @two placement <cpu, [0:0]> {
 
 // -----
 
+// A job that is alone may have a number of steps by its own name: another variable
+// "step" is left alone.
+
+job.job @apart placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<4xf32>
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %t = job.variable "apart/step" init <zeros> : tensor<i64>
+  %s = job.variable "step" init <zeros> : tensor<i64>
+  job.update %w by %g with <adam> : tensor<4xf32>
+}
+// CHECK-LABEL: @apart
+// CHECK:         %t = job.variable "apart/step"
+// CHECK-NOT:     to %s
+// CHECK:         job.assign %{{.*}} to %t
+// CHECK-NOT:     to %s
+
+// -----
+
 // States lie as their variable does, and are the same part of a whole.
 
 job.job @laid placement <cpu, [0:0-1]> {

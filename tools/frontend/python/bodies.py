@@ -69,7 +69,7 @@ class BodyTrace(Trace):
     ) -> Tensor:
         return self.outer.variable(name, type, init, array)
 
-    def assign(self, target: Tensor, value: Tensor) -> None:
+    def target(self, target: Tensor, value: Tensor) -> str:
         raise refuse(
             f"a variable is not assigned to in {self._origin}: let its value be a "
             "result, and assign after"

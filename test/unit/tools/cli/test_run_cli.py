@@ -180,6 +180,26 @@ def test_other_executors_pass_the_check_of_a_model(run: Runner, executor: str):
     assert outcome.out.splitlines()[-1].startswith("check against numpy: z differs")
 
 
+def test_a_training_step_is_checked(run: Runner, tmp_path: Path):
+    path = tmp_path / "step.mlir"
+    path.write_text("""job.job @step placement <cpu, [0:0]> {
+      %x = job.input "x" : tensor<6x4xf32>
+      %n = job.variable "step" init <zeros> : tensor<i64>
+      %w = job.variable "w" init <normal, seed = 1> : tensor<4xf32>
+      %rate = job.schedule <constant, base = 0.1> at %n : tensor<i64> -> tensor<f32>
+      %y = op.mul %x, %w : tensor<6x4xf32>, tensor<4xf32> -> tensor<6x4xf32>
+      %s = op.mul %y, %y : tensor<6x4xf32>, tensor<6x4xf32> -> tensor<6x4xf32>
+      %loss = op.reduce_mean %s axes [0, 1] : tensor<6x4xf32> -> tensor<f32>
+      %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+      job.update %w by %g with <adamw> rate %rate : tensor<4xf32>
+      job.output "loss", %loss : tensor<f32>
+    }""")
+    arguments = (str(path), "--random-inputs", "7", "--check", "numpy")
+    outcome = run(*arguments, "--tolerance", "1e-5")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "check against numpy: loss differs by" in outcome.out
+
+
 def test_stages_without_a_schedule_are_told_with_the_reason(
     run: Runner, tmp_path: Path
 ):
