@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.tools import exceptions as errors
     from penstock.tools.frontend.onnx.session import OnnxSession
     from penstock.tools.frontend.python import ops
+    from penstock.tools.frontend.python import optimizers as optim
     from penstock.tools.frontend.python import schedules as control
     from penstock.tools.frontend.python.calls import op
     from penstock.tools.frontend.python.gradients import grad, value_and_grad
@@ -45,6 +46,7 @@ __all__ = [
     "memory_map",
     "op",
     "ops",
+    "optim",
     "read_state",
     "to_state_dict",
     "value_and_grad",
@@ -77,6 +79,7 @@ _MODULES = {
     "data": "penstock.tools.data",
     "errors": "penstock.tools.exceptions",
     "ops": "penstock.tools.frontend.python.ops",
+    "optim": "penstock.tools.frontend.python.optimizers",
 }
 
 

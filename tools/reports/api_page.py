@@ -75,6 +75,8 @@ def api_page() -> str:
     lines += _sections(_STATES)
     lines += ["## Gradients", ""]
     lines += _sections(_GRADIENTS)
+    lines += ["## Optimizers: `penstock.optim`", ""]
+    lines += _sections(members_of(penstock.optim, "penstock.optim"))
     lines += ["## Data: `penstock.data`", "", _DATA, ""]
     lines += _sections(members_of(penstock.data, "penstock.data"))
     lines += ["## Pictures", ""]

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.job import AssignOp, InitAttr, VariableOp
+from penstock.dialects.job import AssignOp, InitAttr, UpdateOp, VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import dense_of
@@ -44,7 +44,7 @@ class Trace:
         self.block = Block()
         self.weights: dict[str, Array] = {}
         self._variables: dict[str, Tensor] = {}
-        self._assigned: dict[str, AssignOp] = {}
+        self._written: dict[str, AssignOp | UpdateOp] = {}
 
     @property
     def origin(self) -> str:
@@ -114,23 +114,39 @@ class Trace:
         Let a variable hold a tensor after the run. Raises TraceError if the target is
         no variable, is assigned to already, or has another type.
         """
+        name = self.target(target, value)
+        self.write(name, AssignOp(self.value_of(value), self.value_of(target)))
+
+    def target(self, target: Tensor, value: Tensor) -> str:
+        """
+        The name of a variable that is assigned a value, or updated by it. Raises
+        TraceError as `assign` does.
+        """
         op = self.value_of(target).owner
         if not isinstance(op, VariableOp):
             raise refuse(f"only variables are assigned to, got {target.text}")
         what = f"variable '{op.port.data}'"
-        if op.port.data in self._assigned:
-            raise refuse(f"{what} is assigned twice")
         if (value.shape, value.dtype) != (target.shape, target.dtype):
             raise refuse(f"{what} is {target.text}, got {value.text}")
-        made = AssignOp(self.value_of(value), op.result)
+        return op.port.data
+
+    def write(self, name: str, op: AssignOp | UpdateOp) -> None:
+        """
+        Keep what assigns to the variable of a name in the end of the run. Raises
+        TraceError if something does already.
+        """
+        if name in self._written:
+            raise refuse(f"variable '{name}' is assigned twice")
         place = source_place()
         if place is not None:
-            made.location = location_of(place)
-        self._assigned[op.port.data] = made
+            op.location = location_of(place)
+        with refusing(f"variable '{name}'"):
+            op.verify()
+        self._written[name] = op
 
     def finish(self) -> None:
         """Add what the run does in the end."""
-        for op in self._assigned.values():
+        for op in self._written.values():
             self.block.add_op(op)
 
     def _check_same(

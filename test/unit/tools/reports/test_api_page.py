@@ -17,7 +17,7 @@ from penstock.tools.reports.markdown import text_of
 from penstock.tools.session.checkpoint import Checkpoint
 
 PAGE = (Path(__file__).parents[4] / "docs" / "api.md").read_text(encoding="utf-8")
-MODULES = ("control", "data", "errors", "ops")
+MODULES = ("control", "data", "errors", "ops", "optim")
 CLASSES = (Checkpoint, Job, TracedJob)
 
 
@@ -27,6 +27,7 @@ def documented() -> dict[str, object]:
     found: dict[str, object] = {name: getattr(penstock, name) for name in names}
     found |= members_of(penstock.control, "control")
     found |= members_of(penstock.data, "data")
+    found |= members_of(penstock.optim, "optim")
     return found | {cls.__name__: cls for cls in CLASSES}
 
 
@@ -49,7 +50,7 @@ def test_each_public_name_is_there(name: str) -> None:
     assert f"`penstock.{name}`" in PAGE or f"`penstock.errors.{name}`" in PAGE
 
 
-@pytest.mark.parametrize("module", ["control", "data", "errors"])
+@pytest.mark.parametrize("module", ["control", "data", "errors", "optim"])
 def test_each_name_of_a_module_is_there(module: str) -> None:
     for name in getattr(penstock, module).__all__:
         where = "errors" if name.endswith("Error") else module
