@@ -87,7 +87,9 @@ from penstock.dialects.job import (
     ForeignOutputOp,
     InputOp,
     OutputOp,
+    ReceiveOp,
     ReentrantLockOp,
+    SendOp,
     SinkTickOp,
     SourceTickOp,
     VariableOp,
@@ -362,6 +364,8 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
     "variable": (VariableOp,),
     "tick": (SourceTickOp, SinkTickOp),
     "copy": (CopyOp,),
+    "send": (SendOp,),
+    "receive": (ReceiveOp,),
 }
 """The kinds of tasks that do not compute, by the ops that these execute."""
 

@@ -55,6 +55,7 @@ PASSES = (
     "plan-order-updates",
     "plan-reduce-events",
     "plan-select-job",
+    "plan-split-ranks",
     "plan-write-times",
     "raise-linalg-to-kernel",
     "regst-alias-registers",

@@ -176,6 +176,7 @@ def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # Results are written over operands later on.
         call("plan-order-tasks", in_place=True),
         *(call("plan-form-waves"),) * options.waves,
+        *(call("plan-split-ranks"),) * (not options.simulate_ranks),
         call("plan-assign-streams", streams=streams, policy=policy),
         call("plan-create-registers"),
         call("regst-mark-interfaces"),

@@ -74,6 +74,7 @@ from penstock.dialects.job.training import (
     made_of,
     rate_type,
 )
+from penstock.dialects.job.transfers import ReceiveOp, SendOp
 
 __all__ = [
     "INITIALIZERS",
@@ -105,11 +106,13 @@ __all__ = [
     "OutputOp",
     "PartialAttr",
     "PlacementAttr",
+    "ReceiveOp",
     "ReentrantLockOp",
     "SbpAttr",
     "ScheduleAttr",
     "ScheduleOp",
     "SectionAttr",
+    "SendOp",
     "SinkTickOp",
     "SourceTickOp",
     "SplitAttr",
@@ -148,8 +151,10 @@ Job = Dialect(
         InputOp,
         JobOp,
         OutputOp,
+        ReceiveOp,
         ReentrantLockOp,
         ScheduleOp,
+        SendOp,
         SinkTickOp,
         SourceTickOp,
         UpdateOp,

@@ -475,12 +475,64 @@ class CommitOp(IRDLOperation):
         super().__init__()
 
 
+@irdl_op_definition
+class SendOp(IRDLOperation):
+    """
+    Send the bytes of a register or variable to the program of another rank. The act
+    ends when that one has taken them. It is all that its actor does.
+
+    ```mlir
+    launch.send @x to 1 tag 3
+    ```
+    """
+
+    name = "launch.send"
+
+    source = prop_def(FlatSymbolRefAttrConstr)
+    peer = prop_def(IntegerAttr.constr(i64))
+    tag = prop_def(IntegerAttr.constr(i64))
+
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$source `to` $peer `tag` $tag attr-dict"
+
+    def __init__(self, source: str, peer: int, tag: int):
+        numbers = {"peer": IntegerAttr(peer, i64), "tag": IntegerAttr(tag, i64)}
+        super().__init__(properties=properties_of(SendOp, source=source, **numbers))
+
+
+@irdl_op_definition
+class ReceiveOp(IRDLOperation):
+    """
+    Take the bytes that the program of another rank sends into a register. It is all
+    that its actor does; a message may arrive as soon as the actor could act.
+
+    ```mlir
+    launch.receive @x from 0 tag 3
+    ```
+    """
+
+    name = "launch.receive"
+
+    target = prop_def(FlatSymbolRefAttrConstr)
+    peer = prop_def(IntegerAttr.constr(i64))
+    tag = prop_def(IntegerAttr.constr(i64))
+
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = "$target `from` $peer `tag` $tag attr-dict"
+
+    def __init__(self, target: str, peer: int, tag: int):
+        numbers = {"peer": IntegerAttr(peer, i64), "tag": IntegerAttr(tag, i64)}
+        super().__init__(properties=properties_of(ReceiveOp, target=target, **numbers))
+
+
 WHEN = "when"
 """The attribute of a step that is done in the first act of a round, or in the rest."""
 ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
-DONE = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
+DONE = CallOp | CopyOp | FeedOp | FetchOp | ReceiveOp | ReleaseOp | SendOp
 """The steps that are done by calls."""
 
 STEPS = (
@@ -493,7 +545,9 @@ STEPS = (
     | IfOp
     | LoopOp
     | NumberOp
+    | ReceiveOp
     | ReleaseOp
+    | SendOp
     | SubviewOp
 )
 """The steps of an actor."""
@@ -507,7 +561,7 @@ def written_by(step: Operation) -> Sequence[str]:
     match step:
         case CallOp():
             return names_of(step.arguments)
-        case CopyOp() | FeedOp() | NumberOp():
+        case CopyOp() | FeedOp() | NumberOp() | ReceiveOp():
             return [step.target.string_value()]
         case LoopOp() if step.made is not None:
             return [step.made.string_value()]

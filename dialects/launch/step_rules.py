@@ -20,7 +20,9 @@ from penstock.dialects.launch.actors import (
     FeedOp,
     FetchOp,
     KernelOp,
+    ReceiveOp,
     ReleaseOp,
+    SendOp,
 )
 from penstock.dialects.launch.control_flow import (
     CONTROL,
@@ -74,7 +76,8 @@ def verify_where(step: Operation, actor: ActorOp) -> None:
         raise VerifyException("only iterations have a number, but this is in no loop")
     if parent is actor:
         return
-    if isinstance(step, CommitOp | FeedOp | FetchOp | ReleaseOp):
+    message = SendOp | ReceiveOp
+    if isinstance(step, CommitOp | FeedOp | FetchOp | ReleaseOp | message):
         raise VerifyException(f"{step.name} is no step of a loop or condition")
     for name in (ON, WHEN):
         if name in step.attributes:
@@ -230,6 +233,15 @@ def verify_step(step: Operation, actor: ActorOp, table: Table) -> None:
             argument_type(step.source, actor, table)
             verify_order(step.source, None, actor, table)
             verify_reach("cpu", step.source, actor, table)
+        case SendOp():
+            argument_type(step.source, actor, table)
+            verify_order(step.source, None, actor, table)
+            verify_reach("cpu", step.source, actor, table)
+            verify_message(step, actor)
+        case ReceiveOp():
+            argument_type(step.target, actor, table)
+            verify_reach("cpu", step.target, actor, table)
+            verify_message(step, actor)
         case ReleaseOp():
             verify_release(step, actor, table)
         case IfOp():
@@ -246,6 +258,20 @@ def verify_step(step: Operation, actor: ActorOp, table: Table) -> None:
             verify_scalar(step.target, i64, "numbers iterations in", actor, table)
         case _:
             pass
+
+
+def verify_message(step: SendOp | ReceiveOp, actor: ActorOp) -> None:
+    """
+    Raise `VerifyException` unless a message is to or from another rank, and all that
+    its actor does.
+    """
+    name, peer, tag = actor.sym_name.data, step.peer.value.data, step.tag.value.data
+    if len(actor.body.block.ops) > 1:
+        raise VerifyException(f"@{name} has a message, so it takes no other step")
+    if peer < 0 or peer == actor.device.rank.data:
+        raise VerifyException(f"@{name} has a message of rank {peer}, not of another")
+    if tag < 0:
+        raise VerifyException(f"a tag is not negative, got {tag}")
 
 
 def is_part(

@@ -27,8 +27,10 @@ from penstock.dialects.launch import (
     LoopOp,
     NumberOp,
     ProgramOp,
+    ReceiveOp,
     RegisterOp,
     ReleaseOp,
+    SendOp,
     SubviewOp,
     VariableOp,
     memref_bytes,
@@ -80,9 +82,9 @@ def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
                 case CopyOp():
                     yield None, step.source.root_reference.data
                     yield None, step.target.root_reference.data
-                case FeedOp():
+                case FeedOp() | ReceiveOp():
                     yield None, step.target.root_reference.data
-                case FetchOp():
+                case FetchOp() | SendOp():
                     yield None, step.source.root_reference.data
                 case LoopOp():
                     for name in (step.count, step.condition, step.made):

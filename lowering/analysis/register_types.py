@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.job import CopyOp, DeviceAttr, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.counts import count_of
@@ -120,6 +120,10 @@ class Homes:
                 copies.append((task, copy))
                 device = copy.device
             homes.device.update((result, device) for result in task.results_)
+            if isinstance(task.op, SendOp):
+                homes.travelling.update(task.ins)
+            elif isinstance(task.op, ReceiveOp):
+                homes.travelling.update(task.results_)
         for task, copy in copies:
             source = source_of(task, copy)
             for result in task.results_:
@@ -165,6 +169,8 @@ def slots_of(task: TaskOp, result: SSAValue, homes: Homes) -> int:
     if (requested := requested_slots(task)) is not None:
         return requested
     copy = task.op
+    if isinstance(copy, ReceiveOp):
+        return 2
     if isinstance(copy, CopyOp) and homes.differ(source_of(task, copy), result):
         return 2
     return 1

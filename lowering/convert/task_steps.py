@@ -28,6 +28,8 @@ from penstock.dialects.job import (
     ForeignOutputOp,
     InputOp,
     OutputOp,
+    ReceiveOp,
+    SendOp,
 )
 from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.launch.memory import memref_bytes
@@ -126,6 +128,12 @@ class TaskSteps:
                 return launch.CopyOp(*ins)
             case CommitOp():
                 return launch.CommitOp()
+            case SendOp():
+                peer = op.device.rank.data
+                return launch.SendOp(ins[0], peer, op.tag.value.data)
+            case ReceiveOp():
+                peer = op.device.rank.data
+                return launch.ReceiveOp(outs[0], peer, op.tag.value.data)
             case _:
                 assert isinstance(op, TensorOp), "has been checked"
                 over = overwritten_by(task)

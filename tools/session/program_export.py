@@ -404,7 +404,9 @@ def _work(op: Operation) -> Step:
         CopyOp,
         FeedOp,
         FetchOp,
+        ReceiveOp,
         ReleaseOp,
+        SendOp,
         names_of,
     )
 
@@ -417,6 +419,12 @@ def _work(op: Operation) -> Step:
             return Step("copy", "", names)
         case FeedOp():
             return Step("feed", op.port.data, (op.target.root_reference.data,))
+        case SendOp():
+            message = f"{op.peer.value.data}/{op.tag.value.data}"
+            return Step("send", message, (op.source.root_reference.data,))
+        case ReceiveOp():
+            message = f"{op.peer.value.data}/{op.tag.value.data}"
+            return Step("receive", message, (op.target.root_reference.data,))
         case ReleaseOp():
             return Step("release", "", (op.register.root_reference.data,))
         case _:

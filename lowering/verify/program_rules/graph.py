@@ -27,8 +27,10 @@ from penstock.dialects.launch import (
     LoopOp,
     NumberOp,
     ProgramOp,
+    ReceiveOp,
     RegisterOp,
     ReleaseOp,
+    SendOp,
     SubviewOp,
     VariableOp,
     memref_bytes,
@@ -197,13 +199,13 @@ class ProgramGraph:
             case CopyOp():
                 target = step.target.root_reference.data
                 return Access([step.source.root_reference.data, target], [target])
-            case FeedOp():
+            case FeedOp() | ReceiveOp():
                 target = step.target.root_reference.data
                 return Access([target], [target])
             case CommitOp() | ReleaseOp():
                 return Access([], [])
             case _:
-                assert isinstance(step, FetchOp), "checked by the verifier"
+                assert isinstance(step, FetchOp | SendOp), "checked by the verifier"
                 return Access([step.source.root_reference.data], [])
 
     def _effects_of(self, name: str) -> KernelEffects:

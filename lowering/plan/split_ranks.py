@@ -1,0 +1,195 @@
+"""
+Split a plan on several ranks into a plan `<name>_<rank>` of each.
+
+A copy from one rank to another becomes two tasks: `<copy>/send` on the rank of what is
+copied (`job.send`), and one of the name of the copy on the other (`job.receive`), both
+on the stream `<network, 0>` of their CPU. Their tags count the copies of the plan in
+the order of the list, which all ranks know alike. All other tasks, and the control
+registers between them, are of one rank. Attributes of the plan are those of each.
+
+The order of tasks comes before: of all ranks together it has no cycle, and each rank
+keeps to it. Plans on one rank, and plans with registers that hold bytes, are left
+alone: `simulate-ranks` of convert-plan-to-launch runs all ranks in one process.
+
+Example: `test/lowering/plan/plan-split-ranks-example.mlir`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from penstock.dialects.job import CopyOp, DeviceAttr, ReceiveOp, SendOp
+from penstock.dialects.plan import (
+    PlanOp,
+    Ports,
+    StreamAttr,
+    TaskOp,
+    YieldOp,
+    segments_of,
+)
+from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.tensors import tensor_type
+from penstock.dialects.utils.walk import outermost
+from penstock.lowering.algorithms.unique_names import UniqueNames
+from penstock.lowering.analysis.register_types import source_of
+
+
+def device_of(value: SSAValue) -> DeviceAttr | None:
+    """The device in whose memory a value of a plan lies; None for a register."""
+    if not isinstance(task := value.owner, TaskOp):
+        return None
+    return task.op.device if isinstance(task.op, CopyOp) else task.device
+
+
+def rank_of(task: TaskOp) -> int:
+    """The rank that a task acts on; a copy acts where its result lies."""
+    device = task.op.device if isinstance(task.op, CopyOp) else task.device
+    return device.rank.data
+
+
+def crossing(task: TaskOp) -> DeviceAttr | None:
+    """The device that a task copies from, if that is of another rank."""
+    if not isinstance(copy := task.op, CopyOp):
+        return None
+    source = device_of(source_of(task, copy))
+    return source if source is not None and source.rank != copy.device.rank else None
+
+
+def ranks_of(plan: PlanOp) -> list[int]:
+    """The ranks of the tasks of a plan."""
+    return sorted({rank_of(task) for task in plan.tasks})
+
+
+def findings_about(plan: PlanOp) -> Iterator[Finding]:
+    """The tasks that use what lies on another rank, or wait for one of it."""
+    ranks: dict[SSAValue, int] = {}
+    for task in plan.tasks:
+        name, rank = task.task_name.data, rank_of(task)
+        for value in (*task.waits, *task.signals):
+            if ranks.setdefault(value, rank) != rank:
+                text = f"task '{name}' of rank {rank} shares a control register with"
+                yield task, f"{text} rank {ranks[value]}"
+        for value in task.ins if crossing(task) is None else ():
+            device = device_of(value)
+            if device is not None and device.rank.data != rank:
+                text = f"task '{name}' of rank {rank} reads what lies on rank"
+                yield task, f"{text} {device.rank.data}, and is no copy"
+
+
+@dataclass
+class RankSplitter:
+    """Makes the plans of the ranks of one plan."""
+
+    plan: PlanOp
+    tags: int = 0
+    """The messages so far."""
+    ops: dict[int, list[Operation]] = field(
+        default_factory=lambda: defaultdict[int, list[Operation]](list)
+    )
+    """The registers and tasks of each rank, in the order of the list."""
+
+    def __post_init__(self) -> None:
+        self._names = UniqueNames()
+        for task in self.plan.tasks:
+            self._names.make(task.task_name.data)
+        self._stream = StreamAttr(StringAttr("network"), IntAttr(0))
+
+    def split(self) -> list[PlanOp]:
+        """The plans, by rising rank; the plan itself is empty then."""
+        for op in list(self.plan.body.block.ops):
+            if isinstance(op, TaskOp):
+                if (source := crossing(op)) is not None:
+                    self._send(op, source)
+                    continue
+                rank = rank_of(op)
+            else:
+                assert isinstance(op, RegisterOp), "a plan on values has no chunks"
+                use = next(iter(op.register.uses), None)
+                task = None if use is None else use.operation
+                rank = rank_of(task) if isinstance(task, TaskOp) else 0
+            op.detach()
+            self.ops[rank].append(op)
+        return [self._plan(rank) for rank in sorted(self.ops)]
+
+    def _plan(self, rank: int) -> PlanOp:
+        name = f"{self.plan.sym_name.data}_{rank}"
+        made = PlanOp(name, Region(Block(self.ops[rank])), self.plan.exclusive_jobs)
+        made.attributes = self.plan.attributes.copy()
+        made.location = self.plan.location
+        return made
+
+    def _send(self, task: TaskOp, source: DeviceAttr) -> None:
+        """Replace a copy between ranks by a task on each."""
+        copy = task.op
+        assert isinstance(copy, CopyOp), "it crosses"
+        value, target = source_of(task, copy), copy.device
+        block = Block(arg_types=[value.type])
+        block.args[0].name_hint = value.name_hint
+        block.add_ops([SendOp(block.args[0], target, self.tags), YieldOp()])
+        name = self._names.make(f"{task.task_name.data}/send")
+        sender = self._task(task, name, source, block, Ports([value], [], [], []))
+        got = ReceiveOp(source, self.tags, tensor_type(copy.result))
+        got.result.name_hint = copy.result.name_hint
+        block = Block([got, YieldOp(got.result)])
+        ports = Ports([], [], task.waits, task.signals)
+        receiver = self._task(task, task.task_name.data, target, block, ports)
+        self.tags += 1
+        self.ops[source.rank.data].append(sender)
+        self.ops[target.rank.data].append(receiver)
+        task.results_[0].replace_all_uses_with(receiver.results_[0])
+        task.detach()
+        task.erase()
+
+    def _task(
+        self, like: TaskOp, name: str, device: DeviceAttr, block: Block, ports: Ports
+    ) -> TaskOp:
+        """A task in the place of a copy, with this body."""
+        is_end = not ports.ins
+        properties = {key: x for key, x in like.properties.items() if key != "order"}
+        made = TaskOp.create(
+            operands=[value for values in ports for value in values],
+            result_types=[like.results_[0].type] if is_end else [],
+            properties=properties
+            | {
+                "task_name": StringAttr(name),
+                "device": device,
+                "stream": self._stream,
+                "operandSegmentSizes": segments_of(ports),
+            },
+            attributes=like.attributes.copy(),
+            regions=[Region(block)],
+            location=like.location,
+        )
+        for op in block.ops:
+            op.location = like.op.location
+        if is_end:
+            made.results_[0].name_hint = like.results_[0].name_hint
+        else:
+            made.attributes.pop("slots", None)
+        return made
+
+
+@dataclass(frozen=True)
+class PlanSplitRanksPass(ModulePass):
+    """Split a plan on several ranks into a plan `<name>_<rank>` of each."""
+
+    name = "plan-split-ranks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plans = [
+            plan
+            for plan in outermost(op, PlanOp)
+            if plan.is_on_values and len(ranks_of(plan)) > 1
+        ]
+        fail_if_any(found for plan in plans for found in findings_about(plan))
+        for plan in plans:
+            Rewriter.replace_op(plan, RankSplitter(plan).split(), [])
