@@ -107,6 +107,19 @@ class Resume(Protocol):
     ) -> Remainder: ...
 
 
+class Remote(Protocol):
+    """The messages of other processes that actors wait for."""
+
+    @property
+    def error(self) -> PenstockError | None:
+        """The reason for which none come any more."""
+        ...
+
+    def ring(self) -> None:
+        """Begin to look at messages, as a run begins."""
+        ...
+
+
 class _MainThread:
     """The number of the main thread, which is that of the thread that forks."""
 
@@ -302,6 +315,7 @@ class Core(Closing):
         self._log: RunLog | None = None
         self._record(None)
         self._watcher: Watcher | None = None
+        self._remote: Remote | None = None
         self._control[w.THREAD_OF_CALLER] = self._caller
         self._wake = tables.workers > 1 or self._caller == w.OBSERVER
         self._control[w.WAKE] = self._wake
@@ -357,6 +371,14 @@ class Core(Closing):
                 address_of_entry("dataflow") if self.is_dataflow else 0
             )
 
+    def connect(self, remote: Remote) -> None:
+        """
+        Let actors wait for messages of other processes from now on. A run that fails
+        leaves variables as they are: the other processes fail, too.
+        """
+        self._remote = remote
+        self._control[w.REMOTE] = 1
+
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
     ) -> None:
@@ -396,6 +418,8 @@ class Core(Closing):
         in_main = threading.get_ident() == _main_thread.number
         limit = w.SLICE if in_main else w.FOREVER
         self._clean = False
+        if self._remote is not None:
+            self._remote.ring()
         try:
             if not self._started:
                 self._start_threads()
@@ -450,7 +474,7 @@ class Core(Closing):
         while not lock_all_workers(address):
             time.sleep(RETRY_SECONDS)
         failure = None
-        if self.tables.assigns:
+        if self.tables.assigns and self._remote is None:
             failure = self._settled(error, acts)
         self.tables.go_back()
         self._memory.reset(self.tables)
@@ -495,6 +519,8 @@ class Core(Closing):
     def _error(self, acts: int) -> PenstockError:
         """The error that the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
+        if self._remote is not None and self._remote.error is not None:
+            return self._remote.error
         if control[w.STOP] == w.FAILED:
             return self._task_error(
                 int(control[w.FAILED_ACTOR]),

@@ -130,9 +130,9 @@ def finish_act(layout: Layout, state: State, actor: Integer) -> None:
 @compiled(inline=False)
 def is_stuck(layout: Layout, state: State) -> bool:
     """Whether the run is in a deadlock: no actor acts, and none can."""
-    if not lock_all(state):
-        return False
     control = state.control
+    if control[w.REMOTE] != 0 or not lock_all(state):
+        return False
     if control[w.MODE] != w.STATIC:
         asked = call_kernel(control[w.LOOP], control[w.TABLES], NOBODY, 0)
         unlock_all(state)

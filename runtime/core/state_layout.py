@@ -44,7 +44,9 @@ BINDINGS = CORES + 5
 """The address of the table of registers bound to the caller's arrays, or 0."""
 THREAD_OF_CALLER, WAKE = CORES + 6, CORES + 7
 """The number of the caller's thread, and whether a run wakes the others at once."""
-CONTROL_WORDS = 7 * CACHE_LINE
+REMOTE = 7 * CACHE_LINE
+"""Whether actors wait for other processes, so that nobody here sees a deadlock."""
+CONTROL_WORDS = 8 * CACHE_LINE
 
 # Values of `control[STOP]`.
 RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4

@@ -38,6 +38,8 @@ from penstock.runtime.options import (
 )
 from penstock.runtime.program.output_cuts import cut_outputs
 from penstock.runtime.program.tables import Actor, Tables
+from penstock.runtime.transport.progress import MessageThread
+from penstock.runtime.transport.protocol import PeerError, Transport
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +92,8 @@ class Executor(Closing):
         self._stream_core: MakeCore = StreamCore
         self._is_special: bool = program.tables.is_dynamic
         """Whether there was a stream, or there can be nothing else."""
+        self._transport: Transport | None = None
+        self._messages: MessageThread | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._shield = Shield()
@@ -107,6 +111,20 @@ class Executor(Closing):
     def engine(self) -> str:
         """The name of what runs the program."""
         return self._engine
+
+    def connect(self, transport: Transport) -> None:
+        """
+        Exchange the messages of the program by a transport from now on. Raises
+        PenstockError for another engine than `actors`.
+        """
+        if self._core is None:
+            raise PenstockError(
+                f"the {self._engine} engine runs no program of several ranks; "
+                "simulate-ranks runs all of them in one process"
+            )
+        self._transport = transport
+        if channels := self._program.channels:
+            self._messages = MessageThread(self._core, channels, transport)
 
     def watch(self, watchdog: Watchdog) -> None:
         """
@@ -154,6 +172,8 @@ class Executor(Closing):
         self._closed = True
         if self._stream is not None:
             self._stream.close()
+        if self._messages is not None:
+            self._messages.close()
         if self._core is not None:
             self._core.close()
 
@@ -345,7 +365,9 @@ class Executor(Closing):
 
     def _act_for(self, acts: int, log: Log | None) -> None:
         """Let all actors act, and fill the log if there is one."""
-        if self._core is not None:
+        if self._core is not None and self._transport is not None:
+            self._run_with_others(self._core, self._transport, acts, log)
+        elif self._core is not None:
             self._core.run(acts, log)
         elif self._engine == "sim":
             self.simulation = self._simulated(acts, self._times(), log)
@@ -353,6 +375,18 @@ class Executor(Closing):
             tables = self._program.tables
             run = self.reference(tables, acts) if log is None else RecordedRun(log)
             self._make(run.run, run)
+
+    def _run_with_others(
+        self, core: Core, transport: Transport, acts: int, log: Log | None
+    ) -> None:
+        """Let all actors act; what goes wrong here ends all ranks."""
+        try:
+            core.run(acts, log)
+        except PeerError:
+            raise
+        except BaseException as error:
+            transport.abort(str(error) or type(error).__name__)
+            raise
 
     def _simulated(
         self, acts: int, times: Sequence[int], log: Log | None

@@ -33,6 +33,7 @@ from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
 from penstock.runtime.options import warn_of_threads
 from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.channels import Channel
 from penstock.runtime.program.control_assembly import assemble
 from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.executable import (
@@ -47,6 +48,7 @@ from penstock.runtime.program.executable import (
 )
 from penstock.runtime.program.io_binding import Binding, bindings_of
 from penstock.runtime.program.tables import (
+    CALLER,
     Actor,
     Argument,
     Bound,
@@ -60,6 +62,9 @@ from penstock.runtime.program.tables import (
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
+
+NOTHING = np.zeros(1, np.int64)
+"""The size of copies that move nothing."""
 
 BATCH = 256
 """Pieces that one run of the core feeds and fetches at most."""
@@ -143,6 +148,8 @@ class LoadedProgram:
     """For each interface that is released words, the first is 1 from then on."""
     originals: dict[str, Array]
     """The weights that variables for Winograd are made of, which do not tell them."""
+    channels: Sequence[Channel] = ()
+    """The messages of other ranks that actors wait for."""
 
 
 def load_jobs(
@@ -242,6 +249,7 @@ class _Loader:
 
     def __post_init__(self) -> None:
         image = self.image
+        self.channels: list[Channel] = []
         self.local: dict[str, Local] = {}
         """The local names of the actor that is being made."""
         self.memories = {memory.name: memory.device for memory in image.chunks}
@@ -335,17 +343,45 @@ class _Loader:
             self.image,
             self.flags,
             self.originals,
+            self.channels,
         )
 
     def _wired(self) -> Wired:
         """The registers and actors, driven by their devices where they need it."""
         registers = [self._register(name) for name in self.registers]
         actors = [self._actor(actor) for actor in self.image.actors]
+        self._connect(registers, actors)
         wired, callbacks = Wired(registers, actors), list[Callback]()
         for kind in sorted({*self.memories.values()} - {"cpu"}):
             wired = self._wired_by(kind, wired)
             callbacks += wired.callbacks
         return wired._replace(callbacks=callbacks)
+
+    def _connect(self, registers: list[Register], actors: list[Actor]) -> None:
+        """Let actors that have a message wait for it, too."""
+        for index, image in enumerate(self.image.actors):
+            for step in image.steps:
+                if step.verb not in ("send", "receive"):
+                    continue
+                peer, tag = map(int, step.subject.split("/"))
+                (name,) = step.arguments
+                data = self.registers.get(name)
+                channel = Channel(
+                    index,
+                    image.name,
+                    step.verb == "send",
+                    peer,
+                    tag,
+                    self._place(name)[2].size,
+                    len(registers),
+                    data,
+                    self._address(name) if data is None else 0,
+                )
+                slots = 2 if data is None else registers[data].slots
+                registers.append(Register(f"{channel}", CALLER, slots))
+                reads = (*actors[index].reads, channel.done)
+                actors[index] = replace(actors[index], reads=reads)
+                self.channels.append(channel)
 
     def _wired_by(self, kind: str, wired: Wired) -> Wired:
         """The same, driven by a kind of devices, too."""
@@ -468,6 +504,8 @@ class _Loader:
                 return self._edge(feed_kernel(), step, self.inputs, actor.turns)
             case "release":
                 return self._release(*step.arguments)
+            case "send" | "receive":
+                return self._message(*step.arguments)
             case _:
                 return self._edge(fetch_kernel(), step, self.outputs, actor.turns)
 
@@ -504,6 +542,11 @@ class _Loader:
         return (
             self.local[name].size if name in self.local else self._place(name)[2].size
         )
+
+    def _message(self, name: str) -> Call:
+        """The call of an act with a message, which a transport has moved before."""
+        place = self._argument(name)
+        return Call(copy_kernel(), (Fixed(NOTHING.ctypes.data), place, place))
 
     def _release(self, register: str) -> Call:
         """The call that raises the flag of an interface."""

@@ -40,8 +40,8 @@ FLOORS = {
     " > op job plan regst launch convert verify"
     " > analysis kernel_times > codegen > codegen/cpu codegen/cuda"
     " > codegen/body algorithms",
-    "runtime": "__init__ > testing > cuda executors > observe > loading > core > jit"
-    " > program kernels > options > errors",
+    "runtime": "__init__ > testing > cuda executors > observe transport > loading"
+    " > core > jit > program kernels > options > errors",
     "tools": "__init__ cli exceptions universe > reports > frontend > data > session"
     " > driver",
 }

@@ -1,0 +1,114 @@
+"""
+Messages over MPI, the only module that imports mpi4py (the extra `mpi`).
+
+Each slot of a register has a persistent request, which is started whenever the slot is
+free or filled: nothing is allocated in a run. Sends are synchronous, so that the slots
+of the receiver bound how far the sender gets ahead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.runtime.errors import PenstockError
+from penstock.runtime.program.channels import Channel
+
+
+def _mpi() -> Any:
+    """The module of mpi4py. Raises PenstockError if it or its MPI is missing."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise PenstockError(
+            f"several ranks need mpi4py and an MPI (pip install 'penstock[mpi]'): "
+            f"{error}"
+        ) from error
+    return MPI
+
+
+class MpiTransport:
+    """The transport of a process that `mpiexec` has started."""
+
+    def __init__(self) -> None:
+        self._mpi = _mpi()
+        if self._mpi.Query_thread() < self._mpi.THREAD_SERIALIZED:
+            raise PenstockError("this MPI may be called by one thread only")
+        self._world = self._mpi.COMM_WORLD.Dup()
+        self._channels: list[Channel] = []
+        self._requests: dict[tuple[int, int], Any] = {}
+        """The persistent request of each place of a channel's messages."""
+        self._active: list[tuple[int, Any]] = []
+        self._lock = threading.RLock()
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process."""
+        return self._world.Get_rank()
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._world.Get_size()
+
+    def open(self, channel: Channel) -> int:
+        """The handle of a channel."""
+        self._channels.append(channel)
+        return len(self._channels) - 1
+
+    def start(self, handle: int, address: int) -> None:
+        """Begin with the next message of a channel."""
+        with self._lock:
+            request = self._requests.get((handle, address))
+            if request is None:
+                channel = self._channels[handle]
+                place = self._mpi.buffer.fromaddress(address, channel.size)
+                buffer = [place, channel.size, self._mpi.BYTE]
+                make = self._world.Recv_init
+                if channel.is_send:
+                    make = self._world.Ssend_init
+                request = make(buffer, channel.peer, channel.tag)
+                self._requests[handle, address] = request
+            request.Start()
+            self._active.append((handle, request))
+
+    def poll(self) -> Sequence[int]:
+        """The handle of each message that has ended since the last look."""
+        with self._lock:
+            found, active = list[int](), list[tuple[int, Any]]()
+            for handle, request in self._active:
+                if request.Test():
+                    found.append(handle)
+                else:
+                    active.append((handle, request))
+            self._active = active
+            return found
+
+    def exchange(self, data: bytes) -> list[bytes]:
+        """The bytes that each rank gives, by rank."""
+        with self._lock:
+            sizes = np.zeros(self.size, np.int64)
+            self._world.Allgather(np.array([len(data)], np.int64), sizes)
+            whole = bytearray(int(sizes.sum()))
+            counts = sizes.tolist()
+            self._world.Allgatherv(data, [whole, counts, None, self._mpi.BYTE])
+        ends = np.cumsum(sizes).tolist()
+        starts = [0, *ends[:-1]]
+        return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    def abort(self, reason: str) -> None:
+        """End all ranks at once, also this one."""
+        self._world.Abort(1)
+
+    def close(self) -> None:
+        """Give requests back that wait for messages which never come."""
+        with self._lock:
+            for _, request in self._active:
+                request.Cancel()
+                request.Wait()
+            for request in self._requests.values():
+                request.Free()
+            self._active, self._requests = [], {}

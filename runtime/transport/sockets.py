@@ -1,0 +1,247 @@
+"""
+Messages over stream sockets, one between each two ranks: for the ranks of one machine
+that `penstock-run --ranks` starts, and for tests, without any library.
+
+A receiver tells the sender when it is ready for a message (a *credit*), so no bytes
+wait anywhere but where they are to lie: they are written from the register of the
+sender and read into that of the receiver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from penstock.runtime.program.channels import Channel
+from penstock.runtime.transport.protocol import PeerError
+
+HEADER = struct.Struct("<qqq")
+"""The kind of a frame, its tag, and the bytes behind this header."""
+DATA, CREDIT, CONTROL, ABORT = range(4)
+WAIT_SECONDS = 0.0002
+"""The time between looks at what other ranks say outside of runs."""
+LAST_SECONDS = 1.0
+"""The longest time to tell others why this rank ends."""
+
+
+class Frame(NamedTuple):
+    """Bytes to be written, and the channel whose message ends with the last of them."""
+
+    rest: memoryview
+    handle: int | None
+
+
+class Peer:
+    """The connection to one rank: what is to be written, and what is being read."""
+
+    def __init__(self, rank: int, connection: socket.socket):
+        connection.setblocking(False)
+        self.rank = rank
+        self.socket = connection
+        self.outgoing: deque[Frame] = deque()
+        self.messages: deque[bytes] = deque()
+        """What other threads have sent outside of channels."""
+        self._header = bytearray(HEADER.size)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to read a header."""
+        self.kind, self.tag = -1, 0
+        self.target = memoryview(self._header)
+        self.body = bytearray()
+
+    @property
+    def header(self) -> tuple[int, int, int]:
+        """The header that has been read."""
+        return HEADER.unpack(self._header)
+
+    def send(
+        self, kind: int, tag: int, data: bytes | memoryview, handle: int | None = None
+    ) -> None:
+        """Queue a frame."""
+        last = handle if not len(data) else None
+        header = memoryview(HEADER.pack(kind, tag, len(data)))
+        self.outgoing.append(Frame(header, last))
+        if len(data):
+            self.outgoing.append(Frame(memoryview(data), handle))
+
+
+class SocketTransport:
+    """The transport of a rank that has a connected socket to each other one."""
+
+    def __init__(self, rank: int, sockets: Mapping[int, socket.socket]):
+        self._rank = rank
+        self._peers = {other: Peer(other, x) for other, x in sorted(sockets.items())}
+        self._channels: list[Channel] = []
+        self._waiting: list[deque[memoryview]] = []
+        """The places of messages of each channel that were started."""
+        self._credits: list[int] = []
+        self._early: dict[tuple[int, int], int] = {}
+        """Credits for channels that are not open yet, by rank and tag."""
+        self._handles: dict[tuple[bool, int, int], int] = {}
+        self._ended: deque[int] = deque()
+        self._lock = threading.RLock()
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return len(self._peers) + 1
+
+    def open(self, channel: Channel) -> int:
+        """The handle of a channel."""
+        with self._lock:
+            handle = len(self._channels)
+            self._channels.append(channel)
+            self._waiting.append(deque())
+            early = self._early.pop((channel.peer, channel.tag), 0)
+            self._credits.append(early if channel.is_send else 0)
+            self._handles[channel.is_send, channel.peer, channel.tag] = handle
+            return handle
+
+    def start(self, handle: int, address: int) -> None:
+        """Begin with the next message of a channel."""
+        channel = self._channels[handle]
+        place = (ctypes.c_char * channel.size).from_address(address)
+        with self._lock:
+            self._waiting[handle].append(memoryview(place).cast("B"))
+            if not channel.is_send:
+                self._peers[channel.peer].send(CREDIT, channel.tag, b"")
+            self._fill(handle)
+            self._write()
+
+    def poll(self) -> Sequence[int]:
+        """The handle of each message that has ended since the last look."""
+        with self._lock:
+            self._write()
+            self._read()
+            found = list(self._ended)
+            self._ended.clear()
+            return found
+
+    def exchange(self, data: bytes) -> list[bytes]:
+        """The bytes that each rank gives, by rank."""
+        with self._lock:
+            for peer in self._peers.values():
+                peer.send(CONTROL, 0, data)
+        found = {self._rank: data}
+        while len(found) < self.size:
+            with self._lock:
+                self._write()
+                self._read()
+                for peer in self._peers.values():
+                    if peer.rank not in found and peer.messages:
+                        found[peer.rank] = peer.messages.popleft()
+            if len(found) < self.size:
+                time.sleep(WAIT_SECONDS)
+        with self._lock:
+            while any(peer.outgoing for peer in self._peers.values()):
+                self._write()
+        return [found[rank] for rank in sorted(found)]
+
+    def abort(self, reason: str) -> None:
+        """Let all other ranks end, as far as they can still be told."""
+        end = time.monotonic() + LAST_SECONDS
+        with self._lock:
+            for peer in self._peers.values():
+                with suppress(OSError):
+                    peer.socket.settimeout(max(0.0, end - time.monotonic()))
+                    for frame in peer.outgoing:
+                        peer.socket.sendall(frame.rest)
+                    text = reason.encode()
+                    peer.socket.sendall(HEADER.pack(ABORT, 0, len(text)) + text)
+            self.close()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        with self._lock:
+            for peer in self._peers.values():
+                peer.socket.close()
+
+    # Frames
+
+    def _fill(self, handle: int) -> None:
+        """Queue the messages of a channel that the other rank is ready for."""
+        channel = self._channels[handle]
+        while channel.is_send and self._credits[handle] and self._waiting[handle]:
+            self._credits[handle] -= 1
+            data = self._waiting[handle].popleft()
+            self._peers[channel.peer].send(DATA, channel.tag, data, handle)
+
+    def _write(self) -> None:
+        for peer in self._peers.values():
+            while peer.outgoing:
+                rest, handle = peer.outgoing[0]
+                try:
+                    count = peer.socket.send(rest)
+                except BlockingIOError:
+                    break
+                except OSError as error:
+                    # The rank may have told why before.
+                    self._read_from(peer)
+                    raise PeerError(peer.rank, "has ended") from error
+                if count < len(rest):
+                    peer.outgoing[0] = Frame(rest[count:], handle)
+                    continue
+                peer.outgoing.popleft()
+                if handle is not None:
+                    self._ended.append(handle)
+
+    def _read(self) -> None:
+        for peer in self._peers.values():
+            self._read_from(peer)
+
+    def _read_from(self, peer: Peer) -> None:
+        while True:
+            try:
+                count = peer.socket.recv_into(peer.target)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise PeerError(peer.rank, "has ended") from error
+            if count == 0:
+                raise PeerError(peer.rank, "has ended")
+            peer.target = peer.target[count:]
+            while not len(peer.target):
+                if peer.kind < 0:
+                    self._begin_frame(peer)
+                else:
+                    self._end_frame(peer)
+
+    def _begin_frame(self, peer: Peer) -> None:
+        """Go on behind a header."""
+        peer.kind, peer.tag, size = peer.header
+        if peer.kind == DATA:
+            handle = self._handles[False, peer.rank, peer.tag]
+            peer.target = self._waiting[handle].popleft()
+        else:
+            peer.body = bytearray(size)
+            peer.target = memoryview(peer.body)
+
+    def _end_frame(self, peer: Peer) -> None:
+        """Act on a frame that has been read."""
+        kind, tag, body = peer.kind, peer.tag, peer.body
+        if kind == DATA:
+            self._ended.append(self._handles[False, peer.rank, tag])
+        elif kind == CONTROL:
+            peer.messages.append(bytes(body))
+        elif kind == ABORT:
+            raise PeerError(peer.rank, f"failed: {body.decode()}")
+        elif (handle := self._handles.get((True, peer.rank, tag))) is None:
+            key = peer.rank, tag
+            self._early[key] = self._early.get(key, 0) + 1
+        else:
+            self._credits[handle] += 1
+            self._fill(handle)
+        peer.begin()
