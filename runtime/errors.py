@@ -181,3 +181,11 @@ def how_to_install(extra: str) -> str:
     wanted = [name.strip() for name, _, marker in parts if marker.strip() == mark]
     names = " ".join(f"'{name}'" for name in wanted)
     return f"pip install {names}" if names else f"the extra '{extra}' of Penstock"
+
+
+class PeerError(PenstockError):
+    """Another rank has ended, or has told why it ends."""
+
+    def __init__(self, rank: int, reason: str):
+        super().__init__(f"rank {rank} {reason}")
+        self.rank = rank

@@ -16,7 +16,7 @@ import numpy as np
 from penstock.runtime.core.core import Core, address_of_recorder
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.watchdog import Watchdog, kernel_names
-from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.errors import PeerError, PenstockError, TaskError
 from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.executors.resumed import ResumedRun
@@ -39,7 +39,7 @@ from penstock.runtime.options import (
 from penstock.runtime.program.output_cuts import cut_outputs
 from penstock.runtime.program.tables import Actor, Tables
 from penstock.runtime.transport.progress import MessageThread
-from penstock.runtime.transport.protocol import PeerError, Transport
+from penstock.runtime.transport.protocol import Transport
 
 log = logging.getLogger(__name__)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.runtime.core.watchdog import Watchdog
     from penstock.runtime.loading.initializers import Array
     from penstock.runtime.loading.loader import LoadedProgram, Port
+    from penstock.runtime.transport.protocol import Transport
 
 PUSH = "System-Push-"
 """The prefix of the names of jobs that bring an input in."""
@@ -185,6 +186,11 @@ class JobExecutor(Closing):
     def program(self) -> LoadedProgram:
         """One of the programs: the memory and the devices are those of all."""
         return next(iter(self._runners.values())).executor.program
+
+    def connect(self, transport: Transport) -> None:
+        """Let the jobs exchange messages with other ranks: see `Executor.connect`."""
+        for runner in self._runners.values():
+            runner.executor.connect(transport)
 
     def has(self, job: str) -> bool:
         """Whether there is a job of this name, of the system or not."""

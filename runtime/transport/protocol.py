@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Channel
-
-
-class PeerError(PenstockError):
-    """Another rank has ended, or has told why it ends."""
-
-    def __init__(self, rank: int, reason: str):
-        super().__init__(f"rank {rank} {reason}")
-        self.rank = rank
 
 
 class Transport(Protocol):

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Channel
-from penstock.runtime.transport.protocol import PeerError
 
 HEADER = struct.Struct("<qqq")
 """The kind of a frame, its tag, and the bytes behind this header."""

@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.runtime.errors import PenstockError, TaskError
+from penstock.runtime.errors import PeerError, PenstockError, TaskError
 from penstock.tools.cli.command_parser import EXIT_USAGE as EXIT_USAGE
 from penstock.tools.cli.command_parser import CommandParser as CommandParser
 from penstock.tools.cli.results import reserved_output
@@ -29,6 +29,8 @@ EXIT_FAILED = 1
 """A file does not hold what it should, or a run or a check has failed."""
 EXIT_INTERNAL = 70
 """A defect."""
+EXIT_PEER = 75
+"""Another rank has failed, or has ended."""
 EXIT_INTERRUPTED = 130
 """Ctrl-C."""
 
@@ -65,6 +67,9 @@ def exit_code_of(
         return EXIT_FAILED
     except InternalError as error:
         return fail_inside(program, error, debug=debug)
+    except PeerError:
+        # The rank that has failed says why.
+        return EXIT_PEER
     except TaskError as error:
         where = error.place or program
         return fail(where, error.reason, EXIT_FAILED)

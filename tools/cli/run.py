@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.runtime.jit.first_start import first_start
+from penstock.runtime.transport.join import is_joined, join
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.debugging_options import (
     debugging,
@@ -31,6 +32,7 @@ from penstock.tools.cli.standard_input import (
     is_standard_input,
     with_standard_input,
 )
+from penstock.tools.cli.start_ranks import start_ranks
 from penstock.tools.driver.errors import UsageError, needing_onnx, printable
 from penstock.tools.driver.progress import polled_progress
 from penstock.tools.session.arrays import (
@@ -59,6 +61,10 @@ if TYPE_CHECKING:
     from penstock.tools.session.tuning import Subject
 
 
+MODULE = "penstock.tools.cli.run"
+"""The name of this module, which processes of other ranks run."""
+
+
 def main() -> NoReturn:
     """Run `penstock-run` on the arguments of this process."""
     sys.exit(run_tool())
@@ -72,9 +78,18 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     """
     args = arguments().parse_args(argv)
     name = STDIN if is_standard_input(args.file) else args.file
-    return exit_code_of(
-        lambda: with_standard_input(args, _run), PROGRAM, name, debug=args.debug
-    )
+
+    def run() -> int:
+        if args.ranks is not None and not is_joined():
+            if is_standard_input(args.file):
+                raise UsageError("several ranks read a file, not the standard input")
+            words = sys.argv[1:] if argv is None else argv
+            return start_ranks(MODULE, words, args.ranks, args.log_ranks)
+        if args.log_ranks is not None and not is_joined():
+            raise UsageError("--log-ranks is for --ranks")
+        return with_standard_input(args, _run)
+
+    return exit_code_of(run, PROGRAM, name, debug=args.debug)
 
 
 @dataclass
@@ -129,6 +144,7 @@ class Job:
 def _run(args: argparse.Namespace) -> int:
     start, before = time.perf_counter(), first_start.seconds
     options = options_of(args)
+    _ranks(args)
     if args.show_origin:
         return _show_origin(args)
     if args.check_finite and (args.trace is not None or args.profile):
@@ -148,13 +164,16 @@ def _run(args: argparse.Namespace) -> int:
     if not is_saved and (args.dump_pipeline or args.compile_to is not None):
         return _print_lowered(args, options, given)
     job = _open_plan(args, options) if is_saved else _open_model(args, options, given)
+    ranks = job.session.ranks
     with job.session as session:
         loading = time.perf_counter() - start
-        own = first_start.seconds - before
+        first = first_start.seconds - before
         # Before it runs: variables are saved as they start.
         if args.save_plan is not None:
             session.save(args.save_plan)
-        inputs = _inputs(args, session.inputs(args.job), given)
+        own = session.inputs(args.job)
+        ports = own if ranks is None else ranks.ports(own)
+        inputs = _inputs(args, ports, given)
         if args.watchdog is not None:
             from penstock.runtime.core.watchdog import Watchdog
 
@@ -164,16 +183,23 @@ def _run(args: argparse.Namespace) -> int:
             check_finite(executor)
         with Watching(executor, args.trace, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
+            if ranks is not None and fed.keys() == ports.keys():
+                fed = {name: fed[name] for name in own}
             outputs, seconds = _timed(session, fed, args.repeat, args.job)
+        if ranks is not None:
+            outputs = ranks.union(outputs)
         if job.tuned:
             _report_tuning(job.tuned, report)
         report.say(job.summary, job.facts)
-    text = f"{_loading_text(job)} {loading:.2f} s{_first_start_text(own)}"
+    text = f"{_loading_text(job)} {loading:.2f} s{_first_start_text(first)}"
     times = {"load_seconds": loading, "run_seconds": seconds}
     report.say(f"{text}, run {_time_text(seconds)}", times)
     watching.report(report)
     if args.save_plan is not None:
         report.say(f"wrote {args.save_plan}", {"wrote": [str(args.save_plan)]})
+    is_silent = ranks is not None and not ranks.is_first
+    if is_silent:
+        return 0
     if args.outputs is not None:
         write_arrays(args.outputs, outputs)
         report.say(f"wrote {args.outputs}", {"wrote": [str(args.outputs)]})
@@ -184,6 +210,25 @@ def _run(args: argparse.Namespace) -> int:
         code = report_errors(outputs, expected, args.check, args.tolerance, report)
     report.end()
     return code
+
+
+def _ranks(args: argparse.Namespace) -> None:
+    """
+    Let this process be one of those that were started with it, if there are several.
+    Raises UsageError for flags that are for one process.
+    """
+    if not is_joined():
+        return
+    transport = join()
+    args.ranks = args.ranks or transport.size
+    if transport.rank > 0 and args.log_ranks is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for name in ("save_plan", "trace", "tune", "bisect", "check_finite"):
+        if getattr(args, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} is for one process: leave it out, or --ranks")
+    if is_plan(args.file):
+        raise UsageError("a saved plan is that of one process")
 
 
 def _given(args: argparse.Namespace) -> dict[str, Array] | None:
@@ -395,6 +440,7 @@ def _compile(
             compiler=front,
             show_progress=True,
             allow_source=args.allow_source,
+            ranks=args.ranks,
         )
     return Job(session, oracle, onnx, known, tuned)
 

@@ -174,6 +174,19 @@ def arguments() -> CommandParser:
         help="run what is placed on several ranks (processes) in this process",
     )
     parser.add_argument(
+        "--ranks",
+        type=count,
+        metavar="N",
+        help="run what is placed on N ranks in N processes: started here, or this is "
+        "one of those that mpiexec -n N has started",
+    )
+    parser.add_argument(
+        "--log-ranks",
+        type=Path,
+        metavar="DIR",
+        help="keep what each rank but 0 prints in a file of its own there",
+    )
+    parser.add_argument(
         "--allow-winograd",
         action="store_true",
         help="convolve 3 x 3 weights with fewer products, with errors of about 1e-5 of "

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.executable import Executable
     from penstock.tools.session.pipeline_choice import Lowering
+    from penstock.tools.session.ranks import Ranks
 
 
 KERNELS = "PENSTOCK_KERNELS"
@@ -191,9 +192,11 @@ def compile_model(
     compiler: tuple[Compiler, PassTable] | None = None,
     *,
     allow_source: bool = False,
+    ranks: Ranks | None = None,
 ) -> Executable:
     """
-    The executable that a model is compiled to; its module becomes the launch program.
+    The executable that a model is compiled to; its module becomes the launch program,
+    or one of each of several `ranks`, of which the executable is that of this process.
     Raises `Rejected` for kernels of a launch program that are only run if that is
     allowed, unless with `allow_source`, and what `lower` raises.
     """
@@ -205,7 +208,7 @@ def compile_model(
     front = compiler or installed_compiler(options.load)
     lowering = lower(*front, model, options)
     return ExportedProgram(
-        program_of(model),
+        program_of(model) if ranks is None else ranks.own(programs_of(model)),
         model.weights,
         model.directory,
         lowering.origin_with(front[0].loaded),
@@ -260,6 +263,21 @@ def program_of(model: Model) -> ProgramOp:
     if not isinstance(entry := model.entry, ProgramOp):
         _reject_op(entry, f"{entry.name} was not lowered to a launch program")
     return entry
+
+
+def programs_of(model: Model) -> list[ProgramOp]:
+    """
+    The launch programs of a lowered model, one of each rank. Raises `Rejected` for what
+    is none.
+    """
+    from penstock.dialects.launch import ProgramOp
+
+    found: list[ProgramOp] = []
+    for entry in model.entries:
+        if not isinstance(entry, ProgramOp):
+            _reject_op(entry, f"{entry.name} was not lowered to a launch program")
+        found.append(entry)
+    return found
 
 
 def _reject_op(op: Operation, text: str) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.notebook import Displayed
 from penstock.runtime.options import ENGINES, Closing, check_name
-from penstock.tools.driver.errors import reading
+from penstock.tools.driver.errors import UsageError, reading
 from penstock.tools.session.loading import load
 from penstock.tools.session.model import (
     KERNELS,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.executable import Executable
+    from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.report import Report
 
 __all__ = [
@@ -90,6 +91,10 @@ class Session(Closing, Displayed):
     as `skip op-fuse-rows`, and `load` the Python files of plug-ins, unless a `compiler`
     is given that knows them: see [pipelines](pipelines.md). Options that the pipeline
     gives, too, have to agree with it.
+    `ranks` is the number of processes that were started together for a model that is
+    placed on so many ranks: each has such a session, runs the program of its rank,
+    feeds the inputs and gets the outputs that lie there (see
+    [several processes](ranks.md)).
     A launch program whose kernels come with Python source of their own, or may reach
     outside of their memory, is refused, unless with `allow_source`, as these can do
     whatever you can.
@@ -105,6 +110,7 @@ class Session(Closing, Displayed):
         show_progress: bool = False,
         variables: SharedVariables | None = None,
         allow_source: bool = False,
+        ranks: int | None = None,
         **keywords: Unpack[Keywords],
     ):
         options = with_keywords(options, keywords)
@@ -112,7 +118,10 @@ class Session(Closing, Displayed):
         if variables is not None:
             # Other sessions assign values in the usual layout: weights stay unpacked.
             options = replace(options, panels=False)
-        executable = compile_model(model, options, compiler, allow_source=allow_source)
+        self._ranks = None if ranks is None else joined(ranks)
+        executable = compile_model(
+            model, options, compiler, allow_source=allow_source, ranks=self._ranks
+        )
         if variables is not None:
             _refuse_packed_variables(executable)
         threads = executable.threads
@@ -132,6 +141,8 @@ class Session(Closing, Displayed):
         self._jobs = load(
             executable, threads, engine, shared, show_progress=show_progress
         )
+        if self._ranks is not None:
+            self._jobs.connect(self._ranks.transport)
         # Else nobody asks for what variables started from.
         is_asked = has_model_jobs(self._jobs)
         self._executable = executable if is_asked else executable.without_weights()
@@ -144,6 +155,7 @@ class Session(Closing, Displayed):
         *,
         engine: str = "actors",
         allow_source: bool = False,
+        ranks: int | None = None,
         **keywords: Unpack[Keywords],
     ) -> Self:
         """
@@ -158,6 +170,8 @@ class Session(Closing, Displayed):
         check_name("engine", engine, ENGINES)
         if is_plan(Path(path)):
             refuse_pipeline(options)
+            if ranks is not None:
+                raise UsageError("a saved plan is that of one process")
             plan = read_plan(Path(path), options.device, options.load)
             threads = options.threads
             return cls.of(plan, threads, engine, allow_source=allow_source)
@@ -171,6 +185,7 @@ class Session(Closing, Displayed):
                 engine=engine,
                 compiler=compiler,
                 allow_source=allow_source,
+                ranks=ranks,
             )
 
     @classmethod
@@ -212,6 +227,7 @@ class Session(Closing, Displayed):
         if not allow_source:
             executable.check_kernels()
         session = cls.__new__(cls)
+        session._ranks = None
         session._load(executable, threads, engine)
         return session
 
@@ -235,6 +251,11 @@ class Session(Closing, Displayed):
         """Whether CUDA kernels run in Numba's simulator."""
         devices = self._jobs.program.devices
         return any(device.is_simulated for device in devices.values())
+
+    @property
+    def ranks(self) -> Ranks | None:
+        """What this process and those of the other ranks tell each other."""
+        return self._ranks
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -434,3 +455,14 @@ def _refuse_packed_variables(executable: Executable) -> None:
             f"variables that are shared lie as their arrays do, but the pipeline packs "
             f"{', '.join(packed)}: give its launch- passes panels=false"
         )
+
+
+def joined(count: int) -> Ranks:
+    """
+    This process as one of so many ranks. Raises PenstockError for a process that was
+    started alone, and UsageError if there are more or fewer.
+    """
+    from penstock.runtime.transport.join import join
+    from penstock.tools.session.ranks import Ranks
+
+    return Ranks(join(), count)

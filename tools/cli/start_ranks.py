@@ -1,0 +1,140 @@
+"""
+The processes of `penstock-run --ranks N`: it starts one a rank, with a socket between
+each two, and ends all of them when one has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO
+
+from penstock.runtime.jit.child import child_command
+from penstock.runtime.transport.join import RANK, SOCKETS
+from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER
+from penstock.tools.driver.errors import UsageError, explain_os_error, printable
+
+LOOK_SECONDS = 0.01
+"""The time between two looks whether a process has ended."""
+GRACE_SECONDS = 2.0
+"""The time that other ranks have to end by themselves once one has failed."""
+Streams = tuple[IO[bytes] | int | None, IO[bytes] | int | None]
+
+
+def start_ranks(
+    module: str, argv: Sequence[str], count: int, logs: Path | None = None
+) -> int:
+    """
+    Run a module of this package with these arguments in so many processes, and return
+    the exit code of the first that has failed, or 0. Rank 0 speaks; what the others
+    print goes to files `rank-<n>.txt` in a folder of `logs`, or is shown only for one
+    that fails by itself. Raises UsageError if there can be no such files.
+    """
+    with ExitStack() as stack:
+        streams = [_streams(rank, logs, stack) for rank in range(count)]
+        started = _start(module, argv, streams)
+        stack.callback(_end, started)
+        return _wait(started, streams, shows=logs is None)
+
+
+def _streams(rank: int, logs: Path | None, stack: ExitStack) -> Streams:
+    """Where the output and the errors of a rank go."""
+    if rank == 0:
+        return None, None
+    if logs is None:
+        return subprocess.DEVNULL, stack.enter_context(tempfile.TemporaryFile())
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+        file = stack.enter_context((logs / f"rank-{rank}.txt").open("wb"))
+    except OSError as error:
+        raise UsageError(f"cannot write {logs}: {explain_os_error(error)}") from error
+    return file, file
+
+
+def _start(
+    module: str, argv: Sequence[str], streams: Sequence[Streams]
+) -> list[subprocess.Popen[bytes]]:
+    count = len(streams)
+    ends: dict[tuple[int, int], socket.socket] = {}
+    for first in range(count):
+        for second in range(first):
+            ends[first, second], ends[second, first] = socket.socketpair()
+    started: list[subprocess.Popen[bytes]] = []
+    for rank, (output, errors) in enumerate(streams):
+        own = {peer: x.fileno() for (me, peer), x in ends.items() if me == rank}
+        told = " ".join(f"{peer}={number}" for peer, number in own.items())
+        started.append(
+            subprocess.Popen(
+                [*child_command(module), *argv],
+                env={**os.environ, RANK: str(rank), SOCKETS: told},
+                pass_fds=[*own.values()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+            )
+        )
+    # A rank must see that another one has ended.
+    for connection in ends.values():
+        connection.close()
+    return started
+
+
+def _wait(
+    started: Sequence[subprocess.Popen[bytes]],
+    streams: Sequence[Streams],
+    *,
+    shows: bool,
+) -> int:
+    """Wait for all ranks, and end them once one has failed; the exit code."""
+    failed: int | None = None
+    deadline = float("inf")
+    try:
+        while any(process.poll() is None for process in started):
+            codes = [process.returncode for process in started]
+            if failed is None:
+                failed = next((r for r, x in enumerate(codes) if x), None)
+                if failed is not None:
+                    deadline = time.monotonic() + GRACE_SECONDS
+            elif time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_SECONDS)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    codes = [process.poll() for process in started]
+    guilty = [r for r, x in enumerate(codes) if x not in (0, None, EXIT_PEER)]
+    if not guilty:
+        return EXIT_FAILED if any(codes) else 0
+    rank = guilty[0] if failed not in guilty else failed
+    code = codes[rank] or 0
+    if code < 0:
+        name = signal.Signals(-code).name
+        _say(f"rank {rank} was ended by {name}")
+        return EXIT_FAILED
+    errors = streams[rank][1]
+    if rank > 0 and shows and not isinstance(errors, int | None):
+        errors.seek(0)
+        for line in errors.read().decode(errors="replace").splitlines():
+            _say(f"rank {rank}: {line}")
+    return code
+
+
+def _say(text: str) -> None:
+    print(printable(f"penstock-run: {text}"), file=sys.stderr)
+
+
+def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End all processes that are still there."""
+    for process in started:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+    for process in started:
+        process.wait()
