@@ -155,7 +155,8 @@ class StreamAttr(ParametrizedAttribute):
 @irdl_op_definition
 class PlanOp(IRDLOperation):
     """
-    All tasks of a job, and the registers they hand data through. Or those of several
+    All tasks of a job, and the registers they hand data through; or those of one `rank`
+    of it. Or those of several
     jobs: then each task says its `job`, but for variables that several jobs read. Jobs
     in one list of `exclusive` never run at the same time.
 
@@ -177,6 +178,7 @@ class PlanOp(IRDLOperation):
     name = "plan.plan"
 
     sym_name = prop_def(SymbolNameConstraint())
+    rank = opt_prop_def(IntegerAttr.constr(i64))
     exclusive = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     body = region_def("single_block")
 
@@ -188,7 +190,7 @@ class PlanOp(IRDLOperation):
     )
 
     assembly_format = (
-        "$sym_name (`exclusive` $exclusive^)? "
+        "$sym_name (`rank` $rank^)? (`exclusive` $exclusive^)? "
         "attr-dict-with-keyword custom<Body>($body)"
     )
 
@@ -254,11 +256,24 @@ class PlanOp(IRDLOperation):
     def verify_(self) -> None:
         if self.body.block.args:
             raise VerifyException("the block of a plan takes no arguments")
+        refuse_if_any(self._of_other_ranks())
         refuse_if_any(self._doubled_names())
         verify_headers(self.registers)
         refuse_if_any(self._misused_registers())
         refuse_if_any(self._torn_chains())
         self._verify_jobs()
+
+    def _of_other_ranks(self) -> Iterator[Finding]:
+        if self.rank is None:
+            return
+        own = self.rank.value.data
+        for task in self.tasks:
+            if (rank := task.device.rank.data) != own:
+                name = task.task_name.data
+                yield (
+                    task,
+                    f"task '{name}' is on rank {rank}, its plan is of rank {own}",
+                )
 
     def _doubled_names(self) -> Iterator[Finding]:
         seen: set[str] = set()

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -123,6 +123,7 @@ class RankSplitter:
     def _plan(self, rank: int) -> PlanOp:
         name = f"{self.plan.sym_name.data}_{rank}"
         made = PlanOp(name, Region(Block(self.ops[rank])), self.plan.exclusive_jobs)
+        made.rank = IntegerAttr(rank, i64)
         made.attributes = self.plan.attributes.copy()
         made.location = self.plan.location
         return made

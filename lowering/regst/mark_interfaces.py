@@ -311,7 +311,9 @@ class RegstMarkInterfacesPass(ModulePass):
         for body in plans_and_bodies(op):
             if is_body(body) and not body.has_places:
                 mark_body(body)
-        plans = [plan for plan in plans_in(op) if not plan.jobs]
+        found = [plan for plan in plans_in(op) if not plan.jobs]
+        # Ranks of one job share nothing but messages.
+        plans = [plan for plan in found if plan.rank is None]
         if len(plans) < 2 or all(plan.has_places for plan in plans):
             return
         shared = shared_ports(plans)

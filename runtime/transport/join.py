@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 from functools import cache
+from types import TracebackType
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.transport.protocol import Transport
@@ -68,7 +69,9 @@ def _end_all_on_error(transport: Transport) -> None:
     """
     usual = sys.excepthook
 
-    def end_all(kind, error, trace) -> None:  # pyright: ignore
+    def end_all(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
         usual(kind, error, trace)
         sys.stderr.flush()
         transport.abort(str(error) or kind.__name__)

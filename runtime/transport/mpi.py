@@ -24,8 +24,9 @@ def _mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise PenstockError(
-            f"several ranks need mpi4py and an MPI (pip install 'penstock[mpi]'): "
-            f"{error}"
+            "processes that an MPI has started need mpi4py, and a libmpi that it finds "
+            "(MPI4PY_LIBMPI names one, pip install 'penstock[mpi]' brings one): "
+            f"{str(error).partition(chr(10))[0]}"
         ) from error
     return MPI
 

@@ -260,6 +260,14 @@ def program_of(model: Model) -> ProgramOp:
     """The launch program of a lowered model. Raises `Rejected` if it is not one."""
     from penstock.dialects.launch import ProgramOp
 
+    programs = [op for op in model.entries if isinstance(op, ProgramOp)]
+    ranks = sorted({op.rank.value.data for op in programs})
+    if len(ranks) > 1:
+        raise UsageError(
+            f"the model is placed on ranks {', '.join(map(str, ranks))}: start as many "
+            "processes (--ranks, or ranks=), or let this one simulate them "
+            "(--simulate-ranks, simulate_ranks=True)"
+        )
     if not isinstance(entry := model.entry, ProgramOp):
         _reject_op(entry, f"{entry.name} was not lowered to a launch program")
     return entry

@@ -37,7 +37,7 @@ from penstock.dialects.job import CopyOp, DeviceAttr, PlacementAttr, VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
-from penstock.dialects.plan import TaskOp, YieldOp
+from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import tensor_type
@@ -295,8 +295,13 @@ def bad_ends(
         if kinds[0] not in FROM_ALL:
             continue
         have = {memory_of(task.device) for task in own}
+        plan = own[-1].parent_op()
+        here = plan.rank if isinstance(plan, PlanOp) else None
         for rank, index in group.pairs:
             device = DeviceAttr(rank, group.kind, index)
+            if here is not None and device.rank.data != here.value.data:
+                # The plan of that rank has it.
+                continue
             if memory_of(device) not in have:
                 yield own[-1], f"collective '{name}' has no part for {device}"
 

@@ -279,8 +279,8 @@ job.job @halves placement <cpu, [0:0, 1:0]> {
 def test_ranks_run_in_one_process_if_asked(run: Runner):
     file = run.file("ranks.mlir", RANKS)
     alone = run(file, "--random-inputs", "1")
-    assert alone.code == 1
-    assert "is shared by ranks 0, 1, which run in one process" in alone.err
+    assert alone.code == 2
+    assert "the model is placed on ranks 0, 1: start as many processes" in alone.err
     done = run(file, "--random-inputs", "1", "--simulate-ranks", "--check", "numpy")
     assert done.code == 0
     assert "memory of rank 0: " in done.out

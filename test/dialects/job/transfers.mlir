@@ -1,0 +1,32 @@
+// RUN: penstock-opt %s | penstock-opt | filecheck %s
+// RUN: penstock-opt %s --print-op-generic | penstock-opt | filecheck %s
+
+// Both ends of a message are ops of tasks.
+
+// CHECK-LABEL: plan.plan @sender
+plan.plan @sender {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // CHECK: job.send %{{.*}} to <1, cpu:0> tag 3 : tensor<4xf32>
+  plan.task "x/send" on <0, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.send %v to <1, cpu:0> tag 3 : tensor<4xf32>
+    plan.yield
+  }
+}
+
+// CHECK-LABEL: plan.plan @receiver
+plan.plan @receiver rank 1 {
+  // CHECK: %{{.*}} = job.receive from <0, cpu:0> tag 3 : tensor<4xf32>
+  %x = plan.task "x" on <1, cpu:0> stream <network, 0> ins() -> tensor<4xf32> {
+    %v = job.receive from <0, cpu:0> tag 3 : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf32>
+    plan.yield
+  }
+}

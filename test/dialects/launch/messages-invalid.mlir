@@ -1,0 +1,71 @@
+// RUN: penstock-opt %s --verify-diagnostics --split-input-file
+
+launch.program @self rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    launch.receive @x from 0 tag 3
+  }
+  launch.actor @out on <1, cpu:0> stream 0 reads [@x] writes [] {
+    // expected-error@+1 {{@out has a message of rank 1, not of another}}
+    launch.send @x to 1 tag 3
+  }
+}
+
+// -----
+
+launch.program @negative rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{@in has a message of rank -1, not of another}}
+    launch.receive @x from -1 tag 3
+  }
+}
+
+// -----
+
+launch.program @tag rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{a tag is not negative, got -1}}
+    launch.receive @x from 0 tag -1
+  }
+}
+
+// -----
+
+launch.program @several rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{@in has a message, so it takes no other step}}
+    launch.receive @x from 0 tag 0
+    launch.receive @x from 0 tag 1
+  }
+}
+
+// -----
+
+launch.program @loop rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    launch.loop 3 {
+      // expected-error@+1 {{launch.receive is no step of a loop or condition}}
+      launch.receive @x from 0 tag 0
+    }
+  }
+}
+
+// -----
+
+launch.program @elsewhere rank 1 {
+  launch.chunk @c on <0, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    // expected-error@+1 {{@in works on rank 1 with @x, which lies on rank 0}}
+    launch.receive @x from 0 tag 0
+  }
+}

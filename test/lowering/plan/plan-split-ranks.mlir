@@ -1,0 +1,87 @@
+// RUN: penstock-opt %s -p plan-split-ranks --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p plan-split-ranks,plan-split-ranks --split-input-file | filecheck %s
+
+!t = tensor<4xf32>
+
+// Tags count the copies between ranks, in the order of the list. The tasks of a rank,
+// and control registers, are in its plan, which has the attributes of the plan.
+
+// CHECK-LABEL: plan.plan @there_0 rank 0 attributes {live_bytes = 1 : i64}
+// CHECK-NEXT:    regst.register "x -> z"
+// CHECK:         plan.task "x" on <0, cpu:0> {{.*}} signals
+// CHECK:         plan.task "a/send" on <0, cpu:0> stream <network, 0>
+// CHECK:           job.send %{{.*}} to <2, cpu:1> tag 0
+// CHECK:         plan.task "b" on <0, cpu:0> stream <network, 0> ins() -> tensor<4xf32> attributes {slots = 3 : i64}
+// CHECK:           job.receive from <2, cpu:1> tag 1
+// CHECK:         plan.task "z" on <0, cpu:0> {{.*}} waits
+// CHECK-LABEL: plan.plan @there_2 rank 2 attributes {live_bytes = 1 : i64}
+// CHECK:         plan.task "a" on <2, cpu:1> stream <network, 0> ins() -> tensor<4xf32>
+// CHECK:           job.receive from <0, cpu:0> tag 0
+// CHECK:         plan.task "b/send_1" on <2, cpu:1> stream <network, 0>
+// CHECK:           job.send %{{.*}} to <0, cpu:0> tag 1
+// CHECK:         plan.task "b/send" on <2, cpu:1> stream <compute, 0>
+plan.plan @there attributes {live_bytes = 1 : i64} {
+  %k = regst.register "x -> z" slots 1 on <0, host> : !regst.control
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() signals(%k : !regst.control) -> !t {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  %a = plan.task "a" on <2, cpu:1> stream <compute, 0> ins(%x : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <2, cpu:1> : !t
+    plan.yield %w : !t
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : !t) -> !t attributes {slots = 3 : i64} {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <0, cpu:0> : !t
+    plan.yield %w : !t
+  }
+  plan.task "b/send" on <2, cpu:1> stream <compute, 0> ins(%a : !t) {
+  ^bb0(%v: !t):
+    job.output "a", %v : !t
+    plan.yield
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%b : !t) waits(%k : !regst.control) {
+  ^bb0(%v: !t):
+    job.output "z", %v : !t
+    plan.yield
+  }
+}
+
+// -----
+
+// A plan on one rank stays, and so does a copy within one.
+
+// CHECK-LABEL: plan.plan @alone {
+// CHECK:         job.copy
+plan.plan @alone {
+  %x = plan.task "x" on <1, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %a = plan.task "a" on <1, cuda:0> stream <copy_h2d, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %w = job.copy %v to <1, cuda:0> : tensor<4xf32>
+    plan.yield %w : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Registers that hold bytes are past this pass.
+
+// CHECK-LABEL: plan.plan @registers {
+// CHECK:         job.copy
+plan.plan @registers {
+  %x = regst.register "x/out" slots 1 on <0, network> : !regst.data<tensor<4xf32>>
+  %far = regst.register "far/out" slots 2 on <1, network> : !regst.data<tensor<4xf32>>
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<tensor<4xf32>>) {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%x : !regst.data<tensor<4xf32>>) outs(%far : !regst.data<tensor<4xf32>>) {
+  ^bb0(%v: tensor<4xf32>):
+    %w = job.copy %v to <1, cpu:0> : tensor<4xf32>
+    plan.yield %w : tensor<4xf32>
+  }
+}

@@ -1,0 +1,147 @@
+"""Messages between ranks, as threads of one process over sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from penstock.runtime.errors import PeerError
+from penstock.runtime.program.channels import Channel
+from penstock.runtime.transport.sockets import SocketTransport
+
+SIZES = (1, 8, 4096, 1 << 20)
+
+
+@contextmanager
+def connected(count: int) -> Generator[list[SocketTransport]]:
+    """Transports of so many ranks, with a socket between each two."""
+    ends: dict[tuple[int, int], socket.socket] = {}
+    for first in range(count):
+        for second in range(first):
+            ends[first, second], ends[second, first] = socket.socketpair()
+    made = [
+        SocketTransport(r, {peer: x for (own, peer), x in ends.items() if own == r})
+        for r in range(count)
+    ]
+    try:
+        yield made
+    finally:
+        for transport in made:
+            transport.close()
+
+
+def channel(*, is_send: bool, peer: int, size: int, tag: int = 5) -> Channel:
+    return Channel(0, "task", is_send, peer, tag, size, 0, None, 0)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so; the test's time limit is that of the suite."""
+    while not condition():
+        time.sleep(0)
+
+
+def in_threads(functions: Sequence[Callable[[], object]]) -> list[object]:
+    """The results of functions that run at the same time."""
+    found: list[object] = [None] * len(functions)
+
+    def run(number: int) -> None:
+        found[number] = functions[number]()
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_message_ends_where_it_is_to_lie(size: int) -> None:
+    sent = np.random.default_rng().integers(0, 256, size, np.uint8)
+    got = np.zeros_like(sent)
+    with connected(2) as (first, second):
+        out = first.open(channel(is_send=True, peer=1, size=size))
+        into = second.open(channel(is_send=False, peer=0, size=size))
+        first.start(out, sent.ctypes.data)
+        second.start(into, got.ctypes.data)
+        ended: list[int] = []
+
+        def poll() -> bool:
+            first.poll()
+            ended.extend(second.poll())
+            return ended == [into]
+
+        until(poll)
+    np.testing.assert_array_equal(got, sent)
+
+
+def test_a_send_waits_for_the_receiver() -> None:
+    sent = np.arange(16, dtype=np.uint8)
+    got = np.zeros_like(sent)
+    with connected(2) as (first, second):
+        out = first.open(channel(is_send=True, peer=1, size=16))
+        first.start(out, sent.ctypes.data)
+        for _ in range(100):
+            assert not first.poll()
+            assert not second.poll()
+        into = second.open(channel(is_send=False, peer=0, size=16))
+        second.start(into, got.ctypes.data)
+        until(lambda: list(first.poll()) == [out])
+        until(lambda: list(second.poll()) == [into])
+    np.testing.assert_array_equal(got, sent)
+
+
+def test_messages_of_several_tags_find_their_places() -> None:
+    random = np.random.default_rng()
+    sent = [np.frombuffer(random.bytes(1 + 7 * i), np.uint8) for i in range(20)]
+    got = [np.zeros(x.size, np.uint8) for x in sent]
+    order: list[int] = random.permutation(len(sent)).tolist()
+    with connected(2) as (first, second):
+        for tag, data in enumerate(sent):
+            x = channel(is_send=True, peer=1, size=data.size, tag=tag)
+            first.start(first.open(x), data.ctypes.data)
+        for tag in order:
+            x = channel(is_send=False, peer=0, size=got[tag].size, tag=tag)
+            second.start(second.open(x), got[tag].ctypes.data)
+        ended: set[int] = set()
+
+        def poll() -> bool:
+            first.poll()
+            ended.update(second.poll())
+            return len(ended) == len(sent)
+
+        until(poll)
+    for here, there in zip(got, sent, strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+def test_all_ranks_exchange_what_each_gives() -> None:
+    given = [b"", b"one", b"2" * 300_000]
+    with connected(3) as ranks:
+
+        def work(rank: int) -> Callable[[], object]:
+            return lambda: ranks[rank].exchange(given[rank])
+
+        assert in_threads([work(rank) for rank in range(3)]) == [given] * 3
+
+
+def test_a_rank_that_fails_tells_the_others() -> None:
+    with connected(2) as (first, second):
+        first.abort("the kernel is wrong")
+        with pytest.raises(PeerError, match="rank 0 failed: the kernel is wrong"):
+            until(lambda: bool(second.poll()))
+
+
+def test_a_rank_that_ends_is_missed() -> None:
+    with connected(2) as (first, second):
+        first.close()
+        with pytest.raises(PeerError, match="rank 0 has ended"):
+            until(lambda: bool(second.poll()))
+        with pytest.raises(PeerError, match="rank 0 has ended"):
+            second.exchange(b"lost")

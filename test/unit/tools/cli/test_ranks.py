@@ -1,0 +1,158 @@
+"""Models on several ranks, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAIN = """
+job.job @train placement <cpu, [{devices}]> {{
+  %x = job.input "x" : tensor<8x16xf32>
+  %t = job.input "t" : tensor<8x4xf32>
+  %w = job.variable "w" init <normal, seed = 1> {{sbp = #job.sbp<B>}} : tensor<16x4xf32>
+  %s = op.relu %x {{sbp = #job.sbp<S(0)>}} : tensor<8x16xf32> -> tensor<8x16xf32>
+  %y = op.matmul %s, %w : tensor<8x16xf32>, tensor<16x4xf32> -> tensor<8x4xf32>
+  %d = op.sub %y, %t : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %q = op.mul %d, %d : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %loss = op.reduce_mean %q axes [0, 1] : tensor<8x4xf32> -> tensor<f32>
+  %r = op.constant dense<0.01> : tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<16x4xf32>
+  job.update %w by %g with <sgd> rate %r : tensor<16x4xf32>
+  job.output "loss", %loss : tensor<f32>
+}}
+"""
+"""A step of data parallel training."""
+
+FAILS = """
+!t = tensor<4xf32>
+
+job.job @fails placement <cpu, [0:0, 1:0]> {
+  %x = job.input "x" : !t
+  %i = job.input "i" : tensor<2xi64>
+  %far = op.relu %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %g = op.gather %far, %i axis 0 {placement = #job.placement<cpu, [1:0]>}
+    : !t, tensor<2xi64> -> tensor<2xf32>
+  job.output "y", %g : tensor<2xf32>
+}
+"""
+"""Rank 1 gathers by indices that may be out of range."""
+
+
+SESSION = "from penstock.tools.session.session import Session"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A step on two ranks."""
+    return written(tmp_path, 2)
+
+
+def written(folder: Path, ranks: int) -> Path:
+    devices = ", ".join(f"{rank}:0" for rank in range(ranks))
+    path = folder / f"train{ranks}.mlir"
+    path.write_text(TRAIN.format(devices=devices))
+    return path
+
+
+def run(*words: object, check: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "penstock.tools.cli.run"]
+    done = subprocess.run(
+        [*command, *map(str, words)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == check, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
+    path = written(tmp_path, ranks)
+    options = ("--ranks", ranks, "--random-inputs", 1, "--repeat", 5)
+    done = run(path, *options, "--outputs", tmp_path / "there.npz")
+    assert done.stderr == ""
+    # The copies between ranks keep the order of sums: the same bits.
+    done = run(
+        path,
+        "--simulate-ranks",
+        *options[2:],
+        "--check",
+        tmp_path / "there.npz",
+    )
+    assert "loss differs by 0.00e+00" in done.stdout
+
+
+def test_a_step_on_processes_equals_numpy(model: Path) -> None:
+    done = run(model, "--ranks", 2, "--random-inputs", 1, "--check", "numpy")
+    assert done.stdout.count("check against numpy") == 1
+
+
+def test_mpi_starts_ranks_as_well(model: Path) -> None:
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
+    command = [mpiexec, "-n", "2", sys.executable, "-P", "-m", "penstock.tools.cli.run"]
+    done = subprocess.run(
+        [*map(str, command), str(model), "--random-inputs", "1", "--check", "numpy"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("check against numpy") == 1
+
+
+def test_there_is_a_process_for_each_rank(model: Path) -> None:
+    text = "the model is placed on ranks 0, 1, but there are 3 processes"
+    done = run(model, "--ranks", 3, "--random-inputs", 1, check=2)
+    assert done.stderr == f"penstock-run: error: {text}\n"
+
+
+def test_a_failure_on_one_rank_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "fails.mlir"
+    path.write_text(FAILS)
+    options = ("--inputs", "x=4xf32=1,2,3,4", "--inputs", "i=2xi64=0,9")
+    done = run(path, "--ranks", 2, *options, check=1)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("penstock-run: rank 1: ")
+    assert "index" in line
+
+
+def test_logs_of_ranks_are_kept(model: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    run(model, "--ranks", 2, "--random-inputs", 1, "--log-ranks", logs)
+    assert [path.name for path in logs.iterdir()] == ["rank-1.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--log-ranks", "logs"), "--log-ranks is for --ranks"),
+        (("--ranks", "2", "--trace", "t.json"), "--trace is for one process"),
+        (("--ranks", "2", "--tune"), "--tune is for one process"),
+    ],
+)
+def test_flags_that_do_not_go_together(
+    model: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run(model, "--random-inputs", 1, *words, check=2)
+    assert message in done.stderr
+
+
+def test_ranks_read_a_file() -> None:
+    assert "not the standard input" in run("-", "--ranks", 2, check=2).stderr
+
+
+def test_a_session_alone_is_no_rank(model: Path) -> None:
+    code = f"{SESSION}; Session.open({str(model)!r}, ranks=2)"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_R")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=clean,
+    )
+    assert "this process was started alone" in done.stderr
