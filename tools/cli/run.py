@@ -23,7 +23,7 @@ from penstock.tools.cli.debugging_options import (
     shows_passes,
 )
 from penstock.tools.cli.exit_codes import exit_code_of
-from penstock.tools.cli.results import say, write
+from penstock.tools.cli.results import results, say, write
 from penstock.tools.cli.run_arguments import PROGRAM, arguments, engine_of, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
@@ -222,7 +222,7 @@ def _ranks(args: argparse.Namespace) -> None:
     transport = join()
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
     for name in ("save_plan", "trace", "tune", "bisect", "check_finite"):
         if getattr(args, name):
             flag = f"--{name.replace('_', '-')}"

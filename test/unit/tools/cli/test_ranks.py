@@ -34,7 +34,7 @@ job.job @fails placement <cpu, [0:0, 1:0]> {
   %x = job.input "x" : !t
   %i = job.input "i" : tensor<2xi64>
   %far = op.relu %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
-  %g = op.gather %far, %i axis 0 {placement = #job.placement<cpu, [1:0]>}
+  %g = op.gather %far[%i] axis 0 {placement = #job.placement<cpu, [1:0]>}
     : !t, tensor<2xi64> -> tensor<2xf32>
   job.output "y", %g : tensor<2xf32>
 }
