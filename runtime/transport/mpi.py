@@ -8,6 +8,7 @@ of the receiver bound how far the sender gets ahead.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -101,7 +102,8 @@ class MpiTransport:
         return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
 
     def abort(self, reason: str) -> None:
-        """End all ranks at once, also this one."""
+        """End all ranks at once, also this one, which tells why before."""
+        print(f"rank {self.rank} failed: {reason}", file=sys.stderr, flush=True)
         self._world.Abort(1)
 
     def close(self) -> None:

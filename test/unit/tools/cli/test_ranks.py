@@ -89,19 +89,35 @@ def test_a_step_on_processes_equals_numpy(model: Path) -> None:
     assert done.stdout.count("check against numpy") == 1
 
 
-def test_mpi_starts_ranks_as_well(model: Path) -> None:
+def run_by_mpi(*words: object) -> subprocess.CompletedProcess[str]:
     mpiexec = Path(sys.executable).parent / "mpiexec"
     if not mpiexec.exists():
         pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
-    command = [mpiexec, "-n", "2", sys.executable, "-P", "-m", "penstock.tools.cli.run"]
-    done = subprocess.run(
-        [*map(str, command), str(model), "--random-inputs", "1", "--check", "numpy"],
-        capture_output=True,
-        text=True,
-        timeout=300,
+    command = [mpiexec, "-n", "2", sys.executable, "-P", *words]
+    return subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, timeout=300
     )
+
+
+def test_mpi_starts_ranks_as_well(model: Path) -> None:
+    tool = ("-m", "penstock.tools.cli.run")
+    done = run_by_mpi(*tool, model, "--random-inputs", 1, "--check", "numpy")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("check against numpy") == 1
+
+
+def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:
+    script = tmp_path / "fails.py"
+    script.write_text(
+        f"{SESSION}\n"
+        f"with Session.open({str(model)!r}, ranks=2) as session:\n"
+        "    if session.ranks.transport.rank == 1:\n"
+        "        raise ValueError('planted')\n"
+        "    session.run({name: 0 for name in session.inputs()})\n"
+    )
+    done = run_by_mpi(script)
+    assert done.returncode != 0
+    assert "rank 1 failed: planted" in done.stderr
 
 
 def test_there_is_a_process_for_each_rank(model: Path) -> None:
