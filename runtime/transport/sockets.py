@@ -47,7 +47,7 @@ class Peer:
         self.socket = connection
         self.outgoing: deque[Frame] = deque()
         self.messages: deque[bytes] = deque()
-        """What other threads have sent outside of channels."""
+        """The bytes that the rank has given to an exchange."""
         self._header = bytearray(HEADER.size)
         self.begin()
 

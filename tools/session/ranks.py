@@ -27,7 +27,7 @@ class RemotePort(NamedTuple):
 
 
 class Ranks:
-    """What the processes of a session tell each other, outside of runs."""
+    """The exchange between the processes of a session, outside of runs."""
 
     def __init__(self, transport: Transport, count: int | None):
         if count is not None and count != transport.size:

@@ -254,7 +254,7 @@ class Session(Closing, Displayed):
 
     @property
     def ranks(self) -> Ranks | None:
-        """What this process and those of the other ranks tell each other."""
+        """The exchange with the processes of other ranks, if there are any."""
         return self._ranks
 
     @property

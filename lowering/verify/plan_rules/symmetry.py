@@ -33,7 +33,13 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
-from penstock.dialects.job import CopyOp, DeviceAttr, PlacementAttr, VariableOp
+from penstock.dialects.job import (
+    CopyOp,
+    DeviceAttr,
+    PlacementAttr,
+    ReceiveOp,
+    VariableOp,
+)
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
@@ -44,7 +50,7 @@ from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
-BOXING_OPS = (SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp)
+BOXING_OPS = (SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp, ReceiveOp)
 """The ops of boxings."""
 
 STEPS = ("add", "concat", "constant", "copy", "slice", "sum")

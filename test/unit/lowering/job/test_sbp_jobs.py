@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
@@ -55,9 +58,13 @@ from penstock.lowering.job.infer_sbp import JobInferSbpPass
 from penstock.lowering.job.insert_boxing import JobInsertBoxingPass
 from penstock.lowering.job.place import JobPlacePass
 from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass
-from penstock.tools.driver.diagnostics import Rejected
+from penstock.runtime.transport.sockets import SocketTransport
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.model import programs_of
 from penstock.tools.session.oracle import evaluate_model
-from penstock.tools.session.session import Model, Session
+from penstock.tools.session.program_export import ExportedProgram
+from penstock.tools.session.session import Model, Session, lower
 
 Array: TypeAlias = NDArray[np.generic]
 
@@ -408,10 +415,57 @@ def test_ranks_share_nothing_without_being_simulated(tmp_path: Path):
     file = tmp_path / "ranks.mlir"
     module = RandomJob(0, 6, RANKS["2 ranks"]).module()
     file.write_text(str(module))
-    with pytest.raises(Rejected, match="with simulate-ranks=true only"):
+    with pytest.raises(UsageError, match="the model is placed on ranks 0, 1: start as"):
         Session.open(file)
     with Session.open(file, simulate_ranks=True) as session:
         compare(session.run(inputs()), evaluate(module))
+
+
+def run_on_ranks(module: ModuleOp, pieces: int) -> list[dict[str, Array]]:
+    """The outputs of each piece on ranks that exchange messages, here by threads."""
+    model, front = Model(module.clone(), {}, Path()), installed_compiler()
+    lower(*front, model)
+    programs = {x.rank.value.data: x for x in programs_of(model)}
+    ends: dict[tuple[int, int], socket.socket] = {}
+    for first, second in combinations(programs, 2):
+        ends[first, second], ends[second, first] = socket.socketpair()
+    transports = {
+        rank: SocketTransport(rank, {y: ends[rank, y] for y in programs if y != rank})
+        for rank in programs
+    }
+
+    def run(rank: int) -> list[dict[str, Array]]:
+        with Session.of(ExportedProgram(programs[rank])) as session:
+            session.executor.connect(transports[rank])
+            fed = {name: inputs()[name] for name in session.inputs()}
+            once = [session.run(fed)]
+            return once + session.run_many([fed] * (pieces - 1))
+
+    with ThreadPoolExecutor(len(programs)) as pool:
+        found = list(pool.map(run, programs))
+    for transport in transports.values():
+        transport.close()
+    return [
+        {name: array for own in piece for name, array in own.items()}
+        for piece in zip(*found, strict=True)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("placement", [x for x in RANKS if x != "uneven ranks"])
+@pytest.mark.parametrize("seed", range(6))
+def test_ranks_that_exchange_messages_equal_simulated_ones(
+    placement: str, seed: int
+) -> None:
+    job = RandomJob(seed, 8, RANKS[placement], ELSEWHERE)
+    module = job.module()
+    with Session(Model(module.clone(), {}, Path()), simulate_ranks=True) as session:
+        wanted = session.run(inputs())
+    compare(wanted, evaluate(module))
+    for got in run_on_ranks(module, 4):
+        assert got.keys() == wanted.keys()
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(got[name], array)
 
 
 @pytest.mark.slow
