@@ -109,11 +109,12 @@ def test_mpi_starts_ranks_as_well(model: Path) -> None:
 def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:
     script = tmp_path / "fails.py"
     script.write_text(
-        f"{SESSION}\n"
+        f"import numpy as np\n{SESSION}\n"
         f"with Session.open({str(model)!r}, ranks=2) as session:\n"
         "    if session.ranks.transport.rank == 1:\n"
         "        raise ValueError('planted')\n"
-        "    session.run({name: 0 for name in session.inputs()})\n"
+        "    ports = session.inputs().items()\n"
+        "    session.run({x: np.ones(port.shape, port.dtype) for x, port in ports})\n"
     )
     done = run_by_mpi(script)
     assert done.returncode != 0
