@@ -21,7 +21,7 @@ CPU_MODULES = (
     *("cpu.attention", "cpu.outer_vector_loop", "cpu.depthwise", "cpu.support"),
     *("cpu.support_members", "cpu.vector_loop", "cpu.matmul.amx"),
     *("cpu.matmul.packing", "cpu.pooling", "cpu.matmul.int8", "cpu.matmul.tile"),
-    *("cpu.winograd", "cpu.matmul.transposed_tile"),
+    *("cpu.winograd", "cpu.matmul.transposed_tile", "cpu.transposition"),
 )
 """The modules that source for the CPU imports, in this order."""
 

@@ -412,7 +412,7 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
         or not all(is_element(arg.type, element) for arg in block.args)
         or any(step not in (0, 1) for step in steps)
         or written != {0 if folds else 1}
-        or not _reads_result_in_place(computation, folds)
+        or not reads_result_in_place(computation, folds)
     ):
         return None
     line = VectorLoop(element, nest.extents[loop])
@@ -434,7 +434,7 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     )
 
 
-def _reads_result_in_place(computation: Computation, folds: bool) -> bool:
+def reads_result_in_place(computation: Computation, folds: bool) -> bool:
     """Whether inputs are other than the results, or their elements in their turn."""
     op, nest = computation.op, computation.nest
     return all(

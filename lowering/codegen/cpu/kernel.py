@@ -50,6 +50,10 @@ from penstock.lowering.codegen.cpu.outer_vector_loop import (
 )
 from penstock.lowering.codegen.cpu.packed_operands import uses_of
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter, printers
+from penstock.lowering.codegen.cpu.transposition import (
+    TranspositionPrinter,
+    transposition_of,
+)
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopPrinter
 from penstock.lowering.codegen.cpu.work_split import Split, splits_of
 
@@ -78,6 +82,7 @@ class CpuPrinter(BodyPrinter):
         """The loops, and strides, that are in the code."""
         self._lines = InnerLoopPrinter(self)
         self._columns = OuterLoopPrinter(self)
+        self._transpositions = TranspositionPrinter(self)
         self._micro_kernels = self._find_micro_kernels()
         self._stages = self._find_stages()
         self._folded = {
@@ -208,7 +213,8 @@ class CpuPrinter(BodyPrinter):
             self.line("return 0")
             self.lines[start:start] = self._loaded_numbers()
         self.finish()
-        definitions += [*self._lines.definitions, *self._columns.definitions]
+        for printer in (self._lines, self._columns, self._transpositions):
+            definitions += printer.definitions
         lines = [*definitions, "", "", *self.lines, ""]
         head = [f"PARTS = {self.parts}", *self._row()]
         return "\n".join([*self._imports(used_names(lines)), "", *head, *lines])
@@ -229,7 +235,8 @@ class CpuPrinter(BodyPrinter):
     def _imports(self, told: set[str]) -> list[str]:
         """The lines that import what the text uses, of the names that it tells."""
         of_micro_kernels = {name for x in self._printers for name in x.names}
-        used = of_micro_kernels | self._lines.names | self._columns.names
+        loops = self._lines.names | self._columns.names | self._transpositions.names
+        used = of_micro_kernels | loops
         if used - of_micro_kernels:
             used |= {"address_of"}
         return cpu_imports((used | self.scalars.names) & told)
@@ -323,6 +330,10 @@ class CpuPrinter(BodyPrinter):
         if line is not None:
             with self.taking_numbers():
                 self._lines.print_computation(computation, order, line)
+            return
+        if (found := transposition_of(computation, order)) is not None:
+            with self.taking_numbers():
+                self._transpositions.print_transposition(computation, order, found)
             return
         loops = [self.new_loop() for _ in nest.extents]
         for loop in {*order.loops[-1:], *reductions_of(nest)}:

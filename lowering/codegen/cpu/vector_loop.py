@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -58,6 +59,9 @@ class InnerLoopScalars(VectorScalars):
 
 class InnerLoopPrinter:
     """Prints lines: calls in the kernel, and the definitions of what they call."""
+
+    body_name: ClassVar[str] = "body"
+    """The start of the names of functions that compute elements."""
 
     def __init__(self, printer: BodyPrinter):
         self.printer = printer
@@ -237,10 +241,10 @@ class InnerLoopPrinter:
         count: str,
     ) -> str:
         """The call of a line that is defined here, of so many elements."""
-        numbers, body = self._body(line)
+        numbers, body = self.body(line)
         is_known = is_digits(count)
         extent = count if is_known else "None"
-        facts = [f'"{line.element}"', extent, f"body_{self.count}"]
+        facts = [f'"{line.element}"', extent, f"{self.body_name}_{self.count}"]
         if not is_known and line.extent % WHOLE == 0:
             facts.append(f"multiple={WHOLE}")
         if loads:
@@ -267,7 +271,7 @@ class InnerLoopPrinter:
         given = ", ".join((*loads, *stores, *numbers, *starts, *further))
         return f"{name}(({given},))"
 
-    def _body(self, line: VectorLoop) -> tuple[list[str], list[str]]:
+    def body(self, line: VectorLoop) -> tuple[list[str], list[str]]:
         """The numbers that a line is given, and the function of what it computes."""
         scalars = InnerLoopScalars()
         names = {value: f"p{n}" for n, (value, _) in enumerate(line.loads)}
@@ -292,7 +296,7 @@ class InnerLoopPrinter:
         count = len(line.loads) + len(numbers)
         header = ", ".join(("x", *(f"p{n}" for n in range(count))))
         return numbers, [
-            f"def body_{self.count}({header}):",
+            f"def {self.body_name}_{self.count}({header}):",
             *(f"    {text}" for text in lines),
             f"    return {stored}, {terms}",
         ]

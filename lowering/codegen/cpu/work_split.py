@@ -31,6 +31,7 @@ from penstock.lowering.codegen.body.vector_loop import (
     vector_loop_of,
 )
 from penstock.lowering.codegen.cpu.outer_vector_loop import outer_vector_loop_of
+from penstock.lowering.codegen.cpu.transposition import transposition_of
 
 WORK_OF_A_PART = 1 << 18
 
@@ -144,7 +145,8 @@ def _loops_of(
     if not any(isinstance(inner, linalg.ops.IndexOp) for inner in op.body.walk()):
         nest = merged(nest)
     order = loop_order(nest)
-    line = vector_loop_of(Computation(op, nest), order)
+    computation = Computation(op, nest)
+    line = vector_loop_of(computation, order)
     extents = {
         loop: nest.extents[loop] for loop in order.loops if not nest.reductions[loop]
     }
@@ -152,6 +154,8 @@ def _loops_of(
         extents = {0: -(-nest.extents[0] // BLOCK)}
     elif line is not None:
         extents.pop(order.loops[-1], None)
+    elif (found := transposition_of(computation, order)) is not None:
+        extents |= found.blocks(nest.extents)
     accesses = ACCESS_WEIGHT * len(op.operands)
     return nest, extents, prod(nest.extents) * (weight(op.body.block) + accesses)
 
