@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,7 +13,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
-    IndexType,
     IntegerType,
     TensorType,
     UnitAttr,
@@ -33,7 +34,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp
-from penstock.dialects.kernel.folds import neutral
+from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.folds import folded, neutral
 from penstock.dialects.kernel.row_builder import all_reduce, all_reduce_by, build_row
 from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.elementwise import NUMBERS
@@ -225,6 +227,9 @@ class ArgMinOp(ArgOp):
 # The first of all in order                                                    #
 ################################################################################
 
+BLOCK = 64
+"""The elements of a line of which the best one is compared first."""
+
 
 @irdl_op_definition
 class TopKOp(TensorOp):
@@ -267,8 +272,8 @@ class TopKOp(TensorOp):
         return TensorType(type.element_type, shape), TensorType(i64, shape)
 
     def flops(self) -> int:
-        # Each element is compared with the best so far and with the one before.
-        return 2 * self.count.value.data * element_count(self.operand.type)
+        # Each is compared with the last of the best, and some with all of these.
+        return 2 * element_count(self.operand.type)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         rank = tensor_type(self.operand).get_num_dims()
@@ -303,54 +308,35 @@ class TopKOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
+        """
+        The best so far are in order in the results. Another element is put there if it
+        comes before the last one of them; of a block of elements that lie together none
+        does if its largest one does not.
+        """
         outer, extent, inner = lines_of(self.operand, self.axis.value.data)
         count = self.count.value.data
         input = k.view(ins[0], [outer, extent, inner])
-        # The first of all is compared with what stands here.
-        for out in outs:
-            k.fill(out, 0)
         values, places = (k.view(out, [outer, count, inner]) for out in outs)
+        type = tensor_type(self.operand).element_type
+        blocks = range(0)
+        if isinstance(type, AnyFloat) and inner == 1:
+            blocks = range((extent - count) // BLOCK)
 
         def select(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
             line, *targets = (
                 Line(memref, at[:1], at[1:]) for memref in (input, values, places)
             )
-            k.each(count, lambda k, rank: self._select(k, line, targets, rank))
+            best = _Best(self, line, *targets)
+            k.each(count, best.clear)
+            k.each(count, best.insert)
+            if blocks:
+                k.each_in(blocks, partial(best.visit_block, first=count))
+            k.each_in(range(count + BLOCK * len(blocks), extent), best.visit)
 
-        k.parallel([outer, inner], select)
+        if count:
+            k.parallel([outer, inner], select)
 
-    def _select(
-        self, k: KernelBuilder, line: Line, targets: Sequence[Line], rank: SSAValue
-    ) -> None:
-        """Write the first of the elements that come after the one written before."""
-        values, places = targets
-        zero, one, none = k.index(0), k.index(1), k.index(-1)
-        is_first = k.compare("eq", rank, zero)
-        before = k.select(is_first, zero, k.sub(rank, one))
-        old_value = values.load(k, before)
-        old_place = k.insert(arith.IndexCastOp(places.load(k, before), IndexType()))
-
-        def step(
-            k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
-        ) -> Sequence[SSAValue]:
-            best, place = carried
-            value = line.load(k, index)
-            # Of equal elements those behind the last one are left.
-            later = k.compare("gt", index, old_place)
-            same = k.insert(arith.AndIOp(self._equal(k, value, old_value), later))
-            left = k.insert(arith.OrIOp(self._before(k, old_value, value), same))
-            left = k.insert(arith.OrIOp(left, is_first))
-            better = self._before(k, value, best)
-            better = k.insert(arith.OrIOp(better, k.compare("eq", place, none)))
-            wins = k.insert(arith.AndIOp(left, better))
-            return k.select(wins, value, best), k.select(wins, index, place)
-
-        start = [line.load(k, zero), none]
-        best, place = k.loop(zero, k.index(line.extent), start, step)
-        values.store(k, best, rank)
-        places.store(k, k.insert(arith.IndexCastOp(place, i64)), rank)
-
-    def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    def comes_before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether `a` comes before `b`, whatever their places."""
         if self.smallest is not None:
             a, b = b, a
@@ -360,7 +346,89 @@ class TopKOp(TensorOp):
         only_a = k.insert(arith.AndIOp(k.compare("ne", a, a), k.compare("eq", b, b)))
         return k.insert(arith.OrIOp(larger, only_a))
 
-    def _equal(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Whether only their places tell which of two elements comes first."""
-        either = k.insert(arith.OrIOp(self._before(k, a, b), self._before(k, b, a)))
-        return k.insert(arith.XOrIOp(either, k.constant(1, i1)))
+
+@dataclass(frozen=True)
+class _Best:
+    """The best elements of a line, in order, and their places."""
+
+    op: TopKOp
+    line: Line
+    values: Line
+    places: Line
+
+    def clear(self, k: KernelBuilder, rank: SSAValue) -> None:
+        """Build that a place of the list is written before it is read."""
+        for target in (self.values, self.places):
+            type = memref_type(target.memref).element_type
+            target.store(k, k.constant(0, type), rank)
+
+    def insert(
+        self, k: KernelBuilder, index: SSAValue, known: SSAValue | None = None
+    ) -> None:
+        """
+        Build that an element is put in its place among those before, all if not
+        `known`; the last one of a full list leaves it.
+        """
+        value, zero, one = self.line.load(k, index), k.index(0), k.index(1)
+        count = index if known is None else known
+
+        def passed(
+            k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            (total,) = carried
+            # Of equal elements the one that was found later comes later.
+            is_first = self.op.comes_before(k, value, self.values.load(k, rank))
+            return [k.select(is_first, total, k.add(total, one))]
+
+        (found,) = k.loop(zero, count, [zero], passed)
+        last = count if known is None else k.sub(count, one)
+        # No more than `last` are passed, which nothing else says to who checks bounds.
+        rank = k.maximum(k.minimum(found, last), zero)
+
+        def shift(
+            k: KernelBuilder, number: SSAValue, _: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            target = k.sub(last, number)
+            for line in (self.values, self.places):
+                line.store(k, line.load(k, k.sub(target, one)), target)
+            return ()
+
+        k.loop(zero, k.sub(last, rank), (), shift)
+        self.values.store(k, value, rank)
+        self.places.store(k, k.insert(arith.IndexCastOp(index, i64)), rank)
+
+    def visit(self, k: KernelBuilder, index: SSAValue) -> None:
+        """Build that an element is inserted into a full list if it belongs there."""
+        count = self.values.extent
+        last = self.values.load(k, k.index(count - 1))
+        value = self.line.load(k, index)
+        k.when(
+            self.op.comes_before(k, value, last),
+            lambda k: self.insert(k, index, k.index(count)),
+        )
+
+    def visit_block(self, k: KernelBuilder, block: SSAValue, first: int) -> None:
+        """Build that a block is visited if one of its elements may belong there."""
+        start = k.add(k.mul(block, k.index(BLOCK)), k.index(first))
+        is_largest = self.op.smallest is None
+        fold = LARGEST.floats if is_largest else SMALLEST.floats
+
+        def step(
+            k: KernelBuilder, number: SSAValue, carried: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            value = self.line.load(k, k.add(start, number))
+            return [folded(k, fold, carried[0], value)]
+
+        type = tensor_type(self.op.operand).element_type
+        worst = k.constant(neutral(fold, type), type)
+        (best,) = k.loop(k.index(0), k.index(BLOCK), [worst], step)
+        last = self.values.load(k, k.index(self.values.extent - 1))
+        # A NaN compares with nothing.
+        none = k.compare("ge" if is_largest else "le", last, best)
+        one = k.constant(1, i1)
+        k.when(
+            k.insert(arith.XOrIOp(none, one)),
+            lambda k: k.each(
+                BLOCK, lambda k, number: self.visit(k, k.add(start, number))
+            ),
+        )

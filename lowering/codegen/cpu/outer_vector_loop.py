@@ -3,9 +3,9 @@ The source of vectorized outer loops: parallel iterations around sequential loop
 
 The innermost parallel loop of a stage is made of *columns*
 (`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if these
-compute only floats of one type, or comparisons of them, and if loads and stores are
-contiguous from one iteration to the next. Each column runs in order, so a kernel may
-store where it has loaded. Threads share blocks of columns.
+compute only floats of one type, comparisons of them, and places of elements, and if
+loads and stores are contiguous from one iteration to the next. Each column runs in
+order, so a kernel may store where it has loaded. Threads share blocks of columns.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from itertools import count
 from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, MemRefType, i1
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
+from xdsl.dialects.builtin import IndexType, MemRefType, i1, i64
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import row_major
@@ -32,8 +33,19 @@ from penstock.lowering.codegen.body.vector_loop import (
 )
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopScalars
 
-COLUMN_BLOCK = 64
+COLUMN_BLOCK = 256
 """The columns that one call is for; their elements in all rows should be in a cache."""
+
+
+AT_ONCE = ((2, 8), (8, 4))
+"""
+The vectors of columns that do what is no more than so many ops, at once: what lies far
+apart in memory is best fetched in long pieces. Other columns do so two by two, as their
+values would not stay in registers.
+"""
+
+PLACES = frozenset(("slt", "sle", "sgt", "sge"))
+"""The relations of places."""
 
 
 class Place(NamedTuple):
@@ -72,10 +84,34 @@ class OuterVectorLoop:
         return list(dict.fromkeys(base for base, _ in self.places.values()))
 
     @property
+    def at_once(self) -> int | None:
+        """The vectors that are computed at once, if that is not by default."""
+        ops = sum(
+            not isinstance(op, IDLE) and not _is_index(op)
+            for op in self.op.body.block.walk()
+        )
+        return next((count for most, count in AT_ONCE if ops <= most), None)
+
+    @property
+    def memory(self) -> list[str]:
+        """The element type of each base."""
+        return [stored_in(base.buffer) for base in self.bases]
+
+    @property
     def loop_extents(self) -> list[int]:
         """The turns of each parallel loop, if that over columns goes by blocks."""
         *outer, last = self.extents
         return [*outer, -(-last // COLUMN_BLOCK)]
+
+
+IDLE = (memref.LoadOp, memref.StoreOp, arith.ConstantOp, scf.ForOp, scf.YieldOp)
+"""The ops of columns that compute nothing."""
+
+
+def stored_in(buffer: SSAValue) -> str:
+    """The type of elements of a buffer that columns use."""
+    assert isa(buffer.type, MemRefType), "checked by the verifier"
+    return ELEMENTS.get(buffer.type.element_type, "i64")
 
 
 ################################################################################
@@ -96,7 +132,8 @@ def outer_vector_loop_of(op: scf.ParallelOp) -> OuterVectorLoop | None:
         ELEMENTS.get(value.type)
         for inner in inside
         for value in (*inner.operands, *inner.results)
-        if not isinstance(value.type, IndexType | MemRefType) and value.type != i1
+        if not isinstance(value.type, IndexType | MemRefType)
+        and value.type not in (i1, i64)
     }
     element = elements.pop() if len(elements) == 1 else None
     if element is None or not any(isinstance(inner, scf.ForOp) for inner in inside):
@@ -118,15 +155,35 @@ def _takes(found: OuterVectorLoop, block: Block) -> bool:
             case scf.YieldOp() | scf.ReduceOp():
                 pass
             case _:
-                if not _is_index(op) and not is_vector_op(op, found.element):
+                if not (
+                    _is_index(op)
+                    or _is_of_places(op)
+                    or is_vector_op(op, found.element)
+                ):
                     return False
     return True
+
+
+def _is_of_places(op: Operation) -> bool:
+    """Whether an op makes a place of an iteration, or compares or selects places."""
+    match op:
+        case arith.ConstantOp():
+            return op.result.type == i64
+        case arith.IndexCastOp(input=BlockArgument(owner=Block() as block)):
+            return op.result.type == i64 and isinstance(block.parent_op(), scf.ForOp)
+        case arith.CmpiOp():
+            name = CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+            return op.lhs.type == i64 and name in PLACES
+        case arith.SelectOp():
+            return op.result.type == i64
+        case _:
+            return False
 
 
 def _is_loop(op: scf.ForOp, element: str) -> bool:
     """Whether a loop takes known turns by ones, and carries elements."""
     bounds = [number_of(value) for value in (op.lb, op.ub, op.step)]
-    types = {ELEMENTS.get(value.type) for value in op.iter_args}
+    types = {ELEMENTS.get(x.type) for x in op.iter_args if x.type != i64}
     return None not in bounds and bounds[2] == 1 and types <= {element}
 
 
@@ -138,7 +195,8 @@ def _notes(found: OuterVectorLoop, op: memref.LoadOp | memref.StoreOp) -> bool:
     """Note where an op loads or stores; whether columns do so next to each other."""
     type = op.memref.type
     assert isa(type, MemRefType), "checked by the verifier"
-    if ELEMENTS.get(type.element_type) != found.element:
+    is_place = type.element_type == i64 and isinstance(op, memref.StoreOp)
+    if ELEMENTS.get(type.element_type) != found.element and not is_place:
         return False
     offset, steps = 0, dict[SSAValue, int]()
     for index, stride in zip(op.indices, row_major(type.get_shape()), strict=True):
@@ -238,10 +296,14 @@ class OuterLoopPrinter:
         facts = [f'"{found.element}"', str(extent), body.name]
         if body.numbers:
             facts.append(f"numbers={len(body.numbers)}")
+        if found.at_once is not None:
+            facts.append(f"at_once={found.at_once}")
+        if any(type != found.element for type in found.memory):
+            facts.append(f"memory={found.memory}")
         self.definitions.append(f"{name} = columns({', '.join(facts)})")
-        size = BYTES[found.element]
         addresses: list[str] = []
         for buffer, (*outer, _) in found.bases:
+            size = {**BYTES, "i64": 8}[stored_in(buffer)]
             steps = [(loop, n * size) for loop, n in zip(loops, outer, strict=False)]
             blocks = f"{loops[-1]} * {COLUMN_BLOCK * size}"
             start = f"address_of({self.printer.name(buffer)})"

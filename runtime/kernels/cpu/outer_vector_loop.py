@@ -34,6 +34,9 @@ from penstock.runtime.kernels.cpu.simd import (
 from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, InnerLoopLanes
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
+PLACE = "i64"
+"""The type of the places of elements, which columns may compute with besides."""
+
 Step: TypeAlias = tuple[LlvmValue, int | LlvmValue]
 """Where a loop is, and by how many elements its turns are apart."""
 
@@ -62,11 +65,16 @@ class OuterLoopLanes(InnerLoopLanes):
         self, value: Vector, address: LlvmValue, offset: int, *steps: Step
     ) -> None:
         """Write elements so far from an address."""
-        self._code.store(value.value, self._place(address, steps), offset, self._mask)
+        code, number = self._code, value.value
+        if number.type.element != code.scalar:
+            code = Code(self.builder, PLACE)
+        code.store(number, self._place(address, steps, code), offset, self._mask)
 
-    def _place(self, address: LlvmValue, steps: Sequence[Step]) -> LlvmValue:
+    def _place(
+        self, address: LlvmValue, steps: Sequence[Step], code: Code | None = None
+    ) -> LlvmValue:
         for turn, stride in steps:
-            address = self._code.advanced(address, turn, stride)
+            address = (code or self._code).advanced(address, turn, stride)
         return address
 
     def loop(
@@ -101,6 +109,9 @@ class _Columns:
     body: Body
     numbers: int
     """The count of numbers after the addresses."""
+    at_once: int
+    memory: Sequence[str]
+    """The element type in memory of each buffer; none if that is what is computed."""
     processor: Processor
 
     def emit(self, code: Code, values: Sequence[LlvmValue]) -> None:
@@ -108,7 +119,7 @@ class _Columns:
         most = self.processor.vector_bytes // code.size
         lanes = min(most, 1 << (self.extent - 1).bit_length())
         wide = lanes * min(
-            AT_ONCE, 1 << max(0, (self.extent // lanes).bit_length() - 1)
+            self.at_once, 1 << max(0, (self.extent // lanes).bit_length() - 1)
         )
 
         def turn(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
@@ -133,7 +144,11 @@ class _Columns:
         """Emit what some columns do, fewer than there are lanes or as many."""
         mask = None if count == lanes else code.lanes_below(lanes, word(count))
         first = len(values) - self.numbers
-        places = [code.advanced(address, at, 1) for address in values[:first]]
+        types = self.memory or [code.element] * first
+        places = [
+            Code(code.builder, type).advanced(address, at, 1)
+            for type, address in zip(types, values[:first], strict=True)
+        ]
         self.body(OuterLoopLanes(code, lanes, mask), *places, *values[first:])
 
 
@@ -144,13 +159,18 @@ def columns(
     processor: Processor | None = None,
     *,
     numbers: int = 0,
+    at_once: int = AT_ONCE,
+    memory: Sequence[str] = (),
 ):
     """
     A function of one tuple, the address of the first column in each buffer and some
-    `numbers`, that has `extent` columns do what `body` says, in vectors of the
-    `processor`, by default of the one that compiles.
+    `numbers`, that has `extent` columns do what `body` says, `at_once` vectors of the
+    `processor` at a time, by default of the one that compiles. `memory` says what is in
+    each buffer, if `i64` are in some: these are places, and only stored.
     """
-    made = _Columns(element, extent, body, numbers, processor or processor_here())
+    made = _Columns(
+        element, extent, body, numbers, at_once, memory, processor or processor_here()
+    )
 
     @intrinsic
     def call(_typing, addresses):

@@ -406,6 +406,12 @@ class Lanes:
         """An integer of 32 bits."""
         return self._integer(value, 32)
 
+    def i64(self, value: Vector | int | LlvmValue) -> Vector:
+        """An integer of 64 bits, which may be known at run time only."""
+        if isinstance(value, Vector | int):
+            return self._integer(value, 64)
+        return self.made(self._code.splat(value, self._count))
+
     def cast(self, name: str, value: Vector, to: str) -> Vector:
         """Numbers of another type, by the op of this name in LLVM."""
         type = ir.VectorType(ELEMENTS[to][0], self._count)

@@ -153,12 +153,97 @@ def _called(name: str) -> Callable[[Code, LlvmValue, LlvmValue], LlvmValue]:
     return lambda code, total, term: code.call(name, total, term)
 
 
+Total: TypeAlias = Sequence[LlvmValue]
+"""The vectors that a fold has of the numbers so far."""
+
+
 @dataclass(frozen=True)
 class _Fold:
     """The combination of two numbers, and its neutral element."""
 
     neutral: float
     combine: Callable[[Code, LlvmValue, LlvmValue], LlvmValue]
+
+    def begin(self, code: Code, lanes: int) -> Total:
+        """The total of no numbers."""
+        return [ir.Constant(code.vector(lanes), [self.neutral] * lanes)]
+
+    def take(self, code: Code, total: Total, term: LlvmValue) -> Total:
+        """The total with another number in each lane."""
+        return [self.combine(code, total[0], term)]
+
+    def join(self, code: Code, a: Total, b: Total) -> Total:
+        """One total of two."""
+        return [self.combine(code, a[0], b[0])]
+
+    def finish(self, code: Code, total: Total) -> LlvmValue:
+        """The number that all lanes are combined to."""
+        (one,) = self.narrow(code, total, 1)
+        return code.builder.extract_element(one, ir.Constant(INDEX, 0))
+
+    def narrow(self, code: Code, total: Total, lanes: int) -> Total:
+        """The total in fewer lanes."""
+        while (count := total[0].type.count) > lanes:
+            halves = (
+                [code.shuffled(x, x, range(first, first + count // 2)) for x in total]
+                for first in (0, count // 2)
+            )
+            total = self.join(code, *halves)
+        return total
+
+
+@dataclass(frozen=True)
+class _Extreme(_Fold):
+    """
+    The largest or smallest `f32` by its bits, in three instructions a vector: as
+    integers with a sign numbers above 0 are in order, as those without one both these
+    and the others are, by their size. NaNs are past the infinities. So the largest and
+    the least of both kinds tell whether there is a NaN, and which number is the one.
+    """
+
+    is_largest: bool
+
+    def begin(self, code: Code, lanes: int) -> Total:
+        """The total of no numbers."""
+        one = ir.Constant(code.vector(lanes), [self.neutral] * lanes)
+        return [code.builder.bitcast(one, ir.VectorType(INDEX, lanes))] * len(_ORDERS)
+
+    def take(self, code: Code, total: Total, term: LlvmValue) -> Total:
+        """The total with another number in each lane."""
+        bits = code.builder.bitcast(term, ir.VectorType(INDEX, term.type.count))
+        return self.join(code, total, [bits] * len(_ORDERS))
+
+    def join(self, code: Code, a: Total, b: Total) -> Total:
+        """One total of two."""
+        integers = Code(code.builder, "i32")
+        return [
+            integers.call(name, *pair)
+            for name, *pair in zip(_ORDERS, a, b, strict=True)
+        ]
+
+    def finish(self, code: Code, total: Total) -> LlvmValue:
+        """The number that all lanes are combined to."""
+        builder = code.builder
+        signed, least, most = (
+            builder.extract_element(x, ir.Constant(INDEX, 0))
+            for x in self.narrow(code, total, 1)
+        )
+        is_nan = builder.or_(
+            builder.icmp_signed(">", signed, ir.Constant(INDEX, _INFINITY)),
+            builder.icmp_unsigned(">", most, ir.Constant(INDEX, _SIGN | _INFINITY)),
+        )
+        has_sign = builder.icmp_signed("<", most, ir.Constant(INDEX, 0))
+        is_below = builder.icmp_signed("<", signed, ir.Constant(INDEX, 0))
+        if self.is_largest:
+            bits = builder.select(is_below, least, signed)
+        else:
+            bits = builder.select(has_sign, most, least)
+        bits = builder.select(is_nan, ir.Constant(INDEX, _NAN), bits)
+        return builder.bitcast(bits, code.scalar)
+
+
+_ORDERS = ("smax", "umin", "umax")
+_INFINITY, _NAN, _SIGN = 0x7F800000, 0x7FC00000, 0x80000000
 
 
 _FOLDS = {
@@ -169,6 +254,17 @@ _FOLDS = {
     "maxnum": _Fold(-math.inf, _larger(">")),
     "minnum": _Fold(math.inf, _larger("<")),
 }
+
+
+_OF_BITS = {
+    "maximum": _Extreme(-math.inf, _called("maximum"), is_largest=True),
+    "minimum": _Extreme(math.inf, _called("minimum"), is_largest=False),
+}
+
+
+def _fold_of(code: Code, name: str) -> _Fold:
+    """The fold of a name, on elements as they are computed."""
+    return {**_FOLDS, **(_OF_BITS if code.element == "f32" else {})}[name]
 
 
 _SYMBOLS = {"eq": "==", "ne": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
@@ -271,12 +367,11 @@ class _Line:
         ]
 
     def _finished(
-        self, code: Code, name: str, total: LlvmValue, start: LlvmValue
+        self, code: Code, name: str, total: Total, start: LlvmValue
     ) -> LlvmValue:
-        """The reduction of a vector's lanes and the first number."""
-        fold = _FOLDS[name]
-        total = narrowed(code, name, total, 1)
-        number = code.builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+        """The reduction of a total's lanes and the first number."""
+        fold = _fold_of(code, name)
+        number = fold.finish(code, total)
         if name in ("add", "mul"):
             return fold.combine(code, start, number)
         return _scalar_call(code, name, start, number)
@@ -284,13 +379,8 @@ class _Line:
 
 def narrowed(code: Code, fold: str, total: LlvmValue, lanes: int) -> LlvmValue:
     """The reduction of a vector's lanes to fewer lanes."""
-    while (count := total.type.count) > lanes:
-        halves = (
-            code.shuffled(total, total, range(first, first + count // 2))
-            for first in (0, count // 2)
-        )
-        total = _FOLDS[fold].combine(code, *halves)
-    return total
+    (narrow,) = _FOLDS[fold].narrow(code, [total], lanes)
+    return narrow
 
 
 def powers_in(count: int) -> list[tuple[int, int]]:
@@ -323,75 +413,95 @@ class _Run:
     extent: LlvmValue | None
     """The number of elements, if it is known when the line runs."""
 
-    def all(self) -> list[LlvmValue]:
-        """Emit everything; a vector of what each fold has at the end."""
+    @property
+    def _folds(self) -> list[_Fold]:
+        return [_fold_of(self.code, name) for name in self.line.folds]
+
+    def all(self) -> list[Total]:
+        """Emit everything; the total of each fold at the end."""
         if self.extent is not None:
             return self._all_of(self.extent)
         assert self.line.extent is not None, "it is known"
         return self._all_of_known(self.line.extent)
 
-    def _all_of(self, extent: LlvmValue) -> list[LlvmValue]:
+    def _all_of(self, extent: LlvmValue) -> list[Total]:
         """
         Emit a loop over long vectors, and one over vectors, the last under a mask.
         """
         lanes, line, builder = self.line.lanes, self.line, self.code.builder
         wide = lanes * (FOLDED_AT_ONCE if line.folds else AT_ONCE)
-        totals: Sequence[LlvmValue] = [self._neutral(fold, wide) for fold in line.folds]
+        totals = self._begun(wide)
         end = down_to(builder, extent, wide)
         totals = self._loop(end, totals, wide)
-        totals = [
-            narrowed(self.code, fold, total, lanes)
-            for fold, total in zip(line.folds, totals, strict=True)
-        ]
+        totals = self._narrowed(totals, lanes)
         if line.multiple % wide == 0:
             return totals
         left = builder.sub(extent, end)
 
-        def turn(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+        def turn(at: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
             rest = None if line.multiple % lanes == 0 else builder.sub(left, at)
-            return self._step(builder.add(end, at), carried, lanes, rest)
+            return self._step(builder.add(end, at), totals, lanes, rest)
 
-        return [*self.code.loop(left, lanes, totals, turn)]
+        return self._repeated(left, lanes, totals, turn)
 
-    def _all_of_known(self, extent: int) -> list[LlvmValue]:
+    def _all_of_known(self, extent: int) -> list[Total]:
         lanes, line = self.line.lanes, self.line
         vectors = extent // lanes
         most = FOLDED_AT_ONCE if line.folds else AT_ONCE
         wide = lanes * min(most, 1 << max(0, vectors.bit_length() - 1))
-        totals = [self._neutral(fold, wide) for fold in line.folds]
+        totals = self._begun(wide)
         end = extent // wide * wide
         if end == wide:
             totals = self._step(word(0), totals, wide, None)
         elif end:
             totals = self._loop(word(end), totals, wide)
-        totals = [
-            narrowed(self.code, fold, total, lanes)
-            for fold, total in zip(line.folds, totals, strict=True)
-        ]
+        totals = self._narrowed(totals, lanes)
         for start in range(end, vectors * lanes, lanes):
             totals = self._step(word(start), totals, lanes, None)
         if rest := extent % lanes:
             totals = self._step(word(vectors * lanes), totals, lanes, rest)
         return totals
 
-    def _neutral(self, fold: str, lanes: int) -> LlvmValue:
-        return ir.Constant(self.code.vector(lanes), [_FOLDS[fold].neutral] * lanes)
+    def _begun(self, lanes: int) -> list[Total]:
+        return [fold.begin(self.code, lanes) for fold in self._folds]
 
-    def _loop(
-        self, end: LlvmValue, totals: Sequence[LlvmValue], lanes: int
-    ) -> list[LlvmValue]:
-        def turn(start: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            return self._step(start, carried, lanes, None)
+    def _narrowed(self, totals: Sequence[Total], lanes: int) -> list[Total]:
+        pairs = zip(self._folds, totals, strict=True)
+        return [fold.narrow(self.code, total, lanes) for fold, total in pairs]
 
-        return [*self.code.loop(end, lanes, totals, turn)]
+    def _loop(self, end: LlvmValue, totals: Sequence[Total], lanes: int) -> list[Total]:
+        def turn(start: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
+            return self._step(start, totals, lanes, None)
+
+        return self._repeated(end, lanes, totals, turn)
+
+    def _repeated(
+        self,
+        end: LlvmValue,
+        step: int,
+        totals: Sequence[Total],
+        turn: Callable[[LlvmValue, Sequence[Total]], Sequence[Total]],
+    ) -> list[Total]:
+        """Emit a loop that carries totals."""
+        counts = [len(total) for total in totals]
+
+        def grouped(values: Sequence[LlvmValue]) -> list[Total]:
+            given = iter(values)
+            return [[next(given) for _ in range(count)] for count in counts]
+
+        def body(at: LlvmValue, carried: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            return [value for total in turn(at, grouped(carried)) for value in total]
+
+        starts = [value for total in totals for value in total]
+        return grouped(self.code.loop(end, step, starts, body))
 
     def _step(
         self,
         at: LlvmValue,
-        totals: Sequence[LlvmValue],
+        totals: Sequence[Total],
         lanes: int,
         rest: int | LlvmValue | None,
-    ) -> list[LlvmValue]:
+    ) -> list[Total]:
         """
         Emit what is done with one vector, or with the rest of one; what totals are with
         it.
@@ -428,7 +538,7 @@ class _Run:
                 own.store(number, here, 0, mask)
         return [
             self._folded(fold, total, term.value, mask)
-            for fold, total, term in zip(self.line.folds, totals, terms, strict=True)
+            for fold, total, term in zip(self._folds, totals, terms, strict=True)
         ]
 
     def _is_short(self, code: Code, count: int | LlvmValue) -> bool:
@@ -498,12 +608,13 @@ class _Run:
         return code.shuffled(*parts, range(0, 2 * lanes, 2))
 
     def _folded(
-        self, fold: str, total: LlvmValue, term: LlvmValue, mask: LlvmValue | None
-    ) -> LlvmValue:
+        self, fold: _Fold, total: Total, term: LlvmValue, mask: LlvmValue | None
+    ) -> Total:
         if mask is not None:
-            neutral = self._neutral(fold, total.type.count)
-            term = self.code.builder.select(mask, term, neutral)
-        return _FOLDS[fold].combine(self.code, total, term)
+            lanes = term.type.count
+            none = ir.Constant(self.code.vector(lanes), [fold.neutral] * lanes)
+            term = self.code.builder.select(mask, term, none)
+        return fold.take(self.code, total, term)
 
 
 def line(

@@ -1,14 +1,14 @@
 // RUN: penstock-opt %s --pipeline cpu | filecheck %s --check-prefix=CPU
 // RUN: penstock-opt %s --pipeline cuda | filecheck %s --check-prefix=CUDA
 
-// A warp joins folds by a region, also those of long rows; on a CPU they are loops, but the
-// largest element is found in vectors.
+// A warp joins folds by a region, also those of long rows; on a CPU they are loops of rows, of
+// which the largest element is found in vectors, or columns, which vectors hold.
 job.job @net placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4x8192xf32>
   // CPU: schedule = #launch.vector_loops<lines>
   // CUDA: schedule = #launch.rows<warp, threads 32, width 4>
   %a = op.arg_max %x axis 1 : tensor<4x8192xf32> -> tensor<4x1xi64>
-  // CPU: plain_loops = ["kernel.row: neither points of a row nor rows lie so that vectors could load them"]
+  // CPU: schedule = #launch.vector_loops<columns>
   // CUDA: plain_loops = ["kernel.row: the elements of a row are not contiguous"]
   %b = op.arg_min %x axis 0 : tensor<4x8192xf32> -> tensor<1x8192xi64>
   job.output "a", %a : tensor<4x1xi64>
