@@ -273,7 +273,8 @@ class ContractOp(SumOp):
     # Loops of upstream ops
 
     def build_loops(self, k: KernelBuilder) -> None:
-        if (convolution := self.depthwise()) is None:
+        convolution = self.depthwise()
+        if convolution is None or not convolution.has_lines:
             super().build_loops(k)
             return
         convolution.build(k)

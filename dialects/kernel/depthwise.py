@@ -18,6 +18,7 @@ from penstock.dialects.kernel.windows import (
     Window,
     WindowedAxis,
     are_lines,
+    are_multiplied,
     outside,
 )
 
@@ -41,6 +42,11 @@ class Depthwise(NamedTuple):
     weights: SSAValue
     bias: SSAValue | None
     out: SSAValue
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether rows are worth loops of their own, as `build` makes."""
+        return are_lines(self.windows, shape_of(self.input)[-2:])
 
     def build(self, k: KernelBuilder) -> None:
         """
@@ -137,8 +143,8 @@ def depthwise_of(
     The depthwise convolution that a contraction is, if it is one: its factors, result
     and start are the first that it accesses, and have windows along some axes.
 
-    Windows are along the last two dimensions of one factor, most of those of a row have
-    all their taps, and these are few. A channel of the other factor belongs to one
+    Windows are along the last two dimensions of one factor, and have few enough taps to
+    be multiplied without a loop. A channel of the other factor belongs to one
     channel of this one.
     """
     if len(axes) != 2 or axes[0].operand != axes[1].operand:
@@ -202,7 +208,7 @@ def _loops_of(op: StructuredOp, number: int, dims: slice) -> list[int] | None:
 
 
 def _is_regular(input: SSAValue, out: SSAValue, windows: tuple[Window, Window]) -> bool:
-    """Whether windows fill the pads around images, and rows of them are lines."""
+    """Whether windows fill the pads around images, and are multiplied."""
     owner, image = input.owner, shape_of(input)[-2:]
     if isinstance(owner, PaddedOp):
         image = owner.shape[-2:]
@@ -213,4 +219,4 @@ def _is_regular(input: SSAValue, out: SSAValue, windows: tuple[Window, Window]) 
     counts = tuple(
         window.count(extent) for window, extent in zip(windows, image, strict=True)
     )
-    return counts == shape_of(out)[-2:] and are_lines(windows, image)
+    return counts == shape_of(out)[-2:] and are_multiplied(windows, image)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -11,6 +12,8 @@ from xdsl.utils.exceptions import VerifyException
 
 MAX_UNROLLED = 32
 """The taps of a window that are combined without a loop."""
+MAX_MULTIPLIED = 200
+"""The taps of a window that are multiplied without a loop."""
 MIN_LINE = 4
 """The windows with all their taps that are worth a loop of their own."""
 MAX_EDGES = 4
@@ -264,6 +267,15 @@ def are_lines(windows: tuple[Window, Window], extents: Sequence[int]) -> bool:
         and whole >= MIN_LINE
         and across.count(extents[1]) - whole <= MAX_EDGES
     )
+
+
+def are_multiplied(windows: Sequence[Window], extents: Sequence[int]) -> bool:
+    """
+    Whether windows of one channel are so few taps that all are multiplied without a
+    loop, wherever they lie in an image. Images should be static.
+    """
+    taps = prod(window.taps for window in windows)
+    return extents[0] > 0 and 0 < taps <= MAX_MULTIPLIED
 
 
 def window_view(

@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.finish_builder import Finish, build_contract
 from penstock.dialects.kernel.views import PaddedOp
-from penstock.dialects.kernel.windows import Window, are_lines, window_view
+from penstock.dialects.kernel.windows import Window, are_multiplied, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.depthwise import build_depthwise
 from penstock.dialects.op.filter_layout import filter_gradient
@@ -114,8 +114,8 @@ class Conv2dOp(ContractionOp):
     @property
     def is_depthwise(self) -> bool:
         """
-        Whether each out channel depends on one channel, and the kernel computes it row
-        by row: so that pads cost little. False if shapes are not known, or sums wide.
+        Whether each out channel depends on one channel, and the kernel multiplies whole
+        windows: so that pads cost little. False if shapes are not known, or sums wide.
         """
         input, weights = tensor_type(self.input), tensor_type(self.weights)
         if not (input.has_static_shape() and weights.has_static_shape()):
@@ -125,7 +125,7 @@ class Conv2dOp(ContractionOp):
             return False
         _, channels, *extents = self.image_shape
         is_alone = channels == self.groups.value.data > 1
-        return is_alone and are_lines(self.windows, extents)
+        return is_alone and are_multiplied(self.windows, extents)
 
     def infer_types(self) -> Sequence[TensorType]:
         input, weights = tensor_type(self.input), tensor_type(self.weights)

@@ -32,6 +32,7 @@ from penstock.dialects.kernel.interface import (
     shape_of,
 )
 from penstock.dialects.kernel.pool import Pool, PoolOp
+from penstock.dialects.kernel.windows import MAX_MULTIPLIED
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
 
 BYTES = {"f32": 4, "f64": 8}
-MAX_PRODUCTS = 200
+MAX_PRODUCTS, MAX_COMBINED = 2 * MAX_MULTIPLIED, 200
 """The products of vectors of a tile, or what it combines, which are not in loops."""
 PRODUCT_LINES = 8
 """The most lines of a tile of products."""
@@ -164,7 +165,10 @@ def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
         tile = min(columns, MAX_VECTORS * lanes)
         reach = min(found.image[1], (tile - 1) * apart + (across - 1) * spread + 1)
         work = ceil(reach / lanes) * down + ceil(tile / lanes) * apart * across
-    most = min(MAX_LINES if found.is_pool else PRODUCT_LINES, MAX_PRODUCTS // work)
+    if found.is_pool:
+        most = min(MAX_LINES, MAX_COMBINED // work)
+    else:
+        most = min(PRODUCT_LINES, MAX_PRODUCTS // work)
     if not most:
         facts = f"{down} x {across} taps, {apart} apart,"
         return f"a line of windows of {facts} is too much for a tile"

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from llvmlite import ir
 from numba import types
@@ -58,10 +57,6 @@ class _Plane:
         function, builder = internal_function(module, "plane", 4)
         code = Code(builder, self.element)
         image, weights, bias, out = function.args
-        factors = [
-            code.splat(code.load_scalar(weights, tap), self.lanes)
-            for tap in range(self.down.taps * self.across.taps)
-        ]
         start = code.zero(self.lanes)
         if self.bias:
             start = code.splat(code.load_scalar(bias, 0), self.lanes)
@@ -79,7 +74,7 @@ class _Plane:
                     code.advanced(image, at, steps[0]),
                     code.advanced(out, at, steps[1]),
                 )
-                self._emit_lines(code, tile, places, factors, start)
+                self._emit_lines(code, tile, places, weights, start)
                 return ()
 
             code.loop(word(turns), 1, (), block)
@@ -91,7 +86,7 @@ class _Plane:
         code: Code,
         tile: _Tile,
         places: tuple[LlvmValue, LlvmValue],
-        factors: Sequence[LlvmValue],
+        weights: LlvmValue,
         start: LlvmValue,
     ) -> None:
         """Emit all tiles of some lines."""
@@ -103,7 +98,7 @@ class _Plane:
                 at: LlvmValue, _: Sequence[LlvmValue], here: _Tile = here
             ) -> Sequence[LlvmValue]:
                 source = code.advanced(image, at, self.lanes * self.across.stride)
-                sums = self._sums(code, here, source, factors, start)
+                sums = self._sums(code, here, source, weights, start)
                 self._write(code, here, code.advanced(out, at, self.lanes), sums)
                 return ()
 
@@ -114,21 +109,39 @@ class _Plane:
         code: Code,
         tile: _Tile,
         image: LlvmValue,
-        factors: Sequence[LlvmValue],
+        weights: LlvmValue,
         start: LlvmValue,
     ) -> Sequence[LlvmValue]:
-        """The sums of a tile. Each line of the image is loaded once for each tap."""
-        sums = [start] * tile.lines
-        users: dict[int, list[tuple[int, int]]] = {}
-        for line, tap in product(range(tile.lines), range(self.down.taps)):
-            position = self.down.position(tile.line + line, tap)
-            users.setdefault(position, []).append((line, tap))
-        for position, found in sorted(users.items()):
-            for across in range(self.across.taps):
-                values = self._load(code, image, position, tile.column, across)
-                for line, tap in found:
-                    factor = factors[tap * self.across.taps + across]
-                    sums[line] = code.multiply_add(values, factor, sums[line])
+        """
+        The sums of a tile. Each line of the image is loaded once for each tap across,
+        and each factor is used for all lines at once, so that both stay in registers.
+        """
+        sums, lanes = [start] * tile.lines, self.lanes
+        positions = [
+            [self.down.position(tile.line + line, tap) for line in range(tile.lines)]
+            for tap in range(self.down.taps)
+        ]
+        inside = sorted({at for row in positions for at in row if self.down.has(at)})
+        # Lines of zeros are multiplied too, once for all: a factor may be infinite.
+        beyond = [code.zero(lanes)] * self.down.taps
+        for across in range(self.across.taps):
+            lines = {
+                at: self._load(code, image, at, tile.column, across) for at in inside
+            }
+            for tap, row in enumerate(positions):
+                number = tap * self.across.taps + across
+                factor = code.splat(code.load_scalar(weights, number), lanes)
+                if any(at not in lines for at in row):
+                    beyond[tap] = code.multiply_add(
+                        code.zero(lanes), factor, beyond[tap]
+                    )
+                for line, at in enumerate(row):
+                    if at in lines:
+                        sums[line] = code.multiply_add(lines[at], factor, sums[line])
+        for tap, row in enumerate(positions):
+            for line, at in enumerate(row):
+                if at not in inside:
+                    sums[line] = code.added(sums[line], beyond[tap])
         return sums
 
     def _load(
@@ -141,7 +154,7 @@ class _Plane:
             and self.across.has(self.across.position(column + lane, tap))
             for lane in range(self.lanes)
         ]
-        if not self.down.has(line) or not any(used):
+        if not any(used):
             return code.zero(self.lanes)
         place, stride = line * self.across.extent + first, self.across.stride
         parts = [
