@@ -1,7 +1,7 @@
 """
-Elementary functions of `f32` as straight LLVM code: no calls, no branches, no tables,
-so that loops around them vectorise. Each takes numbers of type `float`, or vectors of
-them, and works alike on both.
+Elementary functions of `f32` as straight LLVM code: no calls, no tables, and no
+branches but of sines and cosines, so that loops around them vectorise. Each takes
+numbers of type `float`, or vectors of them, and works alike on both.
 
 The largest errors, in units in the last place (ulp) of the result, over all floats
 whose result is one, denormal ones included:
@@ -273,7 +273,7 @@ def polynomial(x: Floats, coefficients: Sequence[float]) -> Floats:
     return total
 
 
-def _whole_part(x: Floats, factor: float) -> tuple[Floats, LlvmValue]:
+def whole_part(x: Floats, factor: float) -> tuple[Floats, LlvmValue]:
     """The whole number nearest to `x * factor`, below 2**22, as float and integer."""
     shifted = x.times_plus(factor, MAGIC)
     integer = x.builder.sub(shifted.bits(), x.number(MAGIC).bits())
@@ -306,7 +306,7 @@ def _power(x: Floats, exponent: LlvmValue) -> Floats:
 
 def _exp_parts(x: Floats) -> tuple[Floats, LlvmValue]:
     """`p` and `n` such that e**x is `p * 2**n`, where p is near 1."""
-    n, integer = _whole_part(x, LOG2_E)
+    n, integer = whole_part(x, LOG2_E)
     rest = n.times_plus(-LN2_LOW, n.times_plus(-LN2_HIGH, x))
     q = polynomial(rest, EXP)
     return (q * rest).times_plus(rest, rest) + 1.0, integer
@@ -340,7 +340,7 @@ def _exp_near(x: Floats) -> Floats:
 def exp2(x: Floats, scaling: bool | None = None) -> Floats:
     """2 to the power of x."""
     x = x.at_least(-151.0).at_most(129.0)
-    n, integer = _whole_part(x, 1.0)
+    n, integer = whole_part(x, 1.0)
     rest = x - n
     p = polynomial(rest, EXP2).times_plus(rest, 1.0)
     return _times_power(p, integer, has_scaling() if scaling is None else scaling)
@@ -349,7 +349,7 @@ def exp2(x: Floats, scaling: bool | None = None) -> Floats:
 def expm1(x: Floats) -> Floats:
     """e to the power of x, less 1."""
     inside = x.at_least(-18.0).at_most(89.0)
-    n, integer = _whole_part(inside, LOG2_E)
+    n, integer = whole_part(inside, LOG2_E)
     rest = n.times_plus(-LN2_LOW, n.times_plus(-LN2_HIGH, inside))
     p = (polynomial(rest, EXPM1) * rest).times_plus(rest, rest)
     builder = x.builder

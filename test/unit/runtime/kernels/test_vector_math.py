@@ -56,7 +56,7 @@ TRUTHS: dict[str, Truth] = {
 ULPS = {
     **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
     **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
-    **{"sin": 0.52, "cos": 0.52, "tan": 0.55},
+    **{"sin": 0.9, "cos": 0.9, "tan": 0.55},
 }
 WIDE_ULPS = {
     **{"exp": 1.0, "exp2": 1.0, "expm1": 1.2, "tanh": 1.4, "erf": 1.2},
