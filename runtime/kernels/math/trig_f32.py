@@ -166,7 +166,7 @@ def _near_turned(x: Floats, quarters: int) -> Floats:
 def _near_or_far(
     x: Floats, near: Callable[[Floats], Floats], far: Callable[[Floats], Floats]
 ) -> Floats:
-    """What a function of small angles gives, or another one if any is large."""
+    """The value of a function of small angles, or of another one if any is large."""
     builder, condition = x.builder, x.size().compared("<", NEAR)
     if isinstance(condition.type, ir.VectorType):
         bits = ir.IntType(condition.type.count)
