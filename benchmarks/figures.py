@@ -106,7 +106,7 @@ def race_figures(row: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
         return
     best, _, worst = row["range"].partition("-")
     texts = {"ms": row["ms"], "best": best, "worst": worst}
-    texts |= {name: row.get(name, "") for name in ("ratio", "GFLOP/s")}
+    texts |= {name: row.get(name, "") for name in ("ratio", "GFLOP/s", "GB/s")}
     yield from ((name, value_of(text)) for name, text in texts.items() if text)
 
 

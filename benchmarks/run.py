@@ -60,6 +60,12 @@ def _elementwise(options: Options) -> Section:
     return elementwise(options.threads, options.rounds)
 
 
+def _ops(options: Options) -> Section:
+    from benchmarks.ops import ops
+
+    return ops(options.threads, options.rounds)
+
+
 def _waves(options: Options) -> Section:
     from benchmarks.waves import waves
 
@@ -143,6 +149,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "models": _models,
     "profile": _profile,
     "elementwise": _elementwise,
+    "ops": _ops,
     "waves": _waves,
     "gemm": _gemm,
     "attention": _attention,
@@ -159,7 +166,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 }
 """All benchmarks by name; each imports what it needs."""
 
-ON_REQUEST = frozenset({"graph-page", "packing", "recurrent", "scaling", "tuning"})
+ON_REQUEST = frozenset(
+    {"graph-page", "ops", "packing", "recurrent", "scaling", "tuning"}
+)
 """
 Those that only run with `--all`, or if they are named: they take minutes, or need a
 browser.

@@ -57,16 +57,18 @@ def race_section(
     races: Mapping[tuple[str, int], Race],
     flops: Mapping[str, int],
     rounds: int,
+    rate: str = "GFLOP/s",
 ) -> Section:
     """
-    The section of races, by the names of the workloads and the numbers of threads.
+    The section of races, by the names of the workloads and the numbers of threads. The
+    rate is of what `flops` counts.
     """
     disturbed = sum(result.disturbed for result in races.values())
     if disturbed:
         text += (
             f" In {disturbed} of {rounds * len(races)} rounds the machine was not idle."
         )
-    header = kind, "threads", "contender", "ms", "range", "ratio", "GFLOP/s"
+    header = kind, "threads", "contender", "ms", "range", "ratio", rate
     rows = [
         row
         for (name, count), found in races.items()
