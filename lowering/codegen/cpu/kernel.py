@@ -17,14 +17,16 @@ Where it is 1, part 0 does all the work, and the others none.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects import scf
-from xdsl.ir import Operation
+from xdsl.dialects import arith, cf, memref, scf
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.loops import Nest, loop_order
+from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.lowering.codegen.body.contraction import nest_of
@@ -34,6 +36,7 @@ from penstock.lowering.codegen.body.numbers import LEAST, LEAST_OTHER, Numbers
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import (
+    number_of,
     vector_loop_of,
     vector_loop_of_for,
 )
@@ -279,22 +282,64 @@ class CpuPrinter(BodyPrinter):
             self._print_loops(op)
 
     def _print_loops(self, op: scf.ParallelOp) -> None:
+        """
+        Print loops, and each statement as far outside as it may stand. Sequential loops
+        that are all of a turn run around the last parallel one, whose turns lie next to
+        each other in memory.
+        """
+        inside = loops_inside(op)
+        block = inside[-1].body.block if inside else op.body.block
+        for around in (op, *inside):
+            for inner in around.body.block.ops:
+                if isinstance(inner, arith.ConstantOp) and around.body.block != block:
+                    self.print_statement(inner)
         bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
-        with self.restoring_depth():
+        parallel = [
+            (variable, *ends, number)
             for number, (variable, ends) in enumerate(
                 zip(op.body.block.args, bounds, strict=True)
-            ):
-                loop = self.new_loop()
-                self.set_loop(variable, loop)
-                if (op, number) in self._in_code:
-                    self._in_code.add(loop)
-                lower, upper, step = (self.name(end) for end in ends)
-                ends = range_of(lower, upper, step)
-                if (lower, step) == ("0", "1") and upper.isdigit():
-                    ends = self.range_over(op, number, int(upper))
-                self.open(f"for {loop} in {ends}:")
+            )
+        ]
+        sequential = [
+            (loop.body.block.args[0], loop.lb, loop.ub, loop.step, None)
+            for loop in inside
+        ]
+        loops = [*parallel[:-1], *sequential, parallel[-1]] if inside else parallel
+        extents = [
+            (number_of(lower), number_of(upper)) for _, lower, upper, *_ in loops
+        ]
+        places = dict(invariants_of(block, [loop[0] for loop in loops], extents))
+        with self.restoring_depth():
+            for at, (variable, lower, upper, step, number) in enumerate(loops):
+                self._open_loop(op, variable, (lower, upper, step), number)
+                for inner, place in places.items():
+                    if place == at:
+                        self.print_statement(inner)
             with self.or_pass():
-                self.print_statements(op.body.block)
+                for inner in block.ops:
+                    if inner not in places and inner is not block.last_op:
+                        self.print_statement(inner)
+
+    def _open_loop(
+        self,
+        op: scf.ParallelOp,
+        variable: SSAValue,
+        bounds: Sequence[SSAValue],
+        number: int | None,
+    ) -> None:
+        """Open the parallel loop of a number, or a sequential one."""
+        lower, upper, step = (self.name(end) for end in bounds)
+        ends = range_of(lower, upper, step)
+        if number is None:
+            loop = self.new_sequential_loop()
+        else:
+            loop = self.new_loop()
+            if (op, number) in self._in_code:
+                self._in_code.add(loop)
+            if (lower, step) == ("0", "1") and upper.isdigit():
+                ends = self.range_over(op, number, int(upper))
+        self.set_loop(variable, loop)
+        self.open(f"for {loop} in {ends}:")
 
     def _keep_in_code(self, computation: Computation) -> None:
         """Note the loops that the schedule of a stage has in the code."""
@@ -344,6 +389,59 @@ class CpuPrinter(BodyPrinter):
         with self.taking_numbers(), self.restoring_depth():
             self.open_loops(computation, loops, (), order.loops[:split])
             self.print_output(computation, loops, order.loops, split)
+
+
+def loops_inside(op: scf.ParallelOp) -> list[scf.ForOp]:
+    """
+    The loops that are all of what a turn does, one in the other, if these carry nothing
+    and none is one of vectors.
+    """
+    found: list[scf.ForOp] = []
+    block = op.body.block
+    while True:
+        ops = [x for x in block.ops if not isinstance(x, arith.ConstantOp)]
+        if len(ops) != 2 or not isinstance(loop := ops[0], scf.ForOp):
+            break
+        if loop.iter_args or any(number_of(x) is None for x in (loop.lb, loop.ub)):
+            return []
+        found.append(loop)
+        block = loop.body.block
+    is_nested = any(isinstance(x, scf.ForOp) for x in block.walk())
+    if not found or is_nested or vector_loop_of_for(found[-1]) is not None:
+        return []
+    return found
+
+
+def invariants_of(
+    block: Block,
+    loops: Sequence[SSAValue],
+    extents: Sequence[tuple[int | None, int | None]],
+) -> Iterator[tuple[Operation, int]]:
+    """
+    The ops of a block that do the same in all turns of some inner loops, each with the
+    number of the innermost loop that it depends on, in their order. Loads are of what
+    no turn writes, and a check that fails does so before others.
+    """
+    if any(low is None or high is None or low >= high for low, high in extents):
+        return
+    stored = {
+        root_of(inner.memref)
+        for inner in block.walk()
+        if isinstance(inner, memref.StoreOp)
+    }
+    innermost = len(loops) - 1
+    place = {variable: number for number, variable in enumerate(loops)}
+    for inner in block.ops:
+        found = max((place.get(value, 0) for value in inner.operands), default=0)
+        if isinstance(inner, memref.LoadOp):
+            may_move = root_of(inner.memref) not in stored
+        else:
+            may_move = isinstance(inner, cf.AssertOp) or is_side_effect_free(inner)
+        if not may_move or inner.regions:
+            found = innermost
+        place.update(dict.fromkeys(inner.results, found))
+        if found < innermost and inner is not block.last_op:
+            yield inner, found
 
 
 def lines_in(op: scf.ParallelOp) -> set[int]:

@@ -1,12 +1,12 @@
 """
 Work sharing: how a stage is cut into parts that threads compute at once.
 
-A stage is cut along the parallel loop with the most iterations, the outermost of these,
-but not within a vectorized loop. Several stages are cut alike if each writes rows of
-one result, as many and as far apart, and none reads another's output: the copies of a
-concatenation. A part is worth it if it has `WORK_OF_A_PART` scalar operations, a few
-microseconds: loads and stores count 2, divisions and roots 8, and other functions 12,
-about what they take in vectors.
+A stage is cut along the outermost parallel loop that has an iteration for each part, or
+else the one with the most, but not within a vectorized loop. Several stages are cut
+alike if each writes rows of one result, as many and as far apart, and none reads
+another's output: the copies of a concatenation. A part is worth it if it has
+`WORK_OF_A_PART` scalar operations, a few microseconds: loads and stores count 2,
+divisions and roots 8, and other functions 12, about what they take in vectors.
 """
 
 from __future__ import annotations
@@ -161,11 +161,13 @@ def _loops_of(
 
 
 def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
-    """The loop with the most turns, cut so that parts have enough work."""
+    """The loop that is cut, so that parts have enough work."""
     if not extents:
         return None
-    loop = max(extents, key=extents.__getitem__)
-    return Split(op, loop, max(1, min(extents[loop], work // WORK_OF_A_PART)))
+    parts = max(1, work // WORK_OF_A_PART)
+    enough = (loop for loop, extent in extents.items() if extent >= parts)
+    loop = next(enough, max(extents, key=extents.__getitem__))
+    return Split(op, loop, min(max(1, extents[loop]), parts))
 
 
 def weight(block: Block) -> int:
