@@ -397,11 +397,12 @@ def press(act):
 
 program = Program({workers}, {{"{name}": press}})
 try:
-    {run}(program.tables(), 1000)
+    # So many that they do not end while the signal is on its way.
+    {run}(program.tables(), 1000000)
     print("ended")
 except KeyboardInterrupt:
     a, b = program.assigned()
-    print("interrupted", a == b, a > {piece}, a < 1000)
+    print("interrupted", a == b, a > {piece}, a < 1000000)
 """
 
 
