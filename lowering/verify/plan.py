@@ -62,6 +62,7 @@ from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.plan_waits import PlanWaits, deadlocks_in
 from penstock.lowering.verify.plan_rules.events import bad_events, equal_orders
@@ -69,6 +70,7 @@ from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.in_place import bad_hints
 from penstock.lowering.verify.plan_rules.main_job import bad_main
 from penstock.lowering.verify.plan_rules.memory import bad_aliases, shared_bytes
+from penstock.lowering.verify.plan_rules.ranks import bad_ranks
 from penstock.lowering.verify.plan_rules.symmetry import asymmetries
 from penstock.lowering.verify.plan_rules.updates import bad_updates
 from penstock.lowering.verify.plan_rules.waves import bad_waves
@@ -141,4 +143,5 @@ class VerifyPlanPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = plans_and_bodies(op)
-        fail_if_any(found for plan in plans for found in findings_in(plan))
+        found = [finding for plan in plans for finding in findings_in(plan)]
+        fail_if_any([*found, *bad_ranks(outermost(op, PlanOp))])

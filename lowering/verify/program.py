@@ -35,6 +35,9 @@ none but those of its own job, and the other rules between jobs are those of
 `program_rules/jobs.py`. The runtime keeps jobs from running at the same time, or else a
 main job does, with a lock that is proven to do so (`program_rules/main_job.py`).
 
+The programs of several ranks have to fit each other: each message has both of its ends,
+and no actors of several ranks wait for each other forever (`shared_rules/ranks.py`).
+
 All violations are listed.
 
 Example: `test/lowering/verify/verify-program-example.mlir`.
@@ -63,6 +66,7 @@ from penstock.lowering.verify.program_rules.graph import ProgramGraph
 from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_releases
 from penstock.lowering.verify.program_rules.loops import bad_loops, known_before
 from penstock.lowering.verify.program_rules.main_job import bad_main
+from penstock.lowering.verify.program_rules.ranks import bad_ranks
 from penstock.lowering.verify.program_rules.updates import bad_updates
 from penstock.lowering.verify.program_rules.waves import bad_waves
 from penstock.lowering.verify.shared_rules.memory import Reuse, clashing
@@ -229,4 +233,5 @@ class VerifyProgramPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         programs = outermost(op, ProgramOp)
-        fail_if_any(found for program in programs for found in findings_in(program))
+        found = [finding for program in programs for finding in findings_in(program)]
+        fail_if_any([*found, *bad_ranks(programs)])

@@ -43,6 +43,7 @@ from penstock.tools.session.arrays import (
 )
 from penstock.tools.session.finite import check_finite
 from penstock.tools.session.loading import open_devices
+from penstock.tools.session.messages import check_messages
 from penstock.tools.session.model import check_kernels
 from penstock.tools.session.options import FLAGS, CompileOptions
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
@@ -83,6 +84,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         if args.ranks is not None and not is_joined():
             if is_standard_input(args.file):
                 raise UsageError("several ranks read a file, not the standard input")
+            check_messages(args.file, args.load)
             words = sys.argv[1:] if argv is None else argv
             return start_ranks(MODULE, words, args.ranks, args.log_ranks)
         if args.log_ranks is not None and not is_joined():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from penstock.tools.cli.run import run_tool
+from penstock.tools.session.session import Session
 
 TRAIN = """
 job.job @train placement <cpu, [{devices}]> {{
@@ -42,7 +46,7 @@ job.job @fails placement <cpu, [0:0, 1:0]> {
 """Rank 1 gathers by indices that may be out of range."""
 
 
-SESSION = "from penstock.tools.session.session import Session"
+OPENED = "from penstock.tools.session.session import Session"
 
 
 @pytest.fixture
@@ -109,7 +113,7 @@ def test_mpi_starts_ranks_as_well(model: Path) -> None:
 def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:
     script = tmp_path / "fails.py"
     script.write_text(
-        f"import numpy as np\n{SESSION}\n"
+        f"import numpy as np\n{OPENED}\n"
         f"with Session.open({str(model)!r}, ranks=2) as session:\n"
         "    if session.ranks.transport.rank == 1:\n"
         "        raise ValueError('planted')\n"
@@ -135,6 +139,32 @@ def test_a_failure_on_one_rank_is_told_once(tmp_path: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("penstock-run: rank 1: ")
     assert "index" in line
+
+
+@pytest.mark.parametrize("level", ["plan", "memory", "launch"])
+def test_programs_that_do_not_fit_start_no_process(
+    model: Path,
+    level: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refuse(*_: object) -> int:
+        raise AssertionError("a process is started")
+
+    monkeypatch.setattr("penstock.tools.cli.run.start_ranks", refuse)
+    text = Session.lower(model, level)
+    path = model.with_name("damaged.mlir")
+    path.write_text(re.sub(r"(receive.* )tag 0", r"\1tag 9", text, count=1))
+    assert run_tool([str(path), "--ranks", "2", "--random-inputs", "1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path}:")
+    assert "of rank 0 sends message 0 to rank 1, where " in line
+    assert line.endswith(" waits for message 9")
+
+
+def test_a_file_that_is_not_there_is_told_by_the_ranks(tmp_path: Path) -> None:
+    done = run(tmp_path / "none.mlir", "--ranks", 2, check=2)
+    assert "cannot read" in done.stderr
 
 
 def test_logs_of_ranks_are_kept(model: Path, tmp_path: Path) -> None:
@@ -163,7 +193,7 @@ def test_ranks_read_a_file() -> None:
 
 
 def test_a_session_alone_is_no_rank(model: Path) -> None:
-    code = f"{SESSION}; Session.open({str(model)!r}, ranks=2)"
+    code = f"{OPENED}; Session.open({str(model)!r}, ranks=2)"
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_R")}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
