@@ -7,6 +7,9 @@ on the stream `<network, 0>` of their CPU. Their tags count the copies of the pl
 the order of the list, which all ranks know alike. All other tasks, and the control
 registers between them, are of one rank. Attributes of the plan are those of each.
 
+Where tasks act at different rates, a rank that knows but its own ones would take fewer
+slots than a launch of all ranks needs: the tasks that need more ask for them (`slots`).
+
 The order of tasks comes before: of all ranks together it has no cycle, and each rank
 keeps to it. Plans on one rank, and plans with registers that hold bytes, are left
 alone: `simulate-ranks` of convert-plan-to-launch runs all ranks in one process.
@@ -17,7 +20,7 @@ Example: `test/lowering/plan/plan-split-ranks-example.mlir`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -40,7 +43,8 @@ from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
-from penstock.lowering.analysis.register_types import source_of
+from penstock.lowering.analysis.register_types import requested_slots, source_of
+from penstock.lowering.analysis.repetitions import rates_of
 
 
 def device_of(value: SSAValue) -> DeviceAttr | None:
@@ -179,6 +183,29 @@ class RankSplitter:
         return made
 
 
+def slots_by_task(plan: PlanOp) -> dict[str, int]:
+    """
+    The slots for the results of each task with which all of a plan comes to its end, by
+    name: a copy is replaced by a task of its name.
+    """
+    found: dict[str, int] = {}
+    for value, slots in rates_of(plan).slots_needed().items():
+        if isinstance(task := value.owner, TaskOp):
+            name = task.task_name.data
+            found[name] = max(slots, found.get(name, 1))
+    return found
+
+
+def ask_for_slots(plan: PlanOp, needed: Mapping[str, int]) -> None:
+    """Let the tasks of a rank ask for slots that the plan of it alone does not need."""
+    known = slots_by_task(plan)
+    for task in plan.tasks:
+        name = task.task_name.data
+        slots = max(needed.get(name, 1), requested_slots(task) or 1)
+        if task.results_ and slots > known.get(name, 1):
+            task.attributes["slots"] = IntegerAttr(slots, i64)
+
+
 @dataclass(frozen=True)
 class PlanSplitRanksPass(ModulePass):
     """Split a plan on several ranks into a plan `<name>_<rank>` of each."""
@@ -193,4 +220,8 @@ class PlanSplitRanksPass(ModulePass):
         ]
         fail_if_any(found for plan in plans for found in findings_about(plan))
         for plan in plans:
-            Rewriter.replace_op(plan, RankSplitter(plan).split(), [])
+            needed = slots_by_task(plan)
+            made = RankSplitter(plan).split()
+            for each in made:
+                ask_for_slots(each, needed)
+            Rewriter.replace_op(plan, made, [])

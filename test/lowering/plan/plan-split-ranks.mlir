@@ -85,3 +85,68 @@ plan.plan @registers {
     plan.yield %w : tensor<4xf32>
   }
 }
+
+// -----
+
+// Four pieces of "r" are there before the sum of them comes back, so it asks for four
+// slots. What the plan of a rank alone takes more slots for asks for none.
+
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @sums_0 rank 0
+// CHECK:         plan.task "p" {{.*}} -> tensor<4xf32> {
+// CHECK:         plan.task "r" {{.*}} -> tensor<4xf32> attributes {slots = 4 : i64}
+// CHECK:         plan.task "back" {{.*}} -> tensor<4xf32> {
+// CHECK-LABEL: plan.plan @sums_1 rank 1
+// CHECK-NOT:     slots
+plan.plan @sums {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> !t {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  %p = plan.task "p" on <0, cpu:0> stream <compute, 0> ins(%x : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.repeat %v times 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  %r = plan.task "r" on <0, cpu:0> stream <compute, 0> ins(%p : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.relu %v : !t -> !t
+    plan.yield %w : !t
+  }
+  %far = plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%r : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <1, cpu:0> : !t
+    plan.yield %w : !t
+  }
+  %sum = plan.task "sum" on <1, cpu:0> stream <compute, 0> ins(%far : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.acc %v every 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  %back = plan.task "back" on <0, cpu:0> stream <compute, 0> ins(%sum : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <0, cpu:0> : !t
+    plan.yield %w : !t
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%back : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.repeat %v times 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  %s = plan.task "s" on <0, cpu:0> stream <compute, 0> ins(%b, %r : !t, !t) -> !t {
+  ^bb0(%v: !t, %u: !t):
+    %w = op.add %v, %u : !t, !t -> !t
+    plan.yield %w : !t
+  }
+  %z = plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%s : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.acc %v every 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%z : !t) {
+  ^bb0(%v: !t):
+    job.output "y", %v : !t
+    plan.yield
+  }
+}

@@ -46,6 +46,24 @@ job.job @fails placement <cpu, [0:0, 1:0]> {
 """Rank 1 gathers by indices that may be out of range."""
 
 
+SUMS = """
+!t = tensor<4xf32>
+
+job.job @sums placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %p = op.repeat %x times 4 : !t -> !t
+  %r = op.tanh %p : !t -> !t
+  %far = op.exp %r {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %sum = op.acc %far every 4 {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %b = op.repeat %sum times 4 : !t -> !t
+  %s = op.add %b, %r : !t, !t -> !t
+  %z = op.acc %s every 4 : !t -> !t
+  job.output "y", %z : !t
+}
+"""
+"""Rank 0 keeps four pieces until rank 1 has sent the sum of them back."""
+
+
 OPENED = "from penstock.tools.session.session import Session"
 
 
@@ -90,6 +108,14 @@ def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
 
 def test_a_step_on_processes_equals_numpy(model: Path) -> None:
     done = run(model, "--ranks", 2, "--random-inputs", 1, "--check", "numpy")
+    assert done.stdout.count("check against numpy") == 1
+
+
+def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path) -> None:
+    path = tmp_path / "sums.mlir"
+    path.write_text(SUMS)
+    options = ("--random-inputs", 1, "--check", "numpy", "--watchdog", 20)
+    done = run(path, "--ranks", 2, *options, "--repeat", 3)
     assert done.stdout.count("check against numpy") == 1
 
 
