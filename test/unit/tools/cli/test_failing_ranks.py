@@ -1,0 +1,103 @@
+"""Ranks that are killed or frozen: all processes end, with one message."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SUMS = """
+!t = tensor<64x64xf32>
+
+job.job @sums placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %far = op.exp %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %y = op.add %far, %x : !t, !t -> !t
+  job.output "y", %y : !t
+}
+"""
+
+RUN = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from penstock.runtime.transport.join import RANK
+from penstock.tools.cli.run import run_tool
+from penstock.tools.session.session import Session
+
+how, after, *words = sys.argv[1:]
+file = Path(__file__).with_name("hit")
+is_hit = os.environ[RANK] == "1"
+
+def hit():
+    file.write_text(f"{os.getpid()} {time.time()}")
+    os.kill(os.getpid(), getattr(signal, how))
+
+if is_hit and after != "run":
+    threading.Timer(float(after), hit).start()
+run = Session.run
+
+def run_and_stop(self, *given):
+    found = run(self, *given)
+    if is_hit and after == "run":
+        hit()
+    return found
+
+Session.run = run_and_stop
+sys.exit(run_tool(words))
+"""
+"""`penstock-run`, in which rank 1 gets a signal, some time after its start or a run."""
+
+START = """
+import sys
+from penstock.tools.cli.start_ranks import start_ranks
+sys.exit(start_ranks("hit_rank", sys.argv[1:], 2))
+"""
+
+LIMIT = 5.0
+"""The seconds in which all ranks have to end."""
+
+
+def run_hit(folder: Path, how: str, after: str) -> tuple[str, float]:
+    """What is said of two ranks of which one is hit, and the seconds until the end."""
+    (folder / "sums.mlir").write_text(SUMS)
+    (folder / "hit_rank.py").write_text(RUN)
+    words = ["--random-inputs", "1", "--repeat", "1000000", "--watchdog", "2"]
+    path = os.pathsep.join([str(folder), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", START, how, after, folder / "sums.mlir", *words],
+        capture_output=True,
+        text=True,
+        # A hang ends here.
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    end = time.time()
+    assert done.returncode == 1, done.stderr
+    pid, hit = (folder / "hit").read_text().split()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+    return done.stderr, end - float(hit)
+
+
+@pytest.mark.slow
+def test_a_frozen_rank_ends_all_by_the_watchdog(tmp_path: Path) -> None:
+    said, seconds = run_hit(tmp_path, "SIGSTOP", "run")
+    assert seconds < 2.0 + LIMIT
+    assert said.count("error:") == 1
+    assert "the run made no progress for 2 s" in said
+    assert "rank 1 (task" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rank_that_is_killed_at_any_time_ends_all(tmp_path: Path, seed: int) -> None:
+    """From the start of its process on, before there are messages and with them."""
+    after = np.random.default_rng(seed).uniform(0.0, 3.0)
+    said, seconds = run_hit(tmp_path, "SIGKILL", str(after))
+    assert seconds < LIMIT
+    assert "rank 1 was ended by SIGKILL" in said
