@@ -63,7 +63,7 @@ LIMIT = 5.0
 
 
 def run_hit(folder: Path, how: str, after: str) -> tuple[str, float]:
-    """What is said of two ranks of which one is hit, and the seconds until the end."""
+    """The errors of two ranks of which one is hit, and the seconds until the end."""
     (folder / "sums.mlir").write_text(SUMS)
     (folder / "hit_rank.py").write_text(RUN)
     words = ["--random-inputs", "1", "--repeat", "1000000", "--watchdog", "2"]
