@@ -135,8 +135,8 @@ class Job:
         if self.oracle is not None:
             from penstock.dialects.job import JobOp
 
-            entry = self.oracle.entry
             # A merged program is not made from one job.
+            entry = None if self.oracle.is_of_ranks else self.oracle.entry
             if isinstance(entry, JobOp) and len(session.jobs) == 1:
                 ops = len(entry.body.block.ops)
         threads = session.executor_of(session.jobs[0]).program.threads
@@ -423,11 +423,14 @@ def _compile(
     if not args.allow_source:
         check_kernels(model)
     oracle = model.only(args.job)
-    _check_request(args, onnx, oracle.entry)
+    if model.is_of_ranks and args.check == "numpy":
+        raise UsageError("what is of several ranks cannot be checked against NumPy")
+    if not model.is_of_ranks:
+        _check_request(args, onnx, oracle.entry)
     if given is not None:
         given = {name: array for name, array in given.items() if name not in known}
     # One of several jobs may take results of others.
-    if not model.has_several:
+    if not model.has_several and not model.is_of_ranks:
         _check_inputs(args, oracle.entry, given)
     # A device that is not there should not cost a compilation.
     open_devices({args.device})

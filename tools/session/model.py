@@ -72,7 +72,17 @@ class Model:
         from penstock.dialects.launch import ProgramOp
 
         found = self.entries
-        return len(found) > 1 and not any(isinstance(op, ProgramOp) for op in found)
+        is_lowered = any(isinstance(op, ProgramOp) for op in found)
+        return len(found) > 1 and not is_lowered and not self.is_of_ranks
+
+    @property
+    def is_of_ranks(self) -> bool:
+        """Whether the module holds plans or programs of several ranks."""
+        from penstock.dialects.job import JobOp
+
+        found = self.entries
+        ranks = {None if isinstance(op, JobOp) else op.rank for op in found}
+        return len(ranks) > 1 and None not in ranks
 
     def only(self, job: str | None) -> Model:
         """
@@ -139,7 +149,7 @@ def lower(
     for what is wrong with the pipeline of the options, or for Winograd together with
     jobs over the model, and `Rejected` if what it holds cannot be lowered.
     """
-    if not model.has_several:
+    if not model.has_several and not model.is_of_ranks:
         _ = model.entry
     lowering = lowering_of(compiler, passes, model, options, level)
     if lowering.options.winograd and lowering.options.model_jobs:

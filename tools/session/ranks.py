@@ -46,7 +46,12 @@ class Ranks:
         The program of this rank. Raises UsageError unless there is one for each
         process, the same ones in all processes.
         """
-        found = {program.rank.value.data: program for program in programs}
+        found: dict[int, ProgramOp] = {}
+        for program in programs:
+            rank = program.rank.value.data
+            if (other := found.setdefault(rank, program)) is not program:
+                names = f"@{other.sym_name.data} and @{program.sym_name.data}"
+                raise UsageError(f"a rank runs one program, but {names} are of {rank}")
         if sorted(found) != list(range(self.transport.size)):
             ranks = ", ".join(map(str, sorted(found)))
             raise UsageError(

@@ -188,6 +188,32 @@ def test_programs_that_do_not_fit_start_no_process(
     assert line.endswith(" waits for message 9")
 
 
+def test_a_rank_has_one_program(model: Path) -> None:
+    """Two jobs that are compiled apart have a program each on each rank."""
+    text = Session.lower(model, "launch")
+    other = text.replace("@train_", "@test_")
+    path = model.with_name("both.mlir")
+    path.write_text("\n".join(x.split("\n", 1)[1][:-2] for x in (text, other)))
+    done = run(path, "--ranks", 2, "--random-inputs", 1, check=2)
+    message = "a rank runs one program, but @train_0 and @test_0 are of 0"
+    assert done.stderr == f"penstock-run: error: {message}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["plan", "memory", "launch"])
+def test_plans_and_programs_of_ranks_run(model: Path, level: str) -> None:
+    path, expected = model.with_name("split.mlir"), model.with_name("there.npz")
+    path.write_text(Session.lower(model, level))
+    run(model, "--ranks", 2, "--random-inputs", 1, "--outputs", expected)
+    done = run(path, "--ranks", 2, "--random-inputs", 1, "--check", expected)
+    assert "loss differs by 0.00e+00" in done.stdout
+    text = "what is of several ranks cannot be checked against NumPy"
+    done = run(path, "--ranks", 2, "--random-inputs", 1, "--check", "numpy", check=2)
+    assert done.stderr == f"penstock-run: error: {text}\n"
+    done = run(path, "--random-inputs", 1, check=2)
+    assert "the model is placed on ranks 0, 1: start as many" in done.stderr
+
+
 def test_a_file_that_is_not_there_is_told_by_the_ranks(tmp_path: Path) -> None:
     done = run(tmp_path / "none.mlir", "--ranks", 2, check=2)
     assert "cannot read" in done.stderr
