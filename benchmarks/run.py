@@ -96,6 +96,12 @@ def _recurrent(options: Options) -> Section:
     return recurrent(options.threads, options.rounds)
 
 
+def _training(options: Options) -> Section:
+    from benchmarks.training import training
+
+    return training(options.threads, options.rounds)
+
+
 def _memory(options: Options) -> Section:
     from benchmarks.memory import memory
 
@@ -154,6 +160,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "gemm": _gemm,
     "attention": _attention,
     "recurrent": _recurrent,
+    "training": _training,
     "tuning": _tuning,
     "memory": _memory,
     "compile": _compile,
@@ -167,7 +174,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 """All benchmarks by name; each imports what it needs."""
 
 ON_REQUEST = frozenset(
-    {"graph-page", "ops", "packing", "recurrent", "scaling", "tuning"}
+    {"graph-page", "ops", "packing", "recurrent", "scaling", "training", "tuning"}
 )
 """
 Those that only run with `--all`, or if they are named: they take minutes, or need a
