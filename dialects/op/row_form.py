@@ -141,10 +141,7 @@ class RowForm(GroupForm):
     ) -> RowStage:
         """Build the stage, over the loops of a space, before it keeps values."""
         operands, results = places
-        maps = [
-            *(merged.map_of(lies, is_result=False) for lies in operands),
-            *(merged.map_of(lies, is_result=True) for lies in results),
-        ]
+        maps = [merged.map_of(lies) for lies in (*operands, *results)]
         return build_row(k, merged.along, ins, outs, maps, self._build_point)
 
     def _build_point(

@@ -209,15 +209,17 @@ class MergedSpace:
             return tuple(lies.shape)
         return tuple(prod(lies.extents(group)) for group in self._loops_of(lies))
 
-    def map_of(self, lies: Lies, *, is_result: bool) -> AffineMap:
-        """The index into a tensor of this shape at a point of a row."""
+    def map_of(self, lies: Lies) -> AffineMap:
+        """
+        The index into a tensor of this shape at a point of a row: one element is that
+        of all points of a loop, but where the loop has one point as well.
+        """
         loops = self._loops_of(lies)
-        numbers = [self.groups.index(group) for group in loops]
         exprs = [
-            AffineExpr.dimension(number)
-            if extent != 1 or (is_result and self.space.has_points(lies))
-            else AffineExpr.constant(0)
-            for number, extent in zip(numbers, self.shape_of(lies), strict=True)
+            AffineExpr.constant(0)
+            if extent == 1 != prod(self.space.shape[loop] for loop in group)
+            else AffineExpr.dimension(self.groups.index(group))
+            for group, extent in zip(loops, self.shape_of(lies), strict=True)
         ]
         return AffineMap(len(self.groups), 0, tuple(exprs))
 

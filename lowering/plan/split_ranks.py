@@ -74,7 +74,10 @@ def ranks_of(plan: PlanOp) -> list[int]:
 
 
 def findings_about(plan: PlanOp) -> Iterator[Finding]:
-    """The tasks that use what lies on another rank, or wait for one of it."""
+    """
+    The tasks that use what lies on another rank, or wait for one of it, and the copies
+    between ranks that are no messages.
+    """
     ranks: dict[SSAValue, int] = {}
     for task in plan.tasks:
         name, rank = task.task_name.data, rank_of(task)
@@ -82,7 +85,16 @@ def findings_about(plan: PlanOp) -> Iterator[Finding]:
             if ranks.setdefault(value, rank) != rank:
                 text = f"task '{name}' of rank {rank} shares a control register with"
                 yield task, f"{text} rank {ranks[value]}"
-        for value in task.ins if crossing(task) is None else ():
+        source = crossing(task)
+        if source is not None:
+            for end in (source, device_of(task.results_[0])):
+                if end is not None and end.kind.data != "cpu":
+                    text = f"task '{name}' copies between ranks where one end is"
+                    yield (
+                        task,
+                        f"{text} on a {end.kind.data}, and messages go between CPUs",
+                    )
+        for value in task.ins if source is None else ():
             device = device_of(value)
             if device is not None and device.rank.data != rank:
                 text = f"task '{name}' of rank {rank} reads what lies on rank"

@@ -4,13 +4,14 @@ The source of vectorized outer loops: parallel iterations around sequential loop
 The innermost parallel loop of a stage is made of *columns*
 (`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if these
 compute only floats of one type, comparisons of them, and places of elements, and if
-loads and stores are contiguous from one iteration to the next. Each column runs in
-order, so a kernel may store where it has loaded. Threads share blocks of columns.
+loads and stores are contiguous from one iteration to the next, or load one element for
+all of them. Each column runs in order, so a kernel may store where it has loaded.
+Threads share blocks of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -80,8 +81,17 @@ class OuterVectorLoop:
 
     @property
     def bases(self) -> list[Base]:
-        """The bases of all loads and stores, each once."""
-        return list(dict.fromkeys(base for base, _ in self.places.values()))
+        """The bases of loads and stores of columns, each once."""
+        return [base for base in self._bases if base.strides[-1]]
+
+    @property
+    def shared(self) -> list[Base]:
+        """The bases of loads that are the same for all columns, each once."""
+        return [base for base in self._bases if not base.strides[-1]]
+
+    @property
+    def _bases(self) -> Iterable[Base]:
+        return dict.fromkeys(base for base, _ in self.places.values())
 
     @property
     def at_once(self) -> int | None:
@@ -112,6 +122,11 @@ def stored_in(buffer: SSAValue) -> str:
     """The type of elements of a buffer that columns use."""
     assert isa(buffer.type, MemRefType), "checked by the verifier"
     return ELEMENTS.get(buffer.type.element_type, "i64")
+
+
+def size_in(base: Base) -> int:
+    """The bytes of an element of a buffer that columns use."""
+    return {**BYTES, "i64": 8}[stored_in(base.buffer)]
 
 
 ################################################################################
@@ -192,7 +207,10 @@ def _is_index(op: Operation) -> bool:
 
 
 def _notes(found: OuterVectorLoop, op: memref.LoadOp | memref.StoreOp) -> bool:
-    """Note where an op loads or stores; whether columns do so next to each other."""
+    """
+    Note where an op loads or stores; whether columns do so next to each other, or load
+    the same.
+    """
     type = op.memref.type
     assert isa(type, MemRefType), "checked by the verifier"
     is_place = type.element_type == i64 and isinstance(op, memref.StoreOp)
@@ -207,7 +225,7 @@ def _notes(found: OuterVectorLoop, op: memref.LoadOp | memref.StoreOp) -> bool:
             steps[loop] = steps.get(loop, 0) + step * stride
     strides = tuple(steps.pop(loop, 0) for loop in found.op.body.block.args)
     found.places[op] = Base(op.memref, strides), Place(offset, steps)
-    return strides[-1] == 1
+    return strides[-1] == 1 or (strides[-1] == 0 and isinstance(op, memref.LoadOp))
 
 
 def place_of(index: SSAValue) -> Place | None:
@@ -294,23 +312,29 @@ class OuterLoopPrinter:
         name = f"columns_{self.count}"
         self.count += 1
         facts = [f'"{found.element}"', str(extent), body.name]
-        if body.numbers:
-            facts.append(f"numbers={len(body.numbers)}")
+        if numbers := len(found.shared) + len(body.numbers):
+            facts.append(f"numbers={numbers}")
         if found.at_once is not None:
             facts.append(f"at_once={found.at_once}")
         if any(type != found.element for type in found.memory):
             facts.append(f"memory={found.memory}")
         self.definitions.append(f"{name} = columns({', '.join(facts)})")
-        addresses: list[str] = []
-        for buffer, (*outer, _) in found.bases:
-            size = {**BYTES, "i64": 8}[stored_in(buffer)]
-            steps = [(loop, n * size) for loop, n in zip(loops, outer, strict=False)]
-            blocks = f"{loops[-1]} * {COLUMN_BLOCK * size}"
-            start = f"address_of({self.printer.name(buffer)})"
-            if any(outer):
-                start += f" + {self.printer.place_of(steps)}"
-            addresses.append(f"{start} + {blocks}")
-        return f"{name}(({', '.join((*addresses, *body.numbers))},))"
+        given = [
+            f"{self._start(base, loops)} + {loops[-1]} * {COLUMN_BLOCK * size_in(base)}"
+            for base in found.bases
+        ]
+        given += [self._start(base, loops) for base in found.shared]
+        return f"{name}(({', '.join((*given, *body.numbers))},))"
+
+    def _start(self, base: Base, loops: Sequence[str]) -> str:
+        """The address of the first column, where the loops around columns are."""
+        buffer, (*outer, _) = base
+        start = f"address_of({self.printer.name(buffer)})"
+        if not any(outer):
+            return start
+        size = size_in(base)
+        steps = [(loop, n * size) for loop, n in zip(loops, outer, strict=False)]
+        return f"{start} + {self.printer.place_of(steps)}"
 
     def _body(self, found: OuterVectorLoop) -> _Body:
         """Define what a column does."""
@@ -340,7 +364,8 @@ class _BodyPrinter:
         self.found, self.kernel = found, kernel
         self.numbers: list[str] = []
         self.scalars = InnerLoopScalars()
-        self.addresses = {base: f"p{n}" for n, base in enumerate(found.bases)}
+        bases = (*found.bases, *found.shared)
+        self.addresses = {base: f"p{n}" for n, base in enumerate(bases)}
         self.names: dict[SSAValue, str] = {}
         self.values, self.loops = count(), count()
 
@@ -351,7 +376,9 @@ class _BodyPrinter:
                 case arith.ConstantOp() if not _is_index(op):
                     self.names[op.result] = self.scalars.constant(op.value) or ""
                 case memref.LoadOp():
-                    yield f"{self._named(op.res)} = x.load({self._place(op)})"
+                    base, _ = self.found.places[op]
+                    load = "load" if base.strides[-1] else "load_one"
+                    yield f"{self._named(op.res)} = x.{load}({self._place(op)})"
                 case memref.StoreOp():
                     yield f"x.store({self.name(op.value)}, {self._place(op)})"
                 case scf.ForOp():

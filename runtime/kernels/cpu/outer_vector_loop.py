@@ -42,7 +42,8 @@ Step: TypeAlias = tuple[LlvmValue, int | LlvmValue]
 
 Body: TypeAlias = Callable[..., None]
 """
-Does what columns do, given `OuterLoopLanes`, the address of each buffer, and numbers.
+Does what columns do, given `OuterLoopLanes`, the address of each buffer, and what they
+share.
 """
 
 
@@ -60,6 +61,12 @@ class OuterLoopLanes(InnerLoopLanes):
         """Elements so far from an address."""
         place = self._place(address, steps)
         return self.made(self._code.load(place, offset, self._count, self._mask))
+
+    def load_one(self, address: LlvmValue, offset: int, *steps: Step) -> Vector:
+        """One element, so far from an address, for all columns."""
+        code = self._code
+        one = code.load_scalar(self._place(address, steps), offset)
+        return self.made(code.splat(one, self._count))
 
     def store(
         self, value: Vector, address: LlvmValue, offset: int, *steps: Step
@@ -108,7 +115,7 @@ class _Columns:
     extent: int
     body: Body
     numbers: int
-    """The count of numbers after the addresses."""
+    """The count of what all columns share, after the addresses of the first one."""
     at_once: int
     memory: Sequence[str]
     """The element type in memory of each buffer; none if that is what is computed."""
@@ -163,10 +170,11 @@ def columns(
     memory: Sequence[str] = (),
 ):
     """
-    A function of one tuple, the address of the first column in each buffer and some
-    `numbers`, that has `extent` columns do what `body` says, `at_once` vectors of the
-    `processor` at a time, by default of the one that compiles. `memory` says what is in
-    each buffer, if `i64` are in some: these are places, and only stored.
+    A function of one tuple, the address of the first column in each buffer and what all
+    columns share (so many `numbers`, some of them addresses), that has `extent` columns
+    do what `body` says, `at_once` vectors of the `processor` at a time, by default of
+    the one that compiles. `memory` says what is in each buffer, if `i64` are in some:
+    these are places, and only stored.
     """
     made = _Columns(
         element, extent, body, numbers, at_once, memory, processor or processor_here()

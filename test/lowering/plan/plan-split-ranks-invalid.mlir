@@ -27,3 +27,33 @@ plan.plan @control {
     plan.yield %v : tensor<4xf32>
   }
 }
+
+// -----
+
+plan.plan @down {
+  %x = plan.task "x" on <0, cuda:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{task 'far' copies between ranks where one end is on a cuda, and messages go between CPUs}}
+  %y = plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = job.copy %v to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}
+
+// -----
+
+plan.plan @up {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // expected-error@+1 {{task 'far' copies between ranks where one end is on a cuda, and messages go between CPUs}}
+  %y = plan.task "far" on <1, cuda:0> stream <compute, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = job.copy %v to <1, cuda:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+}

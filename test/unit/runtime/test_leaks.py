@@ -67,7 +67,9 @@ def check(cycle: Callable[[], object], cycles: int = CYCLES, warm: int = WARM) -
             cycle()
         held.append(holding())
     before, after = held[0], held[-1]
-    assert (after.threads, after.files) == (before.threads, before.files)
+    # Threads that earlier tests have stopped may end meanwhile.
+    assert after.threads <= before.threads
+    assert after.files == before.files
     grown = min(b.memory - a.memory for a, b in pairwise(held))
     assert grown < MOST_BYTES * cycles // SPANS
     names = [thread.name for thread in threading.enumerate()]

@@ -17,7 +17,7 @@ Array: TypeAlias = NDArray[Any]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
 RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 
-EXTENTS = [2, 3, 7, 15, 16, 17, 33, 63, 64, 65, 100, 129, 200]
+EXTENTS = [2, 3, 7, 15, 16, 17, 33, 63, 64, 65, 100, 129, 200, 700]
 DTYPES = {"f32": np.float32, "f64": np.float64}
 
 BOUNDS = """
@@ -46,6 +46,9 @@ SUMS = """
     }) : ARE_INDICES
 """
 """Running sums over rows, a column at a time."""
+
+SHARED = SUMS.replace("%x[%i, %r, %c]", "%x[%i, %r, %one]")
+"""The first row, to which elements of column 1 are added, the same in all columns."""
 
 PRODUCTS = """
     "scf.parallel"(%zero, %zero, %images, %columns, %one, %one) <{
@@ -138,15 +141,23 @@ def products(x: Array) -> Array:
     return result
 
 
+def shared(x: Array) -> Array:
+    """The result of `SHARED`."""
+    added = x[:, :, 1:2].copy()
+    added[:, 0] = 0
+    return x[:, :1] + np.cumsum(added, 1)
+
+
 MEANINGS: dict[str, Callable[[Array], Array]] = {
     SUMS: lambda x: np.cumsum(x, 1),
+    SHARED: shared,
     PRODUCTS: products,
 }
 
 
 @pytest.mark.parametrize("type", DTYPES)
 @pytest.mark.parametrize("extent", EXTENTS)
-@pytest.mark.parametrize("body", MEANINGS, ids=["sums", "products"])
+@pytest.mark.parametrize("body", MEANINGS, ids=["sums", "shared", "products"])
 def test_columns_of_every_length(
     body: str,
     extent: int,
@@ -205,13 +216,13 @@ def test_parts_share_blocks_of_columns(parts: int, parse_kernel: ParseKernel) ->
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("%x[%i, %r, %c]", "%x[%i, %r, %r]"),
+        ("%t, %o[%i, %r, %c]", "%t, %o[%i, %r, %one]"),
         ("%x[%i, %r, %c]", "%x[%i, %c, %r]"),
         ("%one to %rows step %one", "%one to %rows step %two"),
         ("%images, %columns", "%images, %one"),
         ("%one to %rows step %one", "%one to %c step %one"),
     ],
-    ids=["one element", "across", "by twos", "one column", "unknown turns"],
+    ids=["stores of one element", "across", "by twos", "one column", "unknown turns"],
 )
 def test_what_are_no_columns(
     old: str, new: str, parse_kernel: ParseKernel, run_kernel: RunKernel
