@@ -77,7 +77,7 @@ def registers_of(
         register.location = task.location
         register.register.name_hint = result.name_hint
         yield register
-    if task.bodies:
+    if task.bodies and not task.outs:
         # As large as the memory of these turns out to be.
         memory = DataType(TensorType(i8, [0]))
         register = RegisterOp(

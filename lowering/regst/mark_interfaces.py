@@ -295,7 +295,10 @@ def mark_body(plan: PlanOp) -> None:
     marker = Marker(plan)
     ports = [port for task in plan.tasks if (port := port_of(task)) is not None]
     for port in sorted(ports, key=lambda each: not is_input(each)):
-        marker.mark(port, register_of(port.value).memory_case)
+        register = register_of(port.value)
+        # One that is marked may be written over by now.
+        if register.interface is None or register.interface.data != port.name:
+            marker.mark(port, register.memory_case)
     marker.renumber()
 
 

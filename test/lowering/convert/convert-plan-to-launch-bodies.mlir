@@ -1,9 +1,12 @@
 // RUN: penstock-opt %s -p convert-job-to-plan,plan-assign-streams,plan-create-registers,regst-mark-interfaces,regst-alias-registers,regst-plan-memory -o %t.mlir
 // RUN: filecheck %s < %t.mlir
+// RUN: penstock-opt %t.mlir -p plan-create-registers,regst-mark-interfaces,regst-alias-registers,regst-plan-memory -o %t.again.mlir
+// RUN: diff %t.mlir %t.again.mlir
 // RUN: penstock-opt %t.mlir -p verify-plan,convert-plan-to-launch | filecheck %s --check-prefix LAUNCH
 
 // The memory of a body is one register of its task: here the value that is read in one
-// place and made in another, and two that are not used at the same time.
+// place and made in another, and two that are not used at the same time. Passes that have
+// run leave it alone.
 
 // CHECK-LABEL: plan.plan @scan
 // CHECK:       regst.register "h/memory" {{.*}} : !regst.data<tensor<136xi8>>
