@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -19,6 +19,9 @@ from penstock.tools.frontend.python.trace import current_trace
 
 Axes: TypeAlias = int | Sequence[int] | None
 Operand: TypeAlias = "Tensor | Array | bool | int | float"
+
+LARGEST_BOUND = 2**15
+"""The largest power of two that is an `f16`."""
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., object]] = {}
 
@@ -202,8 +205,24 @@ def clip(
     a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None
 ) -> Tensor:
     """`numpy.clip`"""
+    bounds = {"min": a_min, "max": a_max}
+    given = {name: x for name, x in bounds.items() if x is not None}
+    numbers = {name: float(x) for name, x in given.items() if _is_small(x)}
+    if is_float(a.dtype) and numbers and len(numbers) == len(given):
+        # One op, whose gradient keeps nothing but its operand.
+        return _call("clip", a, **numbers)
     low = a if a_min is None else _call("maximum", *common([a, a_min]))
     return low if a_max is None else _call("minimum", *common([low, a_max]))
+
+
+def _is_small(bound: Operand) -> TypeGuard[int | float]:
+    """
+    Whether a bound is a number that each type of floats has room for, and has no type
+    of its own, as a scalar of NumPy does.
+    """
+    if not isinstance(bound, int | float) or isinstance(bound, np.generic):
+        return False
+    return abs(bound) <= LARGEST_BOUND
 
 
 # Reductions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -209,6 +210,8 @@ MOVES: list[One] = [
     lambda x: np.pad(x, (1, 2), "edge"),
     lambda x: np.clip(x, -1, 2),
     lambda x: np.clip(x, None, 0),
+    lambda x: np.clip(x, np.float64(-0.5), 1),
+    lambda x: np.clip(x, -1, 1 << 20),
     lambda x: np.clip(x, 0.5, None),
     lambda x: x + np.zeros_like(x) + np.ones_like(x) * np.full_like(x, 3),
     lambda x: x.astype("float16"),
@@ -277,6 +280,25 @@ def test_functions_of_one_tensor(function: Function, dtype: str):
 @pytest.mark.parametrize("other", ["float32", "int32", "float64"])
 def test_functions_of_two_tensors_of_any_dtypes(function: Function, other: str):
     check(function, floats(3, 4), (floats(3, 4, seed=5) * 3).astype(other))
+
+
+def test_floats_are_clipped_by_one_op():
+    """Its gradient keeps the operand, that of a maximum and a minimum another one."""
+
+    clip: Any = np.clip
+
+    def net(
+        x: Annotated[penstock.Tensor, (2, 3), "float32"],
+        y: Annotated[penstock.Tensor, (2,), "int64"],
+    ) -> Any:
+        return clip(x, -0.5, 6), clip(y, 0, 6)
+
+    text = str(penstock.job(net).trace().model().module)
+    assert re.findall(r"op\.(clip|maximum|minimum)", text) == [
+        "clip",
+        "maximum",
+        "minimum",
+    ]
 
 
 @pytest.mark.parametrize("a", ["bool", "int8", "int16", "int32", "int64"])
