@@ -16,7 +16,8 @@ but pass a tick on. On each rank,
   read, its sink after the outputs and all tasks that use the bytes of these registers;
 * all sources come before all assignments of their rank: a section that is never granted
   would keep a piece from its end that had begun to assign;
-* the sink of a section without tasks comes after its source.
+* the sink of a section without tasks comes after its source, on the rank of the plan,
+  rank 0 if it is of several.
 
 A task uses the bytes of a register if it reads it, or a register that may be a view of
 it. The writer of an output's operand is known once `regst-mark-interfaces` has been
@@ -179,7 +180,7 @@ class Ticks:
         for number, section in enumerate(sections):
             begun = self._members.begun_by(section)
             ended = self._members.ended_by(section)
-            for rank in ranks_of((*begun, *ended)):
+            for rank in self._ranks((*begun, *ended)):
                 self._add(section, number, rank, begun, ended)
         for section, rank, total in self._sinks:
             if section.kind.data == "total":
@@ -194,6 +195,13 @@ class Ticks:
             block.add_ops(self._sources)
         block.add_ops(sinks)
         write_control_edges(self._plan, self._edges)
+
+    def _ranks(self, tasks: Iterable[TaskOp]) -> list[int]:
+        """The ranks that tasks of a section run on, one even if there are none."""
+        own = self._plan.rank
+        return sorted({x.device.rank.data for x in tasks}) or [
+            own.value.data if own else 0
+        ]
 
     def _add(
         self,
@@ -215,11 +223,6 @@ class Ticks:
             self._edges.append(ControlEdge(source, sink))
         self._sources.append(source)
         self._sinks.append((section, rank, sink))
-
-
-def ranks_of(tasks: Iterable[TaskOp]) -> list[int]:
-    """The ranks that tasks run on, rank 0 if there are none."""
-    return sorted({task.device.rank.data for task in tasks}) or [0]
 
 
 def has_ticks(plan: PlanOp) -> bool:

@@ -187,3 +187,22 @@ plan.plan @updates attributes {sections = [#job.section<"total", total reads ["w
     plan.yield
   }
 }
+
+// -----
+
+// In the plan of one rank, a section without tasks begins and ends on that rank.
+
+!r = !regst.data<tensor<4xf32>>
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @one_rank rank 1
+// CHECK:         "input/x/source@1 -> input/x/sink@1"
+// CHECK:         plan.task "input/x/source@1" on <1, cpu:0> stream <tick, 1>
+// CHECK:         plan.task "input/x/sink@1" on <1, cpu:0> stream <tick, 1>
+plan.plan @one_rank rank 1 attributes {sections = [#job.section<"total", total reads ["w"]>, #job.section<"input/x", input reads ["x"]>]} {
+  %w = regst.register "w/out" slots 1 on <1, host> : !r
+  plan.task "w" on <1, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.variable "w" init <ones> : !t
+    plan.yield %0 : !t
+  }
+}
