@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
@@ -64,12 +65,48 @@ class KnownAttributes(OpTrait):
 def verify_known(op: Operation, known: Collection[str]) -> None:
     """Raise a `VerifyException` for an attribute without a prefix but for these."""
     for name in op.attributes:
-        if "." not in name and name not in known:
-            hint = _nearest(name, [*known, *op.properties])
-            raise VerifyException(
-                f"unknown attribute '{name}'{hint} (what is not ours has a "
-                f"dialect's prefix, such as 'acme.{name}')"
-            )
+        if "." in name or name in known:
+            continue
+        properties = properties_of(op)
+        if name in properties:
+            raise VerifyException(_misplaced(op, name))
+        hint = _nearest(name, [*known, *properties])
+        raise VerifyException(
+            f"unknown attribute '{name}'{hint} (what is not ours has a "
+            f"dialect's prefix, such as 'acme.{name}')"
+        )
+
+
+def properties_of(op: Operation) -> set[str]:
+    """The names of the properties that an op has, or may have by its definition."""
+    if not isinstance(op, IRDLOperation):
+        return {*op.properties}
+    return {*op.properties, *op.get_irdl_definition().properties}
+
+
+def _misplaced(op: Operation, name: str) -> str:
+    """That a property is given as an attribute, and how it is written."""
+    what = f"'{name}' is a property of the op, no attribute"
+    line = _with_property(op, name)
+    if line is None:
+        return f"{what}: it is written outside of the braces of attributes"
+    return f"{what}: write {line}"
+
+
+def _with_property(op: Operation, name: str) -> str | None:
+    """
+    The text of an op, in its first line, with an attribute as the property of its name;
+    None where that makes no op that is right.
+    """
+    meant = op.clone()
+    try:
+        meant.properties[name] = meant.attributes.pop(name)
+        meant.verify(verify_nested_ops=False)
+        return str(meant).partition("\n")[0]
+    except VerifyException:
+        return None
+    finally:
+        meant.drop_all_references()
 
 
 def known_attributes(op: Operation) -> set[str]:

@@ -15,6 +15,22 @@ job.job @a placement <cpu, [0:0]> attributes {systen} {
 
 // -----
 
+// A property that is given as an attribute: the error shows how it is written.
+
+job.job @properties placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<8x16xf32>
+  // expected-error@+1 {{op.softmax: 'axis' is a property of the op, no attribute: write %y = op.softmax %x axis 0 {acme.note} : tensor<8x16xf32> -> tensor<8x16xf32>}}
+  %y = op.softmax %x {axis = 0 : i64, acme.note} : tensor<8x16xf32> -> tensor<8x16xf32>
+  // expected-error@+1 {{op.reduce_sum: 'keepdims' is a property of the op, no attribute: write %s = op.reduce_sum %x axes [0] keepdims : tensor<8x16xf32> -> tensor<1x16xf32>}}
+  %s = op.reduce_sum %x axes [0] {keepdims} : tensor<8x16xf32> -> tensor<1x16xf32>
+  // expected-error@+1 {{op.softmax: 'axis' is a property of the op, no attribute: it is written outside of the braces of attributes}}
+  %z = op.softmax %x {axis = 0.5 : f64} : tensor<8x16xf32> -> tensor<8x16xf32>
+  // expected-error@+1 {{job.output: 'axis' is a property of the op, no attribute: it is written outside}}
+  job.output "y", %y {axis = 0 : i64} : tensor<8x16xf32>
+}
+
+// -----
+
 // expected-error@+1 {{plan.plan: unknown attribute 'event', did you mean 'events'?}}
 plan.plan @a attributes {event = 1 : i64} {
   // expected-error@+1 {{regst.chunk: unknown attribute 'cold'}}
