@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import ModuleOp
 
-    from penstock.runtime.jit.cubin import CompiledPhase
+    from penstock.runtime.jit.cubin import CompiledStage
 
 ARCHITECTURES = ("sm_80", "sm_90")
 
 TEXT = """\
 All kernels of the models for `cuda`, each compiled once for all models that have it:
-phases with their fallbacks, the most registers of a thread, the most shared memory of a
+stages with their fallbacks, the most registers of a thread, the most shared memory of a
 block, bytes that are spilled, and bytes of stack, which are 0 where all is well. *Cold*
 are the seconds with an empty cache, on as many processes as there are processors;
 *warm* those to find all again."""
 
 HEADER = (
-    *("model", "architecture", "kernels", "phases", "registers", "shared", "spilled"),
+    *("model", "architecture", "kernels", "stages", "registers", "shared", "spilled"),
     *("stack", "cold s", "warm s"),
 )
 
@@ -77,27 +77,27 @@ def empty_cache() -> Generator[None]:
 
 def compiled(
     sources: Mapping[str, str], architecture: str
-) -> tuple[list[CompiledPhase], float]:
-    """The phases of kernels as machine code, and the seconds that took."""
+) -> tuple[list[CompiledStage], float]:
+    """The stages of kernels as machine code, and the seconds that took."""
     from penstock.runtime.jit.cubin import capability_of, compile_kernels
 
     start = perf_counter()
     found = compile_kernels(sources, capability_of(architecture))
     seconds = perf_counter() - start
-    return [phase for phases in found.values() for phase in phases], seconds
+    return [stage for stages in found.values() for stage in stages], seconds
 
 
 def figures(sources: Mapping[str, str], architecture: str) -> dict[str, int | float]:
     """The times and sizes of compiling the kernels of a model."""
-    phases, cold = compiled(sources, architecture)
+    stages, cold = compiled(sources, architecture)
     _, warm = compiled(sources, architecture)
     return {
         "kernels": len(sources),
-        "phases": len(phases),
-        "registers": max(phase.registers for phase in phases),
-        "shared": max(phase.shared + phase.dynamic_shared for phase in phases),
-        "spilled": sum(phase.spill_stores + phase.spill_loads for phase in phases),
-        "stack": sum(phase.stack for phase in phases),
+        "stages": len(stages),
+        "registers": max(stage.registers for stage in stages),
+        "shared": max(stage.shared + stage.dynamic_shared for stage in stages),
+        "spilled": sum(stage.spill_stores + stage.spill_loads for stage in stages),
+        "stack": sum(stage.stack for stage in stages),
         "cold": cold,
         "warm": warm,
     }

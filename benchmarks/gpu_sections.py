@@ -392,7 +392,7 @@ def by_library(setup: Setup, case: Case) -> Iterator[Row]:
 def with_library(text: str) -> tuple[Model, str]:
     """A job as a program whose sum of products a library computes, and its name."""
     from penstock.dialects.launch import KernelOp, LibraryAttr
-    from penstock.lowering.codegen.body.epilogue import phases_of
+    from penstock.lowering.codegen.body.epilogue import stages_of
     from penstock.lowering.codegen.cuda.library_calls import (
         LibraryContraction,
         library_contraction_of,
@@ -405,8 +405,8 @@ def with_library(text: str) -> tuple[Model, str]:
     model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
     lower(*front, model, CompileOptions("cuda"))
     kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
-    phases = [phases_of(kernel.body.block) for kernel in kernels]
-    sums = [library_contraction_of(op, of_one) for of_one in phases for op in of_one]
+    stages = [stages_of(kernel.body.block) for kernel in kernels]
+    sums = [library_contraction_of(op, of_one) for of_one in stages for op in of_one]
     (found,) = (each for each in sums if isinstance(each, LibraryContraction))
     library = LIBRARIES[found.kind]
     folds = int(found.start is not None)

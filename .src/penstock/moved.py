@@ -38,7 +38,7 @@ MOVED = {
     "penstock.runtime.cuda_intrinsics": "penstock.runtime.kernels.cuda.intrinsics",
     "penstock.runtime.cuda_lanes": "penstock.runtime.testing.cuda_lockstep_emulator",
     "penstock.runtime.cuda_libraries": "penstock.runtime.cuda.libraries.registry",
-    "penstock.runtime.cuda_phases": "penstock.runtime.kernels.cuda.phases",
+    "penstock.runtime.cuda_phases": "penstock.runtime.kernels.cuda.stages",
     "penstock.runtime.cuda_products": "penstock.runtime.cuda.libraries.problems",
     "penstock.runtime.cuda_support": "penstock.runtime.kernels.cuda.support",
     "penstock.runtime.depthwise": "penstock.runtime.kernels.cpu.depthwise",

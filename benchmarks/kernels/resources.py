@@ -21,7 +21,7 @@ from benchmarks.kernels.lists import (
 )
 
 if TYPE_CHECKING:
-    from penstock.runtime.jit.cubin import CompiledPhase
+    from penstock.runtime.jit.cubin import CompiledStage
 
 _OF_CUDA = "penstock.runtime.kernels.cuda"
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?!NOP\b)\S", re.MULTILINE)
@@ -40,15 +40,15 @@ class Resources(NamedTuple):
     """None where there is no disassembler."""
 
 
-def resources_of(phase: CompiledPhase) -> Resources:
+def resources_of(stage: CompiledStage) -> Resources:
     """The resources of a compiled stage."""
     return Resources(
-        phase.registers,
-        phase.spill_stores + phase.spill_loads,
-        phase.stack,
-        phase.shared + phase.dynamic_shared,
-        phase.threads,
-        instructions_of(phase.cubin),
+        stage.registers,
+        stage.spill_stores + stage.spill_loads,
+        stage.stack,
+        stage.shared + stage.dynamic_shared,
+        stage.threads,
+        instructions_of(stage.cubin),
     )
 
 
@@ -104,21 +104,21 @@ def compare_resources(
         )
         for number, pair in enumerate(pairs):
             print(f"{architecture} {pair.name}")
-            worse += _print_phases(was[str(number)], now[str(number)])
+            worse += _print_stages(was[str(number)], now[str(number)])
     print(f"stages that take more of a device: {worse}")
     return worse
 
 
 def _compiled(
     sources: Mapping[str, str], architecture: str
-) -> dict[str, tuple[CompiledPhase, ...]]:
+) -> dict[str, tuple[CompiledStage, ...]]:
     from penstock.runtime.jit.cubin import capability_of, compile_kernels
 
     return compile_kernels(sources, capability_of(architecture))
 
 
-def _print_phases(old: Sequence[CompiledPhase], new: Sequence[CompiledPhase]) -> int:
-    """Print phases side by side; the number of those that take more."""
+def _print_stages(old: Sequence[CompiledStage], new: Sequence[CompiledStage]) -> int:
+    """Print stages side by side; the number of those that take more."""
     worse = 0
     if len(old) != len(new):
         print(f"  {len(old)} -> {len(new)} stages")
@@ -138,5 +138,5 @@ def described(old: Resources, new: Resources) -> str:
 
 
 def is_worse(old: Resources, new: Resources) -> bool:
-    """Whether a phase takes more of a device, whatever its instructions are."""
+    """Whether a stage takes more of a device, whatever its instructions are."""
     return any(now > was for was, now in zip(old[:4], new[:4], strict=True))

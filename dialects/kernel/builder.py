@@ -337,7 +337,7 @@ class KernelBuilder:
             )
         )
 
-    # Phases and loops
+    # Stages and loops
 
     def fill(self, target: SSAValue, value: float) -> None:
         """A stage that writes one number to every element."""

@@ -55,9 +55,9 @@ class Acts:
     reads has changed how often it comes.
     """
 
-    def __init__(self, repetitions: Sequence[int], phases: Sequence[int] = ()) -> None:
+    def __init__(self, repetitions: Sequence[int], changes: Sequence[int] = ()) -> None:
         self.repetitions = repetitions
-        self._kinds = list(zip(repetitions, phases or repetitions, strict=True))
+        self._kinds = list(zip(repetitions, changes or repetitions, strict=True))
         *self._first, self.count = accumulate(repetitions, initial=0)
         self.task_of = [
             task for task, count in enumerate(repetitions) for _ in range(count)

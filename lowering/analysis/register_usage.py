@@ -193,8 +193,8 @@ class Usage:
         """All acts of a launch, if tasks act at different rates, and not too often."""
         repetitions = [self.rates.repetitions[task] for task in self.tasks]
         is_rated = self.rates.is_rated and sum(repetitions) <= MAX_ACTS
-        phases = [self.rates.phases[task] for task in self.tasks]
-        return Acts(repetitions, phases) if is_rated else None
+        changes = [self.rates.rate_changes[task] for task in self.tasks]
+        return Acts(repetitions, changes) if is_rated else None
 
     @cached_property
     def of_streams(self) -> dict[tuple[Stream, MemoryCaseAttr], list[RegisterOp]]:

@@ -211,23 +211,23 @@ class PlanRates:
         return Link(value, flow, initial)
 
     @cached_property
-    def phases(self) -> dict[TaskOp, int]:
+    def rate_changes(self) -> dict[TaskOp, int]:
         """The largest number of changes of rate on the way to each task."""
         missing = [0] * len(self.tasks)
         after: list[list[Flow]] = [[] for _ in self.tasks]
         for flow in self._flows:
             after[flow.source].append(flow)
             missing[flow.target] += 1
-        phases = [0] * len(self.tasks)
+        changes = [0] * len(self.tasks)
         ready = [task for task, count in enumerate(missing) if not count]
         for task in ready:
             for flow in after[task]:
-                phase = phases[task] + (flow.made != 1 or flow.taken != 1)
-                phases[flow.target] = max(phases[flow.target], phase)
+                number = changes[task] + (flow.made != 1 or flow.taken != 1)
+                changes[flow.target] = max(changes[flow.target], number)
                 missing[flow.target] -= 1
                 if not missing[flow.target]:
                     ready.append(flow.target)
-        return dict(zip(self.tasks, phases, strict=True))
+        return dict(zip(self.tasks, changes, strict=True))
 
     def every(self, task: TaskOp) -> dict[SSAValue, int]:
         """

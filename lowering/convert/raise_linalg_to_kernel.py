@@ -49,9 +49,9 @@ from penstock.lowering.codegen.body.contraction import (
     signs_of,
 )
 from penstock.lowering.codegen.body.epilogue import (
-    NO_PHASES,
+    NO_STAGES,
     is_zero,
-    phases_of,
+    stages_of,
     writes_once,
 )
 
@@ -75,14 +75,14 @@ class RaiseLinalgToKernelPass(ModulePass):
 
 def raise_kernel(kernel: KernelOp) -> None:
     """Raise the ops of `linalg` of a kernel."""
-    for op in phases_of(kernel.body.block):
+    for op in stages_of(kernel.body.block):
         if not isinstance(op, LinalgStructuredOperation):
             continue
         if any(name in op.attributes for name in LEFT_ALONE) or not factors_of(op):
             continue
         refusal = _refusal(op)
         if refusal is None:
-            _raise_contraction(op, phases_of(kernel.body.block))
+            _raise_contraction(op, stages_of(kernel.body.block))
         else:
             op.attributes[NO_RAISE] = StringAttr(refusal)
 
@@ -130,37 +130,37 @@ class _Finish:
         """The access of the contraction to its result."""
         return self.nest.accesses[-1]
 
-    def take_start(self, phase: Operation) -> bool:
-        """Start the sums as a phase before them does, if that can be said."""
+    def take_start(self, stage: Operation) -> bool:
+        """Start the sums as a stage before them does, if that can be said."""
         root = root_of(self.op.outputs[0])
-        if not isinstance(phase, LinalgStructuredOperation) or not _writes(phase, root):
+        if not isinstance(stage, LinalgStructuredOperation) or not _writes(stage, root):
             return False
-        block = phase.body.block
-        if isinstance(phase, linalg.ops.FillOp):
-            value = phase.inputs[0]
+        block = stage.body.block
+        if isinstance(stage, linalg.ops.FillOp):
+            value = stage.inputs[0]
             if not _is_constant_zero(value):
                 self.start = value, AffineMap(len(self.nest.extents), 0, ())
-            self.taken.append(phase)
+            self.taken.append(stage)
             return True
-        if block.args[-1].uses or any(root_of(x) is root for x in phase.inputs):
+        if block.args[-1].uses or any(root_of(x) is root for x in stage.inputs):
             return False
-        operands = self._operands_of(phase, root)
+        operands = self._operands_of(stage, root)
         if operands is None:
             return False
         yielded = _last(block).operands[0]
         if yielded in block.args and len(block.args) == 2 and operands[0] is not None:
             self.start = operands[0]
-        elif _is_constant_zero(number := _given(phase, yielded)):
+        elif _is_constant_zero(number := _given(stage, yielded)):
             pass
         elif isinstance(number.owner, arith.ConstantOp) and (
-            number.owner.parent is phase.parent
+            number.owner.parent is stage.parent
         ):
             self.start = number, AffineMap(len(self.nest.extents), 0, ())
-        elif (value := self._value_of(phase, operands)) is not None:
+        elif (value := self._value_of(stage, operands)) is not None:
             self._add(value)
         else:
             return False
-        self.taken.append(phase)
+        self.taken.append(stage)
         return True
 
     def _add(self, value: SSAValue) -> None:
@@ -170,38 +170,38 @@ class _Finish:
         self.block.add_op(added)
         self.total = added.result
 
-    def take_after(self, phase: Operation) -> bool:
-        """Finish the sums as a phase after them does, if that can be said."""
+    def take_after(self, stage: Operation) -> bool:
+        """Finish the sums as a stage after them does, if that can be said."""
         root = root_of(self.op.outputs[0])
-        if not isinstance(phase, LinalgStructuredOperation) or not _writes(phase, root):
+        if not isinstance(stage, LinalgStructuredOperation) or not _writes(stage, root):
             return False
-        if isinstance(phase, linalg.ops.FillOp) or factors_of(phase) is not None:
+        if isinstance(stage, linalg.ops.FillOp) or factors_of(stage) is not None:
             return False
-        operands = self._operands_of(phase, root)
+        operands = self._operands_of(stage, root)
         if operands is None:
             return False
-        value = self._value_of(phase, operands)
+        value = self._value_of(stage, operands)
         if value is None:
             return False
         self.total = value
-        self.taken.append(phase)
+        self.taken.append(stage)
         return True
 
     def _operands_of(
-        self, phase: LinalgStructuredOperation, root: SSAValue
+        self, stage: LinalgStructuredOperation, root: SSAValue
     ) -> list[Operand | None] | None:
         """
-        The operands of a phase by the loops of the contraction; None for a number or
+        The operands of a stage by the loops of the contraction; None for a number or
         the element of the result so far. None at all if one is indexed otherwise.
         """
-        nest = nest_of(phase)
+        nest = nest_of(stage)
         if isinstance(nest, str):
             return None
         exprs = _composed(nest, self.nest)
         found: list[Operand | None] = []
-        maps = [each.data for each in phase.get_indexing_maps()]
+        maps = [each.data for each in stage.get_indexing_maps()]
         accesses = nest.accesses
-        for value, map, access in zip(phase.inputs, maps, accesses, strict=False):
+        for value, map, access in zip(stage.inputs, maps, accesses, strict=False):
             if not isa(value.type, MemRefType):
                 if not isinstance(value.owner, arith.ConstantOp):
                     return None
@@ -229,20 +229,20 @@ class _Finish:
         return self.block.args[1 + self.operands.index(operand)]
 
     def _value_of(
-        self, phase: LinalgStructuredOperation, operands: Sequence[Operand | None]
+        self, stage: LinalgStructuredOperation, operands: Sequence[Operand | None]
     ) -> SSAValue | None:
         """
-        The number that a phase writes, by ops that are added to the region; None if its
+        The number that a stage writes, by ops that are added to the region; None if its
         body has others than scalar ops, or computes in half precision.
         """
-        block = phase.body.block
+        block = stage.body.block
         if not all(_is_scalar(op, block) for op in block.ops if op is not _last(block)):
             return None
         if any(_is_cut(arg) for arg in block.args) or _is_cut_number(_last(block)):
             return None
         known: dict[SSAValue, SSAValue] = {block.args[-1]: self.total}
         for arg, value, operand in zip(
-            block.args, phase.inputs, operands, strict=False
+            block.args, stage.inputs, operands, strict=False
         ):
             if operand is not None:
                 known[arg] = self._argument(operand)
@@ -296,7 +296,7 @@ class _Finish:
 
 
 def _raise_contraction(
-    op: LinalgStructuredOperation, phases: Sequence[Operation]
+    op: LinalgStructuredOperation, stages: Sequence[Operation]
 ) -> None:
     nest = nest_of(op)
     assert isinstance(nest, Nest), "has been looked at"
@@ -304,14 +304,14 @@ def _raise_contraction(
     element = element_of(out)
     block = Block(arg_types=[f32 if is_half(element) else element])
     finish = _Finish(op, nest, block, block.args[0])
-    position = phases.index(op)
+    position = stages.index(op)
     is_whole = _writes_all(nest, out)
     last: Operation = op
-    is_started = is_whole and position > 0 and finish.take_start(phases[position - 1])
-    for phase in phases[position + 1 :] if is_whole else ():
-        if not finish.take_after(phase):
+    is_started = is_whole and position > 0 and finish.take_start(stages[position - 1])
+    for stage in stages[position + 1 :] if is_whole else ():
+        if not finish.take_after(stage):
             break
-        last = phase
+        last = stage
     maps = [each.data for each in op.get_indexing_maps()]
     start: Operand | None = (out, maps[-1])
     if is_started:
@@ -332,20 +332,20 @@ def _raise_contraction(
     )
     made.location = op.location
     Rewriter.insert_op(made, InsertPoint.before(last))
-    for phase in (*finish.taken, op):
-        _erase(phase)
+    for stage in (*finish.taken, op):
+        _erase(stage)
 
 
-def _erase(phase: Operation) -> None:
-    """Erase a phase, with the numbers and views that only it reads."""
-    block = phase.parent
-    read = [value.owner for inner in phase.walk() for value in inner.operands]
-    phase.detach()
-    phase.erase()
+def _erase(stage: Operation) -> None:
+    """Erase a stage, with the numbers and views that only it reads."""
+    block = stage.parent
+    read = [value.owner for inner in stage.walk() for value in inner.operands]
+    stage.detach()
+    stage.erase()
     for owner in dict.fromkeys(read):
         if not isinstance(owner, Operation) or owner.parent is not block:
             continue
-        if isinstance(owner, NO_PHASES) and not any(x.uses for x in owner.results):
+        if isinstance(owner, NO_STAGES) and not any(x.uses for x in owner.results):
             owner.detach()
             owner.erase()
 
@@ -355,13 +355,13 @@ def _last(block: Block) -> Operation:
     return block.last_op
 
 
-def _writes(phase: LinalgStructuredOperation, root: SSAValue) -> bool:
-    """Whether a phase writes each element of a memref once, and nothing else."""
-    if len(phase.outputs) != 1 or phase.res or root_of(phase.outputs[0]) is not root:
+def _writes(stage: LinalgStructuredOperation, root: SSAValue) -> bool:
+    """Whether a stage writes each element of a memref once, and nothing else."""
+    if len(stage.outputs) != 1 or stage.res or root_of(stage.outputs[0]) is not root:
         return False
-    if any(name in phase.attributes for name in LEFT_ALONE):
+    if any(name in stage.attributes for name in LEFT_ALONE):
         return False
-    nest = nest_of(phase)
+    nest = nest_of(stage)
     return not isinstance(nest, str) and writes_once(nest, root)
 
 
@@ -377,13 +377,13 @@ def _writes_all(nest: Nest, out: SSAValue) -> bool:
     return writes_once(alone, root_of(out))
 
 
-def _composed(phase: Nest, sums: Nest) -> list[AffineExpr | None]:
+def _composed(stage: Nest, sums: Nest) -> list[AffineExpr | None]:
     """
-    Each loop of a phase as a sum of multiples of the loops of a contraction on the same
+    Each loop of a stage as a sum of multiples of the loops of a contraction on the same
     result; None for one that it is not.
     """
-    steps = phase.accesses[-1].strides
-    pairs = zip(phase.extents, steps, strict=True)
+    steps = stage.accesses[-1].strides
+    pairs = zip(stage.extents, steps, strict=True)
     return [_multiples(sums, extent, step) for extent, step in pairs]
 
 
@@ -436,11 +436,11 @@ def _is_cut_number(last: Operation) -> bool:
     return is_half(value.type) and not fits
 
 
-def _given(phase: LinalgStructuredOperation, value: SSAValue) -> SSAValue:
-    """The operand that an argument of the body of a phase is, or the value itself."""
-    args = phase.body.block.args
+def _given(stage: LinalgStructuredOperation, value: SSAValue) -> SSAValue:
+    """The operand that an argument of the body of a stage is, or the value itself."""
+    args = stage.body.block.args
     if isinstance(value, BlockArgument) and value in args:
-        return phase.operands[value.index]
+        return stage.operands[value.index]
     return value
 
 

@@ -2,7 +2,7 @@
 Let small kernels that follow each other be one function.
 
 Actors of one stream that each call one kernel for `cpu` become one actor that calls a
-kernel with the phases of all, in their order: between them nothing is looked up, and
+kernel with the stages of all, in their order: between them nothing is looked up, and
 the results of one are still in L1 for the next. Places, not names, are its arguments:
 registers of one type at the same bytes are one. The stream is walked in the order in
 which its actors are listed. An actor joins the ones before it
@@ -198,7 +198,7 @@ class ChainJoining(Joining[Step, Chain]):
         return kernel, merged
 
     def _kernel_of(self, chain: Chain) -> KernelOp:
-        """The kernel with the phases of all members, on all places."""
+        """The kernel with the stages of all members, on all places."""
         block = Block(arg_types=[place.type for place in chain.names])
         args: Mapping[Place, SSAValue] = dict(zip(chain.names, block.args, strict=True))
         members = [self.program.kernel(step.call) for step in chain.steps]

@@ -3,7 +3,7 @@ Let the kernels of waves be one, whose members threads share out.
 
 `plan-form-waves` chooses which tasks are a wave, and the actor of such a task calls a
 kernel for each member. Calls of an actor that follow each other become one of a kernel
-with all of their phases, and with the attribute `members`, how many arguments each
+with all of their stages, and with the attribute `members`, how many arguments each
 takes: it is cut in parts by members, which run in any order and at once. A call joins
 the ones before it
 
@@ -89,7 +89,7 @@ def unfit(call: CallOp, kernel: KernelOp) -> str | None:
     if kernel.target.data != "cpu":
         return f"target: its kernel is for {kernel.target.data}"
     if kernel.source is not None or MEMBERS in kernel.attributes:
-        return "source: its kernel is not printed from a body of phases alone"
+        return "source: its kernel is not printed from a body of stages alone"
     if kernel.can_fail:
         return "assert: its kernel may fail"
     return None
@@ -154,7 +154,7 @@ class WaveBuilder:
             call.erase()
 
     def _kernel_of(self, members: Sequence[KernelOp]) -> KernelOp:
-        """One kernel with the phases of all members, on the arguments of all."""
+        """One kernel with the stages of all members, on the arguments of all."""
         block = Block(arg_types=[type for op in members for type in op.arguments])
         args = iter(block.args)
         for member in members:

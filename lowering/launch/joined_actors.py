@@ -326,7 +326,7 @@ def unfit(actor: ActorOp, call: CallOp, kernel: KernelOp, most_ns: int) -> str |
     if kernel.target.data != "cpu":
         return f"target: its kernel is for {kernel.target.data}"
     if kernel.source is not None or MEMBERS in kernel.attributes:
-        return "source: its kernel is not printed from a body of phases alone"
+        return "source: its kernel is not printed from a body of stages alone"
     if kernel.failures:
         return "assert: its kernel may fail"
     time = modelled_ns(kernel)

@@ -1,7 +1,7 @@
 """
 Give attention in the kernels for `cpu` a schedule: blocks of queries and keys.
 
-A phase is attention if its loops are those of `op.attention`, as they are or changed
+A stage is attention if its loops are those of `op.attention`, as they are or changed
 without another meaning; it is left alone where the elements of values, or of rows of
 the result, are not contiguous, which the attribute `no_schedule` says then.
 

@@ -127,7 +127,9 @@ class PlanProblem:
             [maker[value] for value in task.reads if value in maker]
             for task in self.problem.tasks
         ]
-        kinds = [(rates.repetitions[task], rates.phases[task]) for task in self.tasks]
+        kinds = [
+            (rates.repetitions[task], rates.rate_changes[task]) for task in self.tasks
+        ]
         return grouped(order, before, kinds)
 
     def write(self, order: Order) -> None:

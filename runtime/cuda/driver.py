@@ -35,7 +35,7 @@ class CaptureError(CudaError):
 
 
 class Function(NamedTuple):
-    """A phase of a kernel that is loaded on a device."""
+    """A stage of a kernel that is loaded on a device."""
 
     name: str
     handle: Handle
@@ -170,7 +170,7 @@ class Driver(Protocol):
         ...
 
     def load(self, name: str, source: str) -> tuple[Function, ...]:
-        """The phases of a kernel that have work, each before its fallback."""
+        """The stages of a kernel that have work, each before its fallback."""
         ...
 
     def bind(

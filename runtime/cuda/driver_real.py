@@ -30,7 +30,7 @@ from penstock.runtime.cuda.driver import (
 )
 from penstock.runtime.cuda.libraries.registry import Bound, forget, with_calls
 from penstock.runtime.errors import OutOfMemory, PenstockError, how_to_install
-from penstock.runtime.jit.cubin import CompiledPhase, compile_kernels
+from penstock.runtime.jit.cubin import CompiledStage, compile_kernels
 
 LOST = (
     "ASSERT",
@@ -273,11 +273,11 @@ class RealDriver:
         compile_kernels(sources, self._capability())
 
     def load(self, name: str, source: str) -> tuple[Function, ...]:
-        """The phases of a kernel that have work, each before its fallback."""
+        """The stages of a kernel that have work, each before its fallback."""
         key = self._chosen.device, source
         if key not in self._kernels:
-            phases = compile_kernels({name: source}, self._capability())[name]
-            functions = [*map(self._function, phases)]
+            stages = compile_kernels({name: source}, self._capability())[name]
+            functions = [*map(self._function, stages)]
             made = with_calls(name, source, functions, self._chosen.device)
             for function in made:
                 self._warm_up(function)
@@ -309,41 +309,41 @@ class RealDriver:
         major = self.attribute("COMPUTE_CAPABILITY_MAJOR")
         return major, self.attribute("COMPUTE_CAPABILITY_MINOR")
 
-    def _function(self, phase: CompiledPhase) -> Function:
+    def _function(self, stage: CompiledStage) -> Function:
         handle = self._call(
-            "cuModuleGetFunction", self._module(phase), phase.name.encode()
+            "cuModuleGetFunction", self._module(stage), stage.name.encode()
         )
-        if phase.dynamic_shared + phase.shared > STATIC_LIMIT:
-            self._allow_shared(handle, phase)
+        if stage.dynamic_shared + stage.shared > STATIC_LIMIT:
+            self._allow_shared(handle, stage)
         per_processor = self._call(
             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
             handle,
-            phase.threads,
-            phase.dynamic_shared,
+            stage.threads,
+            stage.dynamic_shared,
         )
         resident = int(per_processor) * self.attribute("MULTIPROCESSOR_COUNT")
         if not resident:
-            raise PenstockError(f"the device cannot run a block of '{phase.name}'")
-        what = phase.name, handle, phase.items, phase.threads, phase.blockwise
-        shared, cooperative = phase.dynamic_shared, phase.cooperative
-        return Function(*what, phase.is_fallback, resident, shared, cooperative)
+            raise PenstockError(f"the device cannot run a block of '{stage.name}'")
+        what = stage.name, handle, stage.items, stage.threads, stage.blockwise
+        shared, cooperative = stage.dynamic_shared, stage.cooperative
+        return Function(*what, stage.is_fallback, resident, shared, cooperative)
 
-    def _allow_shared(self, handle: object, phase: CompiledPhase) -> None:
+    def _allow_shared(self, handle: object, stage: CompiledStage) -> None:
         """Let launches of a function have more shared memory than is usual."""
         names = self._api.CUfunction_attribute
         kind = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         most = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
-        if (needed := phase.dynamic_shared + phase.shared) > most:
+        if (needed := stage.dynamic_shared + stage.shared) > most:
             raise PenstockError(
-                f"'{phase.name}' needs {needed} bytes of shared memory, "
+                f"'{stage.name}' needs {needed} bytes of shared memory, "
                 f"the device has {most}"
             )
-        self._call("cuFuncSetAttribute", handle, kind, phase.dynamic_shared)
+        self._call("cuFuncSetAttribute", handle, kind, stage.dynamic_shared)
 
-    def _module(self, phase: CompiledPhase) -> object:
-        key = self._chosen.device, phase.cubin
+    def _module(self, stage: CompiledStage) -> object:
+        key = self._chosen.device, stage.cubin
         if (found := self._modules.get(key)) is None:
-            found = self._modules[key] = self._call("cuModuleLoadData", phase.cubin)
+            found = self._modules[key] = self._call("cuModuleLoadData", stage.cubin)
         return found
 
     def bind(

@@ -22,10 +22,10 @@ from penstock.runtime.cuda.driver import (
 from penstock.runtime.cuda.host_memory import GuardedMemory
 from penstock.runtime.cuda.libraries.registry import Bound, with_calls
 from penstock.runtime.cuda.simulator import (
-    SimulatedPhase,
+    SimulatedStage,
     simulate,
     simulated_geometry,
-    simulated_phases,
+    simulated_stages,
 )
 from penstock.runtime.errors import OutOfMemory
 from penstock.runtime.loading.kernel_failures import compiling
@@ -121,7 +121,7 @@ class SimulatedDriver:
         """Nothing is compiled."""
 
     def load(self, name: str, source: str) -> tuple[Function, ...]:
-        """The phases of a kernel that have work, each before its fallback."""
+        """The stages of a kernel that have work, each before its fallback."""
         if source not in self._kernels:
             with compiling(name):
                 functions = _functions(source)
@@ -135,7 +135,7 @@ class SimulatedDriver:
         entry = function.handle
         if isinstance(entry, Bound):
             return self._guarded(entry.bind(words))
-        assert isinstance(entry, SimulatedPhase), "it is a function of this driver"
+        assert isinstance(entry, SimulatedStage), "it is a function of this driver"
         arrays = [
             host_bytes(span.address, span.size).view(dtype)
             for span, dtype in zip(spans, entry.dtypes, strict=True)
@@ -175,16 +175,16 @@ class SimulatedDriver:
 
 def _functions(source: str) -> tuple[Function, ...]:
     found: list[Function] = []
-    for entry in simulated_phases(source):
+    for entry in simulated_stages(source):
         found.append(_function(entry, is_fallback=False))
         if entry.fallback is not None:
             found.append(_function(entry.fallback, is_fallback=True))
     return tuple(function for function in found if function.items)
 
 
-def _function(entry: SimulatedPhase, *, is_fallback: bool) -> Function:
-    """The facts about a phase."""
-    phase = entry.phase
-    blocks, threads = simulated_geometry(phase)
-    what = phase.function.__name__, entry, phase.items, threads, phase.blockwise
-    return Function(*what, is_fallback, max(blocks, 1), phase.dynamic_shared)
+def _function(entry: SimulatedStage, *, is_fallback: bool) -> Function:
+    """The facts about a stage."""
+    stage = entry.stage
+    blocks, threads = simulated_geometry(stage)
+    what = stage.function.__name__, entry, stage.items, threads, stage.blockwise
+    return Function(*what, is_fallback, max(blocks, 1), stage.dynamic_shared)

@@ -93,7 +93,7 @@ class Step:
 
 class Launcher:
     """
-    Launches the phases of a kernel one after the other; for each row of addresses the
+    Launches the stages of a kernel one after the other; for each row of addresses the
     parameters are packed once. Assertions write to the word at `status`.
     """
 
@@ -113,7 +113,7 @@ class Launcher:
         self._bound: dict[tuple[int, ...], list[Launch]] = {}
 
     def __call__(self, words: Sequence[int], stream: Handle, room: int) -> None:
-        """Ask a stream for all phases."""
+        """Ask a stream for all stages."""
         key = *words, room
         launches = self._bound.get(key) or self._bind(key)
         for launch in launches:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.kernels.cuda.phases import Phase
+from penstock.runtime.kernels.cuda.stages import Stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,16 +43,16 @@ class _Function(Protocol):
 
 
 @dataclass(frozen=True)
-class SimulatedPhase:
+class SimulatedStage:
     """
-    A phase whose function Numba knows, and the dtypes of its arguments, if the source
+    A stage whose function Numba knows, and the dtypes of its arguments, if the source
     says them; `fallback` takes buffers at any address.
     """
 
-    phase: Phase
+    stage: Stage
     function: _Function
     dtypes: tuple[np.dtype[np.generic], ...]
-    fallback: SimulatedPhase | None
+    fallback: SimulatedStage | None
 
 
 def gpu_count() -> int:
@@ -89,8 +89,8 @@ def _is_simulated() -> bool:
     return bool(cast("int", getattr(config, "ENABLE_CUDASIM")))  # noqa: B009
 
 
-def simulated_phases(source: str) -> tuple[SimulatedPhase, ...]:
-    """The phases of a module text that defines `PHASES`, run as it is."""
+def simulated_stages(source: str) -> tuple[SimulatedStage, ...]:
+    """The stages of a module text that defines `STAGES`, run as it is."""
     from penstock.runtime.jit.cache import cache_dir, content_hash
     from penstock.runtime.jit.cache_files import keep_text
 
@@ -99,39 +99,39 @@ def simulated_phases(source: str) -> tuple[SimulatedPhase, ...]:
     namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
     exec(compile(source, str(path), "exec"), namespace)
     names = cast("Sequence[str]", namespace.get("PARAMETERS", ()))
-    phases = cast("Sequence[Phase]", namespace["PHASES"])
-    return tuple(_known_to_numba(phase, names) for phase in phases)
+    stages = cast("Sequence[Stage]", namespace["STAGES"])
+    return tuple(_known_to_numba(stage, names) for stage in stages)
 
 
-def _known_to_numba(phase: Phase, names: Sequence[str]) -> SimulatedPhase:
+def _known_to_numba(stage: Stage, names: Sequence[str]) -> SimulatedStage:
     import numpy as np
     from numba import cuda
 
     jit = cast("Callable[[object], _Function]", cuda.jit)
     dtypes = *map(np.dtype, names), np.dtype(np.int32)
-    fallback = phase.fallback and _known_to_numba(phase.fallback, names)
-    return SimulatedPhase(phase, jit(phase.function), dtypes, fallback)
+    fallback = stage.fallback and _known_to_numba(stage.fallback, names)
+    return SimulatedStage(stage, jit(stage.function), dtypes, fallback)
 
 
-def simulated_geometry(phase: Phase) -> tuple[int, int]:
-    """Blocks and threads of a phase: no more than have to be."""
-    if not phase.blockwise:
-        return 1, min(phase.items, SIMULATED_THREADS)
-    return phase.blocks, phase.threads
+def simulated_geometry(stage: Stage) -> tuple[int, int]:
+    """Blocks and threads of a stage: no more than have to be."""
+    if not stage.blockwise:
+        return 1, min(stage.items, SIMULATED_THREADS)
+    return stage.blocks, stage.threads
 
 
-def simulate(entry: SimulatedPhase, arrays: Sequence[Array]) -> None:
+def simulate(entry: SimulatedStage, arrays: Sequence[Array]) -> None:
     """
-    Run a phase on flat arrays, the last of which is its status.
+    Run a stage on flat arrays, the last of which is its status.
 
     Raises IndexError for an index that is outside of an array, at either end, also of
     one that threads make.
     """
     from penstock.runtime.cuda.simulated_arrays import CheckedArray, checked_arrays
 
-    if not entry.phase.items:
+    if not entry.stage.items:
         return
-    shape = *simulated_geometry(entry.phase), 0, entry.phase.dynamic_shared
+    shape = *simulated_geometry(entry.stage), 0, entry.stage.dynamic_shared
     with warnings.catch_warnings(), checked_arrays():
         # NumPy warns where scalars wrap and overflow, which a device does silently.
         warnings.simplefilter("ignore", RuntimeWarning)

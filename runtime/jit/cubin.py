@@ -4,7 +4,7 @@ Machine code of CUDA kernels on disk, compiled by other processes.
 The key of a cache entry is a hash of all that it depends on: the source, the compute
 capability, and the compiler, but nothing of this machine; so code that was compiled
 without a device can be taken to one. It is one file, `<hash>/kernel.cubins`: a line of
-JSON with the resources of each phase and the lengths of its PTX and machine code, then
+JSON with the resources of each stage and the lengths of its PTX and machine code, then
 these.
 """
 
@@ -50,11 +50,11 @@ def needs_cuda() -> PenstockError:
     return PenstockError(f"kernels for CUDA are compiled by packages: {command}")
 
 
-class CompiledPhase(NamedTuple):
-    """A phase as machine code, and its resources: in bytes, but for registers."""
+class CompiledStage(NamedTuple):
+    """A stage as machine code, and its resources: in bytes, but for registers."""
 
     name: str
-    """Of the phase, and of its entry in the machine code."""
+    """Of the stage, and of its entry in the machine code."""
     items: int
     threads: int
     blockwise: bool
@@ -99,10 +99,10 @@ def compile_kernels(
     *,
     processes: int | None = None,
     done: Callable[[str], None] = lambda name: None,
-) -> dict[str, tuple[CompiledPhase, ...]]:
+) -> dict[str, tuple[CompiledStage, ...]]:
     """
-    The phases of kernels, given the source of each by its name, fallbacks after the
-    phases that they stand in for.
+    The stages of kernels, given the source of each by its name, fallbacks after the
+    stages that they stand in for.
 
     Kernels that are not in the cache are compiled by so many processes at once, by
     default one a CPU. `done` is told of each kernel that is there. Raises
@@ -119,10 +119,10 @@ def compile_kernels(
             if key in errors
         )
         raise PenstockError("\n".join(lines))
-    found: dict[str, tuple[CompiledPhase, ...]] = {}
+    found: dict[str, tuple[CompiledStage, ...]] = {}
     for name, key in keys.items():
         kept = known[key]
-        # A kernel without elements has no phases.
+        # A kernel without elements has no stages.
         found[name] = made[key] if kept is None else kept
         done(name)
     return found
@@ -132,35 +132,35 @@ def _path(key: str) -> Path:
     return cache_dir() / key / "kernel.cubins"
 
 
-def _kept(key: str) -> tuple[CompiledPhase, ...] | None:
+def _kept(key: str) -> tuple[CompiledStage, ...] | None:
     data = read_kept(_path(key))
     return None if data is None else unpacked(data)
 
 
-def packed(phases: Sequence[CompiledPhase]) -> bytes:
-    """The bytes that a cache entry with these phases holds."""
-    texts = [phase.ptx.encode() for phase in phases]
+def packed(stages: Sequence[CompiledStage]) -> bytes:
+    """The bytes that a cache entry with these stages holds."""
+    texts = [stage.ptx.encode() for stage in stages]
     facts = [
-        {**phase._asdict(), "ptx": len(text), "cubin": len(phase.cubin)}
-        for phase, text in zip(phases, texts, strict=True)
+        {**stage._asdict(), "ptx": len(text), "cubin": len(stage.cubin)}
+        for stage, text in zip(stages, texts, strict=True)
     ]
-    pairs = zip(texts, (phase.cubin for phase in phases), strict=True)
+    pairs = zip(texts, (stage.cubin for stage in stages), strict=True)
     codes = [code for pair in pairs for code in pair]
     return b"\n".join([json.dumps(facts).encode(), b"".join(codes)])
 
 
-def unpacked(data: bytes) -> tuple[CompiledPhase, ...]:
-    """The phases in the bytes of a cache entry."""
+def unpacked(data: bytes) -> tuple[CompiledStage, ...]:
+    """The stages in the bytes of a cache entry."""
     head, _, codes = data.partition(b"\n")
     file = BytesIO(codes)
     return tuple(_unpacked(facts, file) for facts in json.loads(head))
 
 
-def _unpacked(facts: dict[str, Any], file: BytesIO) -> CompiledPhase:
+def _unpacked(facts: dict[str, Any], file: BytesIO) -> CompiledStage:
     ptx, cubin = file.read(facts["ptx"]).decode(), file.read(facts["cubin"])
-    phase = CompiledPhase(**facts)
-    parameters = tuple(phase.parameters)
-    return phase._replace(ptx=ptx, cubin=cubin, parameters=parameters)
+    stage = CompiledStage(**facts)
+    parameters = tuple(stage.parameters)
+    return stage._replace(ptx=ptx, cubin=cubin, parameters=parameters)
 
 
 def _key(source: str, capability: Capability) -> str:
@@ -185,12 +185,12 @@ def _versions() -> tuple[str, ...]:
 
 def _compile_all(
     sources: Mapping[str, str], capability: Capability, processes: int
-) -> tuple[dict[str, tuple[CompiledPhase, ...]], dict[str, str]]:
+) -> tuple[dict[str, tuple[CompiledStage, ...]], dict[str, str]]:
     """
     Compile sources, given by their keys, and cache the results that can be cached; the
-    phases, and the errors of those that fail.
+    stages, and the errors of those that fail.
     """
-    made: dict[str, tuple[CompiledPhase, ...]] = {}
+    made: dict[str, tuple[CompiledStage, ...]] = {}
     errors: dict[str, str] = {}
     if not sources:
         return made, errors

@@ -1,7 +1,7 @@
 """
 A process that compiles CUDA kernels: `python -m penstock.runtime.jit.cubin_worker`.
 
-It reads jobs, a line of JSON each, and answers each with the phases, or with an error.
+It reads jobs, a line of JSON each, and answers each with the stages, or with an error.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from penstock.runtime.jit.cache_files import keep_text
-from penstock.runtime.jit.cubin import Answer, Capability, CompiledPhase, Job, packed
+from penstock.runtime.jit.cubin import Answer, Capability, CompiledStage, Job, packed
 from penstock.runtime.jit.numba_settings import ignore_settings_files
 
 if TYPE_CHECKING:
-    from penstock.runtime.kernels.cuda.phases import Phase
+    from penstock.runtime.kernels.cuda.stages import Stage
 
 
 def main(jobs: IO[str], answers: IO[str]) -> None:
@@ -32,8 +32,8 @@ def main(jobs: IO[str], answers: IO[str]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def compile_job(job: Job) -> list[CompiledPhase]:
-    """The phases of a kernel."""
+def compile_job(job: Job) -> list[CompiledStage]:
+    """The stages of a kernel."""
     from penstock.runtime.jit.ptx import machine_of, ptx_of
 
     major, minor = job.capability
@@ -42,23 +42,23 @@ def compile_job(job: Job) -> list[CompiledPhase]:
     namespace: dict[str, object] = {"__name__": f"penstock_{job.key}"}
     exec(compile(job.source, job.path, "exec"), namespace)
     dtypes = cast("Sequence[str]", namespace["PARAMETERS"])
-    made: list[CompiledPhase] = []
-    for phase, is_fallback in listed(cast("Sequence[Phase]", namespace["PHASES"])):
-        ptx = ptx_of(phase, dtypes, capability)
+    made: list[CompiledStage] = []
+    for stage, is_fallback in listed(cast("Sequence[Stage]", namespace["STAGES"])):
+        ptx = ptx_of(stage, dtypes, capability)
         machine = machine_of(ptx, capability)
-        if phase.least_blocks > 1 and machine.resources.spill_stores:
+        if stage.least_blocks > 1 and machine.resources.spill_stores:
             # One block that spills nothing is better than two that do.
-            ptx = ptx_of(phase._replace(least_blocks=1), dtypes, capability)
+            ptx = ptx_of(stage._replace(least_blocks=1), dtypes, capability)
             machine = machine_of(ptx, capability)
         made.append(
-            CompiledPhase(
-                name=phase.function.__name__,
-                items=phase.items,
-                threads=phase.threads,
-                blockwise=phase.blockwise,
+            CompiledStage(
+                name=stage.function.__name__,
+                items=stage.items,
+                threads=stage.threads,
+                blockwise=stage.blockwise,
                 is_fallback=is_fallback,
-                dynamic_shared=phase.dynamic_shared,
-                cooperative=phase.cooperative,
+                dynamic_shared=stage.dynamic_shared,
+                cooperative=stage.cooperative,
                 parameters=tuple(machine.parameters),
                 ptx=ptx,
                 cubin=machine.cubin,
@@ -68,14 +68,14 @@ def compile_job(job: Job) -> list[CompiledPhase]:
     return made
 
 
-def listed(phases: Sequence[Phase]) -> Iterator[tuple[Phase, bool]]:
-    """The phases that have work, each before its fallback, and whether it is one."""
-    for phase in phases:
-        if not phase.items:
+def listed(stages: Sequence[Stage]) -> Iterator[tuple[Stage, bool]]:
+    """The stages that have work, each before its fallback, and whether it is one."""
+    for stage in stages:
+        if not stage.items:
             continue
-        yield phase, False
-        if phase.fallback is not None:
-            yield phase.fallback, True
+        yield stage, False
+        if stage.fallback is not None:
+            yield stage.fallback, True
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ Offline CUDA compiler: source of a kernel to PTX by Numba and NVVM, then to mach
 by nvJitLink.
 
 Worker processes (`penstock.runtime.jit.cubin_worker`) call `ptx_of` and `machine_of`
-for each *phase*, a `__global__` function of a kernel. Neither a driver nor a toolkit is
+for each *stage*, a `__global__` function of a kernel. Neither a driver nor a toolkit is
 needed, only the packages of the extra `cuda`. No other module knows of numba-cuda's
 insides. Numba must not simulate CUDA in the process.
 """
@@ -25,7 +25,7 @@ import numpy as np
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cubin import needs_cuda
-from penstock.runtime.kernels.cuda.phases import Phase
+from penstock.runtime.kernels.cuda.stages import Stage
 
 ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
 ENVIRONMENT = re.compile(r"^\.common .*_ZN08NumbaEnv.*\n", re.MULTILINE)
@@ -74,7 +74,7 @@ class Resources(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A phase compiled to machine code (a cubin), with its parameters and resources."""
+    """A stage compiled to machine code (a cubin), with its parameters and resources."""
 
     parameters: tuple[str, ...]
     """The types of the parameters, as in PTX."""
@@ -155,9 +155,9 @@ def _pretended(capability: tuple[int, int]) -> Generator[None]:
         dispatcher.get_current_device = former
 
 
-def ptx_of(phase: Phase, dtypes: Sequence[str], capability: tuple[int, int]) -> str:
+def ptx_of(stage: Stage, dtypes: Sequence[str], capability: tuple[int, int]) -> str:
     """
-    The PTX of a phase for pointers to elements of these types, and one more to the
+    The PTX of a stage for pointers to elements of these types, and one more to the
     status.
     """
     _prepare()
@@ -166,15 +166,15 @@ def ptx_of(phase: Phase, dtypes: Sequence[str], capability: tuple[int, int]) -> 
     pointers = tuple(types.CPointer(from_dtype(dtype)) for dtype in elements)
     with _pretended(capability):
         text, _ = _numba("compiler").compile(
-            phase.function,
+            stage.function,
             pointers,
             cc=capability,
             device=False,
             abi="numba",
             output="ptx",
-            launch_bounds=(phase.threads, phase.least_blocks),
+            launch_bounds=(stage.threads, stage.least_blocks),
         )
-    return _with_entry(cast("str", text), phase.function.__name__)
+    return _with_entry(cast("str", text), stage.function.__name__)
 
 
 def _with_entry(ptx: str, name: str) -> str:
@@ -183,12 +183,12 @@ def _with_entry(ptx: str, name: str) -> str:
     names that depend on what was compiled before.
     """
     entry = ENTRY.search(ptx)
-    assert entry is not None, "each phase is an entry"
+    assert entry is not None, "each stage is an entry"
     return ENVIRONMENT.sub("", ptx).replace(entry[1], name)
 
 
 def machine_of(ptx: str, capability: tuple[int, int]) -> Machine:
-    """The machine code of the PTX of a phase."""
+    """The machine code of the PTX of a stage."""
     cubin, log = _linked(ptx.encode() + b"\0", "sm_{}{}".format(*capability))
     parameters = tuple(PARAMETER.findall(ptx))
     return Machine(parameters, _resources(log), cubin)

@@ -2,11 +2,11 @@
 CUDA kernels run by NumPy: all threads of a block in step, one element of an array each.
 
 `run_lanes` calls the very functions of a kernel's source, which has to be such that
-the threads of a block take the same way through it, as blockwise phases do. Shuffles
+the threads of a block take the same way through it, as blockwise stages do. Shuffles
 and barriers are there, shared memory begins as NaN, and what would be wrong on a device
 is an `AssertionError`: an index outside of a buffer, a vector that is not aligned, and
 elements of shared memory that one thread writes and another one uses without a barrier
-between, or that are used while a copy is on its way to them. Phases whose threads work
+between, or that are used while a copy is on its way to them. Stages whose threads work
 alone are run as one thread.
 """
 
@@ -37,7 +37,7 @@ from penstock.runtime.kernels.cuda.emulator.warp import (
     product_of,
     to_bf16,
 )
-from penstock.runtime.kernels.cuda.phases import Phase
+from penstock.runtime.kernels.cuda.stages import Stage
 
 SUPPORT = "penstock.runtime.kernels.cuda.support"
 WARP = 32
@@ -107,8 +107,8 @@ def run_lanes(
     status = np.zeros(1, np.int32)
     buffers = [Buffer(array) for array in (*arrays, status)]
     with np.errstate(all="ignore"):
-        for phase in cast("list[Phase]", namespace["PHASES"]):
-            run_phase(phase if aligned else phase.fallback or phase, buffers)
+        for stage in cast("list[Stage]", namespace["STAGES"]):
+            run_stage(stage if aligned else stage.fallback or stage, buffers)
     return int(status[0])
 
 
@@ -119,20 +119,20 @@ def _import(name, *arguments):
     return builtins.__import__(name, *arguments)
 
 
-def run_phase(phase: Phase, buffers: Sequence[Buffer]) -> None:
+def run_stage(stage: Stage, buffers: Sequence[Buffer]) -> None:
     """
-    Run a phase, block after block: half as many as there are items, so that each goes
+    Run a stage, block after block: half as many as there are items, so that each goes
     through several, as on a device that has room for fewer.
     """
-    if not phase.blockwise:
+    if not stage.blockwise:
         with _running(Block(0, 1, 1)):
-            phase.function(*buffers)
+            stage.function(*buffers)
         return
-    blocks = -(-phase.blocks // 2)
+    blocks = -(-stage.blocks // 2)
     for number in range(blocks):
-        block = Block(number, blocks, phase.threads, phase.dynamic_shared)
+        block = Block(number, blocks, stage.threads, stage.dynamic_shared)
         with _running(block):
-            phase.function(*buffers)
+            stage.function(*buffers)
         left = [*block.begun, *block.groups]
         assert not left, "copies are still on their way"
 

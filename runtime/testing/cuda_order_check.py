@@ -259,7 +259,7 @@ class Reader:
         self._captures: list[Graph] = []
         self._graphs: dict[int, Graph] = {}
         self._launches = 0
-        self._phases: dict[str, int] = {}
+        self._stages: dict[str, int] = {}
         """The number of launches of a call of a kernel."""
         self._done: dict[Act, list[int]] = {}
         """
@@ -283,7 +283,7 @@ class Reader:
                 self._replay(entry)
             case "load":
                 kernel, _, count = entry.name.rpartition(" ")
-                self._phases[kernel] = int(count)
+                self._stages[kernel] = int(count)
             case "synchronize_event":
                 merge(self._host(entry), self._events.get(_number(entry.event), {}))
             case "synchronize_stream":
@@ -449,12 +449,12 @@ class Reader:
         self.work.setdefault(act, []).append(node)
 
     def _goes_on(self, act: Act, entry: Entry) -> bool:
-        """Whether an entry is the next step of an act, or the next phase of one."""
+        """Whether an entry is the next step of an act, or the next stage of one."""
         steps, done = self._steps(act), self._done.setdefault(act, [0, 0])
         if done[0] == len(steps) or not _fits(steps[done[0]], entry):
             return False
         done[1] += 1
-        if done[1] == self._phases.get(steps[done[0]].kernel, 1):
+        if done[1] == self._stages.get(steps[done[0]].kernel, 1):
             done[:] = [done[0] + 1, 0]
         return True
 
@@ -466,7 +466,7 @@ class Reader:
 
     def _steps(self, act: Act) -> list[Wanted]:
         """The steps of an act that are work."""
-        return [x for x in self._plan.steps(act) if self._phases.get(x.kernel, 1)]
+        return [x for x in self._plan.steps(act) if self._stages.get(x.kernel, 1)]
 
 
 def _number(handle: int | None) -> int:

@@ -32,7 +32,7 @@ from penstock.runtime.cuda.driver import (
 from penstock.runtime.cuda.host_memory import GuardedMemory
 from penstock.runtime.cuda.libraries.registry import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
-from penstock.runtime.kernels.cuda.phases import MOST_BLOCKS, Phase
+from penstock.runtime.kernels.cuda.stages import MOST_BLOCKS, Stage
 from penstock.runtime.loading.memory import host_bytes
 
 SUPPORT = "penstock.runtime.kernels.cuda.support"
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
     """The memory that is read or written; or that is new or released."""
     name: str = ""
     """
-    The kernel that is launched and its phase, or which is loaded and how many it has;
+    The kernel that is launched and its stage, or which is loaded and how many it has;
     or what a note says.
     """
 
@@ -330,10 +330,10 @@ class RecordedDriver:
         """Nothing is compiled."""
 
     def load(self, name: str, source: str) -> tuple[Function, ...]:
-        """The phases of a kernel that have work, each before its fallback."""
+        """The stages of a kernel that have work, each before its fallback."""
         key = name, source
         if key not in self._kernels:
-            own = [entry.function for entry in _phases_of(source)]
+            own = [entry.function for entry in _stages_of(source)]
             device = cast("int", self._chosen.device)
             found = with_calls(name, source, own, device)
             made = tuple(x._replace(name=f"{name}.{x.name}") for x in found)
@@ -431,19 +431,19 @@ def _clear(address: int, size: int) -> None:
 
 @dataclass(frozen=True)
 class _Loaded:
-    """A phase, and the dtypes of its arguments."""
+    """A stage, and the dtypes of its arguments."""
 
-    phase: Phase
+    stage: Stage
     is_fallback: bool
     dtypes: tuple[np.dtype[np.generic], ...]
 
     @property
     def function(self) -> Function:
         """The properties of the function."""
-        phase = self.phase
-        what = phase.function.__name__, self, phase.items, phase.threads
-        kind = phase.blockwise, self.is_fallback, MOST_BLOCKS
-        return Function(*what, *kind, phase.dynamic_shared, phase.cooperative)
+        stage = self.stage
+        what = stage.function.__name__, self, stage.items, stage.threads
+        kind = stage.blockwise, self.is_fallback, MOST_BLOCKS
+        return Function(*what, *kind, stage.dynamic_shared, stage.cooperative)
 
     def on(self, spans: Sequence[Span]) -> Callable[[], None]:
         """A function that runs it on these bytes."""
@@ -452,12 +452,12 @@ class _Loaded:
         def run() -> None:
             from penstock.runtime.testing.cuda_lockstep_emulator import (
                 Buffer,
-                run_phase,
+                run_stage,
             )
 
             arrays = [host_bytes(x.address, x.size).view(dtype) for x, dtype in pairs]
             with np.errstate(all="ignore"):
-                run_phase(self.phase, [Buffer(array) for array in arrays])
+                run_stage(self.stage, [Buffer(array) for array in arrays])
 
         return run
 
@@ -470,9 +470,9 @@ def _run_of(entry: Handle, uses: Sequence[Span], stream: Handle) -> Callable[[],
     return cast("_Loaded", entry).on(uses)
 
 
-def _phases_of(source: str) -> list[_Loaded]:
+def _stages_of(source: str) -> list[_Loaded]:
     """
-    The phases that have work of the text of a kernel, each before its fallback, whose
+    The stages that have work of the text of a kernel, each before its fallback, whose
     functions are for NumPy.
     """
     namespace: dict[str, object] = {
@@ -482,11 +482,11 @@ def _phases_of(source: str) -> list[_Loaded]:
     names = cast("Sequence[str]", namespace["PARAMETERS"])
     dtypes = *map(np.dtype, names), np.dtype(np.int32)
     found: list[_Loaded] = []
-    for phase in cast("Sequence[Phase]", namespace["PHASES"]):
-        found.append(_Loaded(phase, False, dtypes))
-        if phase.fallback is not None:
-            found.append(_Loaded(phase.fallback, True, dtypes))
-    return [entry for entry in found if entry.phase.items]
+    for stage in cast("Sequence[Stage]", namespace["STAGES"]):
+        found.append(_Loaded(stage, False, dtypes))
+        if stage.fallback is not None:
+            found.append(_Loaded(stage.fallback, True, dtypes))
+    return [entry for entry in found if entry.stage.items]
 
 
 def _import(name: str, *arguments: object) -> object:

@@ -33,7 +33,7 @@
 // CHECK-NOT:    launch.actor
 
 // SOURCE:      # kernel fused_matmul_0
-// SOURCE:      PHASES =
+// SOURCE:      STAGES =
 // SOURCE-NOT:  # kernel
 job.job @net placement <cpu, [0:0]> {
   %x = job.input "x" : !x

@@ -1,6 +1,6 @@
 // RUN: penstock-opt %s -t numba | filecheck %s
 
-// A contraction is a loop over units, each a strip of tiles; the phases that are folded
+// A contraction is a loop over units, each a strip of tiles; the stages that are folded
 // in it are a function of vectors. Columns that do not fill a tile have a strip of their
 // own. As many parts as there is work for share the units.
 // CHECK-LABEL: # kernel product
@@ -40,7 +40,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 }
 
 // Blocks of terms are packed one after the other, and add to the result, which holds
-// the sums so far. Another phase makes part 0 do all the work.
+// the sums so far. Another stage makes part 0 do all the work.
 // CHECK-LABEL: # kernel blocks
 // CHECK:       from penstock.runtime.kernels.cpu.matmul.packing import pack, scratch
 // CHECK:       PARTS = 1

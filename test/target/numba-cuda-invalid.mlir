@@ -14,7 +14,7 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
   %z = arith.constant 0.0 : f32
   // expected-error@+1 {{kernel @k: linalg.fill is no sum of products, which #launch.tiles<block [64, 64, 8], thread [8, 8]> is for}}
   linalg.fill {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%z : f32) outs(%o : !m)
-  // expected-error@+1 {{kernel @k: 0 phases before and 1 after cannot be folded in linalg.matmul}}
+  // expected-error@+1 {{kernel @k: 0 stages before and 1 after cannot be folded in linalg.matmul}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8], folds [0, 1]>} ins(%a, %b : !m, !m) outs(%o : !m)
   // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: the result is one of the factors}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%a : !m)

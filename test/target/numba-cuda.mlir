@@ -3,22 +3,22 @@
 // What follows each other is written 16 bytes at once, four floats an item; where the
 // buffers are not at multiples of 16 bytes, the fallback does the same one by one.
 // CHECK-LABEL: # kernel product
-// CHECK-NEXT:  from penstock.runtime.kernels.cuda.support import Phase, f32, first_item, fma, i32, item_step, quotient, remainder, store_4
-// CHECK:       def phase_0(a, b, o, status):
+// CHECK-NEXT:  from penstock.runtime.kernels.cuda.support import Stage, f32, first_item, fma, i32, item_step, quotient, remainder, store_4
+// CHECK:       def stage_0(a, b, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 6:
 // CHECK-NEXT:          [[I:i[0-9]+]] = e
 // CHECK-NEXT:          [[I]] = i32([[I]] * 4)
 // CHECK-NEXT:          store_4(o, [[I]], (f32(0.0), f32(0.0), f32(0.0), f32(0.0)))
 // CHECK-NEXT:          e = i32(e + item_step())
-// CHECK:       def phase_0_plain(a, b, o, status):
+// CHECK:       def stage_0_plain(a, b, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 24:
 // CHECK-NEXT:          [[I:i[0-9]+]] = e
 // CHECK-NEXT:          o{{\[}}[[I]]] = f32(0.0)
 
-// A function a phase, over all parallel elements with the stride of the grid.
-// CHECK:       def phase_1(a, b, o, status):
+// A function a stage, over all parallel elements with the stride of the grid.
+// CHECK:       def stage_1(a, b, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 24:
 // CHECK-NEXT:          [[I:i[0-9]+]] = quotient(e, 6)
@@ -32,9 +32,9 @@
 // CHECK-NEXT:          o[i32([[I]] * 6 + [[J]])] = [[S]]
 // CHECK-NEXT:          e = i32(e + item_step())
 // CHECK:       PARAMETERS = ["float32", "float32", "float32"]
-// CHECK-NEXT:  PHASES = [
-// CHECK-NEXT:      Phase(phase_0, 6, fallback=Phase(phase_0_plain, 24)),
-// CHECK-NEXT:      Phase(phase_1, 24),
+// CHECK-NEXT:  STAGES = [
+// CHECK-NEXT:      Stage(stage_0, 6, fallback=Stage(stage_0_plain, 24)),
+// CHECK-NEXT:      Stage(stage_1, 24),
 // CHECK-NEXT:  ]
 launch.kernel @product target "cuda" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %o: memref<4x6xf32>) {
   %z = arith.constant 0.0 : f32
@@ -71,7 +71,7 @@ launch.kernel @check target "cuda" (%a: memref<9xi1>) {
 // CHECK-NEXT:  def body_0(p0, p1):
 // CHECK-NEXT:      [[S:v[0-9]+]] = p0 + p1
 // CHECK-NEXT:      return [[S]]
-// CHECK:       def phase_0(x, b, o, status):
+// CHECK:       def stage_0(x, b, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 6:
 // CHECK-NEXT:          [[I:i[0-9]+]] = quotient(e, 2)
@@ -95,9 +95,9 @@ launch.kernel @bias target "cuda" (%x: memref<3x8xf32>, %b: memref<3xf32>, %o: m
   }
 }
 
-// Elements after the last whole vector are moved one by one. A copy is a phase like any.
+// Elements after the last whole vector are moved one by one. A copy is a stage like any.
 // CHECK-LABEL: # kernel rest
-// CHECK:       def phase_0(a, o, status):
+// CHECK:       def stage_0(a, o, status):
 // CHECK-NEXT:      e = first_item()
 // CHECK-NEXT:      while e < 2:
 // CHECK-NEXT:          [[I:i[0-9]+]] = e
@@ -110,7 +110,7 @@ launch.kernel @bias target "cuda" (%x: memref<3x8xf32>, %b: memref<3xf32>, %o: m
 // CHECK-NEXT:          [[I]] = i32(e + 16)
 // CHECK-NEXT:          [[X:v[0-9]+]] = f32(a{{\[}}[[I]]])
 // CHECK-NEXT:          o{{\[}}[[I]]] = [[X]]
-// CHECK:       Phase(phase_0, 2, fallback=Phase(phase_0_plain, 19)),
+// CHECK:       Stage(stage_0, 2, fallback=Stage(stage_0_plain, 19)),
 launch.kernel @rest target "cuda" (%a: memref<19xf16>, %o: memref<19xf16>) {
   "memref.copy"(%a, %o) : (memref<19xf16>, memref<19xf16>) -> ()
 }
@@ -120,7 +120,7 @@ launch.kernel @rest target "cuda" (%a: memref<19xf16>, %o: memref<19xf16>) {
 // CHECK-LABEL: # kernel shifted
 // CHECK-NOT:   load_
 // CHECK-NOT:   store_
-// CHECK:       Phase(phase_0, 15),
+// CHECK:       Stage(stage_0, 15),
 launch.kernel @shifted target "cuda" (%a: memref<3x6xf32>, %o: memref<3x5xf32>) {
   %v = memref.collapse_shape %a [[0, 1]] : memref<3x6xf32> into memref<18xf32>
   linalg.generic {
@@ -137,7 +137,7 @@ launch.kernel @shifted target "cuda" (%a: memref<3x6xf32>, %o: memref<3x5xf32>) 
 // row is written by one of its threads. Warps without a row of their own do again what
 // the last one does, and write nothing.
 // CHECK-LABEL: # kernel centred
-// CHECK:       def phase_0(x, o, m, status):
+// CHECK:       def stage_0(x, o, m, status):
 // CHECK-NEXT:      [[KEPT:kept_[0-9]+]] = cuda.local.array(4, f32)
 // CHECK-NEXT:      [[NEW:kept_[0-9]+]] = cuda.local.array(4, f32)
 // CHECK-NEXT:      warp = i32(thread() >> 5)
@@ -167,7 +167,7 @@ launch.kernel @shifted target "cuda" (%a: memref<3x6xf32>, %o: memref<3x5xf32>) 
 // CHECK:               store_4_if(live, o, i32([[R]] * 128 + {{i[0-9]+}}), ([[NEW]][0], [[NEW]][1], [[NEW]][2], [[NEW]][3]))
 // CHECK-NEXT:          store_if(live & (at == 0), m, [[R]], [[S]])
 // CHECK-NEXT:          e = i32(e + blocks())
-// CHECK:       Phase(phase_0, 2, 256, blockwise=True, fallback=Phase(phase_0_plain, 10)),
+// CHECK:       Stage(stage_0, 2, 256, blockwise=True, fallback=Stage(stage_0_plain, 10)),
 launch.kernel @centred target "cuda" (%x: memref<10x128xf32>, %o: memref<10x128xf32>, %m: memref<10xf32>) {
   kernel.row along [1]
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
@@ -193,7 +193,7 @@ launch.kernel @centred target "cuda" (%x: memref<10x128xf32>, %o: memref<10x128x
 // CHECK-NEXT:          o[i32([[I]] * 33 + [[N]])] = [[X]]
 // CHECK-NEXT:          [[J]] = i32([[J]] + 32)
 // CHECK-NEXT:      e = i32(e + item_step())
-// CHECK:       Phase(phase_0, 320),
+// CHECK:       Stage(stage_0, 320),
 launch.kernel @padded target "cuda" (%x: memref<10x32xf32>, %o: memref<10x33xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -216,10 +216,10 @@ launch.kernel @padded target "cuda" (%x: memref<10x32xf32>, %o: memref<10x33xf32
 // They are not where one turn writes what another one writes, or what it reads, where
 // the place of an element is not known, or where there are few turns.
 // CHECK-LABEL: # kernel together
-// CHECK:       Phase(phase_0, 10),
-// CHECK-NEXT:  Phase(phase_1, 9),
-// CHECK-NEXT:  Phase(phase_2, 10),
-// CHECK-NEXT:  Phase(phase_3, 10),
+// CHECK:       Stage(stage_0, 10),
+// CHECK-NEXT:  Stage(stage_1, 9),
+// CHECK-NEXT:  Stage(stage_2, 10),
+// CHECK-NEXT:  Stage(stage_3, 10),
 launch.kernel @together target "cuda" (%x: memref<10x32xf32>, %o: memref<10x32xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -286,9 +286,9 @@ launch.kernel @together target "cuda" (%x: memref<10x32xf32>, %o: memref<10x32xf
 // CHECK-NEXT:          [[S]] = select(inside, [[T]], [[S]])
 // CHECK:           [[S]] = [[S]] + shuffle_xor([[S]], 1)
 // CHECK-NEXT:      store_if(live & (at == 0), o, [[I]], o{{\[}}[[I]]] + [[S]])
-// CHECK:       Phase(phase_0, 2, 256, blockwise=True, fallback=Phase(phase_0_plain, 9)),
-// CHECK-NEXT:  Phase(phase_1, 9),
-// CHECK-NEXT:  Phase(phase_2, 144),
+// CHECK:       Stage(stage_0, 2, 256, blockwise=True, fallback=Stage(stage_0_plain, 9)),
+// CHECK-NEXT:  Stage(stage_1, 9),
+// CHECK-NEXT:  Stage(stage_2, 144),
 launch.kernel @dots target "cuda" (%a: memref<144xf32>, %b: memref<9x144xf32>, %c: memref<9x31xf32>, %o: memref<9xf32>, %p: memref<144xf32>) {
   linalg.generic {
     indexing_maps = [affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n)>],
@@ -321,9 +321,9 @@ launch.kernel @dots target "cuda" (%a: memref<144xf32>, %b: memref<9x144xf32>, %
 // nor in dots, nor in sums of blocks, and its products are in no tiles.
 // CHECK-LABEL: # kernel padding
 // CHECK:       v0 = x[i32(i0 * 144 + i1 - 8)] if 0 <= i32(i1 - 8) < 144 else f32(0.0)
-// CHECK:       Phase(phase_0, 1440),
-// CHECK-NEXT:  Phase(phase_1, 9),
-// CHECK-NEXT:  Phase(phase_2, 9),
+// CHECK:       Stage(stage_0, 1440),
+// CHECK-NEXT:  Stage(stage_1, 9),
+// CHECK-NEXT:  Stage(stage_2, 9),
 launch.kernel @padding target "cuda" (%x: memref<9x144xf32>, %b: memref<9x160xf32>, %o: memref<9x160xf32>, %d: memref<9xf32>) {
   %p = kernel.padded %x low [0, 8] high [0, 8] : memref<9x144xf32> to memref<9x160xf32>
   linalg.generic {

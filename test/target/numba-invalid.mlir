@@ -19,7 +19,7 @@ launch.kernel @k target "cpu" (%a: memref<4xtf32>) {
 launch.kernel @k target "cpu" (%a: memref<4xi32>, %b: memref<4xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{target numba: kernel @k: memref.load is no phase}}
+  // expected-error@+1 {{target numba: kernel @k: memref.load is no stage}}
   %x = memref.load %a[%c0] : memref<4xi32>
   "scf.parallel"(%c0, %c1, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
   ^bb0(%i: index):
@@ -68,7 +68,7 @@ launch.kernel @k target "cpu" (%a: memref<4xf32>) {
 launch.kernel @k target "cuda" (%a: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{target numba: kernel @k: arith.addi is no phase}}
+  // expected-error@+1 {{target numba: kernel @k: arith.addi is no stage}}
   %c2 = arith.addi %c1, %c1 : index
   // expected-error@+1 {{target numba: kernel @k: the bounds of scf.parallel should be constants}}
   "scf.parallel"(%c0, %c2, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({

@@ -451,7 +451,7 @@ def test_a_planted_violation_is_found(name: str):
 def test_the_names_that_source_may_import_are_offered(files: Files):
     sources = {
         "cpu": "\n".join(cpu_imports(cpu_functions().keys())),
-        "cuda": cuda_import({"Phase", *WRITTEN}),
+        "cuda": cuda_import({"Stage", *WRITTEN}),
     }
     assert imports_of_sources(sources, files) == []
 

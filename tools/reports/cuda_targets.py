@@ -29,7 +29,7 @@ from xdsl.utils.target import Target
 from penstock.dialects.launch import KernelOp
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
+from penstock.runtime.jit.cubin import CompiledStage, capability_of, compile_kernels
 
 FORMATS = ("text", "json")
 NEEDS_DISASSEMBLER = "there is no disassembler: pip install nvidia-cuda-nvdisasm"
@@ -66,14 +66,14 @@ class _CudaTarget(Target):
         self.print(compiled, output)
 
     def print(
-        self, compiled: Mapping[str, Sequence[CompiledPhase]], output: IO[str]
+        self, compiled: Mapping[str, Sequence[CompiledStage]], output: IO[str]
     ) -> None:
         """Print all kernels."""
-        for name, phases in compiled.items():
-            output.writelines(f"{line}\n" for line in self.lines(name, phases))
+        for name, stages in compiled.items():
+            output.writelines(f"{line}\n" for line in self.lines(name, stages))
 
     @abstractmethod
-    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+    def lines(self, kernel: str, stages: Sequence[CompiledStage]) -> Iterator[str]:
         """The lines that are printed for a kernel."""
 
 
@@ -83,10 +83,10 @@ class CudaPtxTarget(_CudaTarget):
 
     name: ClassVar[str] = "cuda-ptx"
 
-    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
-        for phase in phases:
-            yield f"// kernel {kernel}, {phase.name}"
-            yield phase.ptx
+    def lines(self, kernel: str, stages: Sequence[CompiledStage]) -> Iterator[str]:
+        for stage in stages:
+            yield f"// kernel {kernel}, {stage.name}"
+            yield stage.ptx
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class CudaSassTarget(_CudaTarget):
 
     name: ClassVar[str] = "cuda-sass"
 
-    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
-        for phase in phases:
-            yield f"// kernel {kernel}, {phase.name}"
-            yield disassembled(phase.cubin)
+    def lines(self, kernel: str, stages: Sequence[CompiledStage]) -> Iterator[str]:
+        for stage in stages:
+            yield f"// kernel {kernel}, {stage.name}"
+            yield disassembled(stage.cubin)
 
 
 @dataclass(frozen=True)
@@ -119,37 +119,37 @@ class CudaResourcesTarget(_CudaTarget):
             raise ValueError(f"unknown format '{self.format}', known are: {known}")
 
     def print(
-        self, compiled: Mapping[str, Sequence[CompiledPhase]], output: IO[str]
+        self, compiled: Mapping[str, Sequence[CompiledStage]], output: IO[str]
     ) -> None:
         if self.format != "json":
             super().print(compiled, output)
             return
-        kernels = {name: [*map(_facts, phases)] for name, phases in compiled.items()}
+        kernels = {name: [*map(_facts, stages)] for name, stages in compiled.items()}
         output.write(json.dumps(kernels) + "\n")
 
-    def lines(self, kernel: str, phases: Sequence[CompiledPhase]) -> Iterator[str]:
+    def lines(self, kernel: str, stages: Sequence[CompiledStage]) -> Iterator[str]:
         yield f"kernel {kernel}"
-        for phase in phases:
-            unit = "blocks" if phase.blockwise else "threads"
+        for stage in stages:
+            unit = "blocks" if stage.blockwise else "threads"
             yield (
-                f"  {phase.name}: {phase.items} {unit} of work, {phase.threads} "
-                f"threads a block, {phase.registers} registers, "
-                f"{phase.spill_stores + phase.spill_loads} bytes spilled, "
-                f"{phase.stack} bytes stack, {phase.shared} bytes shared"
+                f"  {stage.name}: {stage.items} {unit} of work, {stage.threads} "
+                f"threads a block, {stage.registers} registers, "
+                f"{stage.spill_stores + stage.spill_loads} bytes spilled, "
+                f"{stage.stack} bytes stack, {stage.shared} bytes shared"
             )
 
 
-def _facts(phase: CompiledPhase) -> dict[str, object]:
+def _facts(stage: CompiledStage) -> dict[str, object]:
     """The resources of a stage of a kernel as values for JSON, in bytes."""
     return {
-        "name": phase.name,
-        "work": phase.items,
-        "unit": "blocks" if phase.blockwise else "threads",
-        "threads": phase.threads,
-        "registers": phase.registers,
-        "spilled": phase.spill_stores + phase.spill_loads,
-        "stack": phase.stack,
-        "shared": phase.shared,
+        "name": stage.name,
+        "work": stage.items,
+        "unit": "blocks" if stage.blockwise else "threads",
+        "threads": stage.threads,
+        "registers": stage.registers,
+        "spilled": stage.spill_stores + stage.spill_loads,
+        "stack": stage.stack,
+        "shared": stage.shared,
     }
 
 

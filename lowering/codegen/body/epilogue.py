@@ -47,7 +47,7 @@ from penstock.lowering.codegen.body.contraction import (
 )
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, Scalars, type_name
 
-NO_PHASES = (arith.ConstantOp, *VIEWS)
+NO_STAGES = (arith.ConstantOp, *VIEWS)
 """The ops between stages."""
 
 VECTOR_OPS = frozenset(
@@ -105,7 +105,7 @@ class Epilogue:
 
     inputs: list[Input] = field(default_factory=list[Input])
     start: FusedStage | int | arith.ConstantOp | None = None
-    """A folded phase, or the number of an input, or a number that sums start from."""
+    """A folded stage, or the number of an input, or a number that sums start from."""
     after: list[FusedStage] = field(default_factory=list["FusedStage"])
     results: list[Input] = field(default_factory=list[Input])
     """The results besides that which holds the sums."""
@@ -115,15 +115,15 @@ class Epilogue:
         """The inputs, then the further results."""
         return [*self.inputs, *self.results]
 
-    def phases(self) -> list[Operation]:
-        """The phases that are folded."""
+    def stages(self) -> list[Operation]:
+        """The stages that are folded."""
         folded = (self.start, *self.after)
         return [x.op for x in folded if isinstance(x, FusedStage) and x.op is not None]
 
 
 @dataclass(frozen=True)
 class FusedStage:
-    """Folded scalar ops: the phase they are of, and what each block argument is."""
+    """Folded scalar ops: the stage they are of, and what each block argument is."""
 
     op: LinalgStructuredOperation | None
     """None for the finish of a contraction."""
@@ -134,14 +134,14 @@ class FusedStage:
     """The numbers of the elements that it yields, as they are stored."""
 
 
-def phases_of(block: Block) -> list[Operation]:
-    """The phases of a kernel in order."""
-    return [op for op in block.ops if not isinstance(op, NO_PHASES)]
+def stages_of(block: Block) -> list[Operation]:
+    """The stages of a kernel in order."""
+    return [op for op in block.ops if not isinstance(op, NO_STAGES)]
 
 
 def epilogue_of(
     contraction: Contraction,
-    phases: Sequence[Operation],
+    stages: Sequence[Operation],
     position: int,
     folds: tuple[int, int],
 ) -> Epilogue | None:
@@ -150,16 +150,16 @@ def epilogue_of(
     be fused.
     """
     before, after = folds
-    if before > min(1, position) or position + after >= len(phases):
+    if before > min(1, position) or position + after >= len(stages):
         return None
     finish = Epilogue()
-    result = _result_of(phases[position])
-    for phase in phases[position - before : position]:
-        finish.start = _folded(contraction, finish, phase, result, starts=True)
+    result = _result_of(stages[position])
+    for stage in stages[position - before : position]:
+        finish.start = _folded(contraction, finish, stage, result, starts=True)
         if finish.start is None:
             return None
-    for phase in phases[position + 1 : position + 1 + after]:
-        folded = _folded(contraction, finish, phase, result, starts=False)
+    for stage in stages[position + 1 : position + 1 + after]:
+        folded = _folded(contraction, finish, stage, result, starts=False)
         if folded is None:
             return None
         finish.after.append(folded)
@@ -167,12 +167,12 @@ def epilogue_of(
 
 
 def most_fused(
-    contraction: Contraction, phases: Sequence[Operation], position: int
+    contraction: Contraction, stages: Sequence[Operation], position: int
 ) -> tuple[int, int]:
-    """As many phases around a contraction as can be computed with it."""
+    """As many stages around a contraction as can be computed with it."""
 
     def works(before: int, after: int) -> bool:
-        found = epilogue_of(contraction, phases, position, (before, after))
+        found = epilogue_of(contraction, stages, position, (before, after))
         return found is not None
 
     before = int(works(1, 0))
@@ -265,41 +265,41 @@ def _operand_input(contraction: Contraction, op: SumOp, number: int) -> Input | 
     return input_of(contraction, op.nest([number, op.held_at]), 0, root_of(value))
 
 
-def _result_of(phase: Operation) -> SSAValue:
-    if isinstance(phase, StructuredOp):
-        return root_of(phase.written()[0])
-    assert isinstance(phase, LinalgStructuredOperation), "a contraction is one"
-    return root_of(phase.outputs[0])
+def _result_of(stage: Operation) -> SSAValue:
+    if isinstance(stage, StructuredOp):
+        return root_of(stage.written()[0])
+    assert isinstance(stage, LinalgStructuredOperation), "a contraction is one"
+    return root_of(stage.outputs[0])
 
 
 def _folded(
     contraction: Contraction,
     finish: Epilogue,
-    phase: Operation,
+    stage: Operation,
     result: SSAValue,
     starts: bool,
 ) -> FusedStage | None:
-    """A phase in terms of the loops of a contraction, or None if that fails."""
+    """A stage in terms of the loops of a contraction, or None if that fails."""
     if (
-        not isinstance(phase, LinalgStructuredOperation)
-        or len(phase.outputs) != 1
-        or phase.res
-        or root_of(phase.outputs[0]) is not result
-        or not _has_vectors(phase.body.block, contraction.element)
+        not isinstance(stage, LinalgStructuredOperation)
+        or len(stage.outputs) != 1
+        or stage.res
+        or root_of(stage.outputs[0]) is not result
+        or not _has_vectors(stage.body.block, contraction.element)
     ):
         return None
-    nest = nest_of(phase)
+    nest = nest_of(stage)
     if isinstance(nest, str) or not writes_once(nest, result):
         return None
-    if starts and phase.body.block.args[-1].uses:
+    if starts and stage.body.block.args[-1].uses:
         return None
     found: list[int | arith.ConstantOp | None] = []
-    for number, operand in enumerate(phase.inputs):
+    for number, operand in enumerate(stage.inputs):
         argument = _argument(contraction, finish, nest, number, operand, result)
         if argument is False or (argument is None and starts):
             return None
         found.append(argument)
-    return FusedStage(phase, phase.body.block, (*found, None))
+    return FusedStage(stage, stage.body.block, (*found, None))
 
 
 def _argument(
@@ -359,7 +359,7 @@ def input_of(
 
 
 def writes_once(nest: Nest, result: SSAValue) -> bool:
-    """Whether a phase without reductions writes each element of the result once."""
+    """Whether a stage without reductions writes each element of the result once."""
     assert isa(result.type, MemRefType), "kernels work on memrefs"
     written = nest.accesses[-1]
     kept = [loop for loop, extent in enumerate(nest.extents) if extent != 1]
@@ -490,7 +490,7 @@ def _starts_at_zero(start: FusedStage | int | arith.ConstantOp | None) -> bool:
 
 
 def _is_zero(start: FusedStage) -> bool:
-    """Whether a phase writes zeros."""
+    """Whether a stage writes zeros."""
     yielded = start.block.last_op
     assert yielded is not None, "a linalg body ends in linalg.yield"
     value, args = yielded.operands[0], start.block.args
@@ -507,7 +507,7 @@ def is_zero(constant: arith.ConstantOp) -> bool:
 def _folded_lines(
     folded: FusedStage, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
 ) -> Generator[str, None, Sequence[str]]:
-    """Lines that compute a phase; the generator's value are the names it stores."""
+    """Lines that compute a stage; the generator's value are the names it stores."""
     names: dict[SSAValue, str] = {}
     for arg, meaning in zip(folded.block.args, folded.arguments, strict=True):
         match meaning:

@@ -26,7 +26,7 @@ CPU_MODULES = (
 """The modules that source for the CPU imports, in this order."""
 
 CUDA_MODULES = (
-    *("cuda.support", "cuda.phases", "cuda.intrinsics", "cuda.tensor_core"),
+    *("cuda.support", "cuda.stages", "cuda.intrinsics", "cuda.tensor_core"),
     "cuda.trig_f32",
 )
 """The modules whose functions `cuda.support` offers to source for CUDA."""

@@ -35,7 +35,7 @@ from penstock.lowering.codegen.body.scalars import Scalars, type_name
 
 OWN_NAMES = frozenset(
     (
-        *("PARTS", "PHASES", "args", "cuda", "e", "kernel", "min", "part", "parts"),
+        *("PARTS", "STAGES", "args", "cuda", "e", "kernel", "min", "part", "parts"),
         *("range", "status", "unknown"),
     )
 )
@@ -51,7 +51,7 @@ def reserved_names() -> frozenset[str]:
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
     r"[npvi][0-9]+"
-    r"|(body|cell|columns?|finish|join|kept|line|load|pack|panel|phase|slots|store|micro_kernel"
+    r"|(body|cell|columns?|finish|join|kept|line|load|pack|panel|stage|slots|store|micro_kernel"
     r"|turn)_[0-9]+(_tail|_plain)?"
 )
 
@@ -75,7 +75,7 @@ class Computation:
 
 
 class BodyPrinter(ABC):
-    """Prints the phases of a kernel, and gathers what has no source."""
+    """Prints the stages of a kernel, and gathers what has no source."""
 
     reorders_sums: ClassVar[bool] = False
     """Whether the terms of sums are added in any order, where the ops allow it."""
@@ -104,15 +104,15 @@ class BodyPrinter(ABC):
 
     @abstractmethod
     def print_computation(self, computation: Computation) -> None:
-        """Print a phase that is a `linalg` op."""
+        """Print a stage that is a `linalg` op."""
 
     @abstractmethod
     def print_parallel(self, op: scf.ParallelOp) -> None:
-        """Print a phase that is an `scf.parallel` without results."""
+        """Print a stage that is an `scf.parallel` without results."""
 
     @abstractmethod
     def print_copy(self, source: str, target: str, elements: int) -> None:
-        """Print a phase that copies the elements of a buffer."""
+        """Print a stage that copies the elements of a buffer."""
 
     @abstractmethod
     def print_failure(self, code: int) -> None:
@@ -210,15 +210,15 @@ class BodyPrinter(ABC):
                 self.complain(self.kernel, f"elements of {element} have no source")
         fail_if_any(self.findings)
 
-    # Phases
+    # Stages
 
-    def print_phases(self) -> None:
-        """Print all phases of the kernel."""
+    def print_stages(self) -> None:
+        """Print all stages of the kernel."""
         for op in self.kernel.body.block.ops:
-            self.print_phase(op)
+            self.print_stage(op)
 
-    def print_phase(self, op: Operation) -> None:
-        """Print a phase, or name what stands between phases."""
+    def print_stage(self, op: Operation) -> None:
+        """Print a stage, or name what stands between stages."""
         match op:
             case arith.ConstantOp():
                 self._print_scalar(op)
@@ -237,7 +237,7 @@ class BodyPrinter(ABC):
             case scf.ParallelOp():
                 self.complain(op, "scf.parallel with reductions has no source")
             case _:
-                self.complain(op, f"{op.name} is no phase")
+                self.complain(op, f"{op.name} is no stage")
 
     def _computation(self, op: LinalgStructuredOperation) -> Computation | None:
         """The nest of a `linalg` op, or None after a finding."""
@@ -473,7 +473,7 @@ class BodyPrinter(ABC):
         return ()
 
     def print_statement(self, op: Operation) -> None:
-        """Print an op inside a phase."""
+        """Print an op inside a stage."""
         match op:
             case memref.LoadOp():
                 text = self.loaded(op.memref, self.element_at(op.memref, op.indices))

@@ -30,7 +30,7 @@ from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.lowering.codegen.body.contraction import nest_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
 from penstock.lowering.codegen.body.numbers import LEAST, LEAST_OTHER, Numbers
 from penstock.lowering.codegen.body.scalars import type_name
@@ -89,9 +89,9 @@ class CpuPrinter(BodyPrinter):
         self._micro_kernels = self._find_micro_kernels()
         self._stages = self._find_stages()
         self._folded = {
-            phase
+            stage
             for printer in self._micro_kernels.values()
-            for phase in printer.group.finish.phases()
+            for stage in printer.group.finish.stages()
         }
         self._splits = self._find_splits()
         self._check_panels()
@@ -99,12 +99,12 @@ class CpuPrinter(BodyPrinter):
     def _find_micro_kernels(self) -> dict[Operation, MatmulPrinter]:
         """The contractions of `linalg` that have a schedule."""
         found: dict[Operation, MatmulPrinter] = {}
-        phases = phases_of(self.kernel.body.block)
-        for op in phases:
+        stages = stages_of(self.kernel.body.block)
+        for op in stages:
             is_map = isinstance(op.attributes.get(SCHEDULE), MapAttr)
             if is_map or isinstance(op, StructuredOp):
                 continue
-            group = group_of(op, phases)
+            group = group_of(op, stages)
             if isinstance(group, Group):
                 found[op] = printer_of(group)(self, group, len(found))
             elif group is not None:
@@ -115,7 +115,7 @@ class CpuPrinter(BodyPrinter):
         """The printers of structured ops."""
         found: dict[Operation, CpuStagePrinter] = {}
         number = len(self._micro_kernels)
-        for op in phases_of(self.kernel.body.block):
+        for op in stages_of(self.kernel.body.block):
             if not isinstance(op, StructuredOp):
                 continue
             printer = printers().printer_of(op)
@@ -136,9 +136,9 @@ class CpuPrinter(BodyPrinter):
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_splits(self) -> dict[Operation, Split]:
-        """The loops that run over the share of a part: one of each phase, or none."""
+        """The loops that run over the share of a part: one of each stage, or none."""
         alone = [
-            op for op in phases_of(self.kernel.body.block) if op not in self._folded
+            op for op in stages_of(self.kernel.body.block) if op not in self._folded
         ]
         printed = (*self._micro_kernels, *self._stages)
         if any(op in printed for op in alone):
@@ -153,8 +153,8 @@ class CpuPrinter(BodyPrinter):
         """
         for split in self._splits.values():
             return split.parts
-        phases = phases_of(self.kernel.body.block)
-        alone = [op for op in phases if op not in self._folded]
+        stages = stages_of(self.kernel.body.block)
+        alone = [op for op in stages if op not in self._folded]
         if len(alone) != 1:
             return 1
         if (stage := self._stages.get(alone[0])) is not None:
@@ -212,7 +212,7 @@ class CpuPrinter(BodyPrinter):
                     self.line("return 0")
             self._print_buffers()
             start = len(self.lines)
-            self.print_phases()
+            self.print_stages()
             self.line("return 0")
             self.lines[start:start] = self._loaded_numbers()
         self.finish()
@@ -244,13 +244,13 @@ class CpuPrinter(BodyPrinter):
             used |= {"address_of"}
         return cpu_imports((used | self.scalars.names) & told)
 
-    def print_phase(self, op: Operation) -> None:
+    def print_stage(self, op: Operation) -> None:
         if (printer := self._micro_kernels.get(op)) is not None:
             printer.print_loops(is_split=self.parts > 1)
         elif (stage := self._stages.get(op)) is not None:
             stage.print(is_split=self.parts > 1)
         elif op not in self._folded and not isinstance(op, StructuredOp):
-            super().print_phase(op)
+            super().print_stage(op)
 
     def _print_buffers(self) -> None:
         types, count = self.kernel.arguments, len(self.arguments)

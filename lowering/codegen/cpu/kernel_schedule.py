@@ -22,7 +22,7 @@ from penstock.lowering.codegen.body.epilogue import (
     Unfit,
     epilogue_in,
     most_fused,
-    phases_of,
+    stages_of,
 )
 from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scheduling import set_schedule
@@ -98,9 +98,9 @@ def schedule_kernel(
     `panels` says which ones have to. With `matrices` bytes are multiplied in registers
     of these.
     """
-    phases = phases_of(kernel.body.block)
+    stages = stages_of(kernel.body.block)
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
-    for position, op in enumerate(phases):
+    for position, op in enumerate(stages):
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
             continue
         if isinstance(op, RowOp):
@@ -125,7 +125,7 @@ def schedule_kernel(
                 _, unfit = epilogue_in(op, found)
                 found = replace(found, starts=found.starts and unfit.start is None)
             else:
-                folds = most_fused(found, phases, position)
+                folds = most_fused(found, stages, position)
             constant = stored_operand(op, found, constants)
             facts = vector_bytes, parts, folds, constant, matrices
             schedule = schedule_or_refusal(found, *facts)

@@ -131,7 +131,7 @@ class Group:
         return max(1, min(self.units, work // WORK_OF_A_PART))
 
 
-def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
+def group_of(op: Operation, stages: Sequence[Operation]) -> Group | str | None:
     """
     The contraction of an op that has a schedule, None for one without, or why it cannot
     be computed so.
@@ -154,10 +154,10 @@ def group_of(op: Operation, phases: Sequence[Operation]) -> Group | str | None:
         why = unfit.start or unfit.finish
         return why or Group(op, found, schedule, finish)
     found = replace(found, starts=schedule.folds[0] > 0)
-    finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
+    finish = epilogue_of(found, stages, stages.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
-        return f"{before} phases before and {after} after cannot be folded in {op.name}"
+        return f"{before} stages before and {after} after cannot be folded in {op.name}"
     return Group(op, found, schedule, finish)
 
 

@@ -68,7 +68,7 @@ class Base(NamedTuple):
 
 @dataclass
 class OuterVectorLoop:
-    """A phase of columns."""
+    """A stage of columns."""
 
     op: scf.ParallelOp
     element: str
@@ -135,7 +135,7 @@ def size_in(base: Base) -> int:
 
 
 def outer_vector_loop_of(op: scf.ParallelOp) -> OuterVectorLoop | None:
-    """A phase as columns, or None if it is none."""
+    """A stage as columns, or None if it is none."""
     bounds = zip(op.lowerBound, op.upperBound, op.step, strict=True)
     numbers = [tuple(map(number_of, ends)) for ends in bounds]
     extents = [end for first, end, step in numbers if (first, step) == (0, 1) and end]
@@ -281,7 +281,7 @@ class OuterLoopPrinter:
         return frozenset(("columns",) if self.count else ())
 
     def print_parallel(self, found: OuterVectorLoop) -> None:
-        """Print a phase of columns, block by block."""
+        """Print a stage of columns, block by block."""
         out = self.printer
         loops = [out.new_loop() for _ in found.extents]
         whole, rest = divmod(found.extents[-1], COLUMN_BLOCK)
@@ -397,7 +397,7 @@ class _BodyPrinter:
         """
         if value not in self.names:
             owner = value.owner
-            assert isinstance(owner, arith.ConstantOp), "all else is in the phase"
+            assert isinstance(owner, arith.ConstantOp), "all else is in the stage"
             self.names[value] = self.scalars.constant(owner.value) or ""
         return self.names[value]
 

@@ -20,7 +20,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.schedules.cpu_matmul import GROUP, SIDE, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction
-from penstock.lowering.codegen.body.epilogue import NO_PHASES
+from penstock.lowering.codegen.body.epilogue import NO_STAGES
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
 
 
@@ -167,10 +167,10 @@ def _transposed_misfit(
 
 
 def uses_of(value: SSAValue) -> list[Operation]:
-    """The phases that use a memref or a view of it."""
+    """The stages that use a memref or a view of it."""
     found: list[Operation] = []
     for use in value.uses:
-        if isinstance(use.operation, NO_PHASES):
+        if isinstance(use.operation, NO_STAGES):
             for result in use.operation.results:
                 found += uses_of(result)
         else:

@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
-from penstock.lowering.codegen.body.epilogue import NO_PHASES
+from penstock.lowering.codegen.body.epilogue import NO_STAGES
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports
 
 MEMBERS = "members"
@@ -57,7 +57,7 @@ def wave_source(kernel: KernelOp, print_member: Callable[[KernelOp], str]) -> st
     """
     The module text of a wave, given what prints a kernel.
 
-    Raises `LocatedPassFailure` if its phases are not those of members.
+    Raises `LocatedPassFailure` if its stages are not those of members.
     """
     groups = groups_of(kernel, print_member)
     last = groups[-1]
@@ -127,7 +127,7 @@ def groups_of(kernel: KernelOp, print_member: Callable[[KernelOp], str]) -> list
 def members_of(kernel: KernelOp) -> list[KernelOp]:
     """
     The members of a wave as kernels. Raises `LocatedPassFailure` if its arguments are
-    not those of members, or a phase uses those of two.
+    not those of members, or a stage uses those of two.
     """
     counts = member_counts(kernel)
     args = kernel.body.block.args
@@ -137,7 +137,7 @@ def members_of(kernel: KernelOp) -> list[KernelOp]:
     shared: list[Operation] = []
     for op in kernel.body.block.ops:
         used = {owned[value] for value in values_in(op) if value in owned}
-        if not used and isinstance(op, NO_PHASES):
+        if not used and isinstance(op, NO_STAGES):
             shared.append(op)
             continue
         if len(used) != 1:

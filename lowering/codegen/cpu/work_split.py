@@ -44,7 +44,7 @@ FUNCTION_WEIGHT, ACCESS_WEIGHT = 12, 2
 
 @dataclass(frozen=True)
 class Split:
-    """A loop of a phase, and into how many parts at most it is worth cutting."""
+    """A loop of a stage, and into how many parts at most it is worth cutting."""
 
     op: Operation
     loop: int
@@ -84,20 +84,20 @@ def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:
     if len(ops) == 1:
         alone = split_of(ops[0])
         return [] if alone is None else [alone]
-    phases = [op for op in ops if isinstance(op, LinalgStructuredOperation)]
-    if len(phases) != len(ops) or any(len(op.outputs) != 1 for op in phases):
+    stages = [op for op in ops if isinstance(op, LinalgStructuredOperation)]
+    if len(stages) != len(ops) or any(len(op.outputs) != 1 for op in stages):
         return []
-    written = {root_of(op.outputs[0]) for op in phases}
+    written = {root_of(op.outputs[0]) for op in stages}
     if len(written) != 1 or any(
-        root_of(x) in written for op in phases for x in op.inputs
+        root_of(x) in written for op in stages for x in op.inputs
     ):
         return []
-    rows = [_rows_of(op) for op in phases]
+    rows = [_rows_of(op) for op in stages]
     if not rows or rows[0] is None or any(found != rows[0] for found in rows):
         return []
-    works = [found for op in phases if (found := _loops_of(op)) is not None]
+    works = [found for op in stages if (found := _loops_of(op)) is not None]
     count = min(rows[0].extent, sum(work for _, _, work in works) // WORK_OF_A_PART)
-    return [Split(op, rows[0].loop, max(1, count)) for op in phases]
+    return [Split(op, rows[0].loop, max(1, count)) for op in stages]
 
 
 class _Rows(NamedTuple):
@@ -138,7 +138,7 @@ def _split_computation(op: LinalgStructuredOperation) -> Split | None:
 def _loops_of(
     op: LinalgStructuredOperation,
 ) -> tuple[Nest, dict[int, int], int] | None:
-    """The loops of a phase, the extents of those that can be cut, and its work."""
+    """The loops of a stage, the extents of those that can be cut, and its work."""
     nest = nest_of(op)
     if isinstance(nest, str) or not op.outputs or op.res:
         return None

@@ -68,16 +68,16 @@ class CudaAttentionPrinter(TilePrinter):
         }
 
     def print(self, name: str) -> str:
-        """Print the function of the phase; how it is listed."""
+        """Print the function of the stage; how it is listed."""
         self._define_score(name)
         items = self.group.items
-        with self.printer.phase_function(name):
+        with self.printer.stage_function(name):
             self.print_arrays()
             with self.printer.blocks(items):
                 self._print_start()
                 self.print_block()
                 self.line("cuda.syncthreads()")
-        return f"Phase({name}, {items}, {self.threads}, blockwise=True)"
+        return f"Stage({name}, {items}, {self.threads}, blockwise=True)"
 
     def print_arrays(self) -> None:
         """Print what threads have, and where they are in their block."""
@@ -164,7 +164,7 @@ class CudaAttentionPrinter(TilePrinter):
         attention = self.attention
         if attention.changed is attention.score:
             return
-        self.finish = name.replace("phase", "finish")
+        self.finish = name.replace("stage", "finish")
         inputs = [f"p{number}" for number in range(len(attention.inputs))]
         names: dict[SSAValue, str] = {attention.score: "s"}
         for (value, _), input in zip(attention.inputs, inputs, strict=True):

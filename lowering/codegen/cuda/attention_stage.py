@@ -48,7 +48,7 @@ class AttentionStage(CudaStagePrinter):
         group = _group_of(self.op, self.op.attributes[SCHEDULE])
         assert isinstance(group, CudaAttention), "no misfit"
         form = FORMS[group.schedule.form](self.printer, group)
-        self.printer.add_phase(form.print(self.printer.next_phase))
+        self.printer.add_stage(form.print(self.printer.next_stage))
 
 
 def _group_of(op: StructuredOp, schedule: Attribute) -> CudaAttention | str:

@@ -53,7 +53,7 @@ class AttentionWarpPrinter(CudaAttentionPrinter):
         return replace(tile, pad=NARROW_PADDING, together=CHUNK, is_copied=True)
 
     def print(self, name: str) -> str:
-        """Print the functions of the phase; how it is listed."""
+        """Print the functions of the stage; how it is listed."""
         tiles = tiles_of(self.group)
         assert tiles is not None, "what fits into warps fits into tiles"
         fallback = AttentionTilePrinter(self.printer, tiles).print(f"{name}_plain")

@@ -102,7 +102,7 @@ class BlockReduction:
 
 
 def block_reduction_of(computation: Computation) -> BlockReduction | None:
-    """The folds of a phase, if they are few and long enough for blocks to divide."""
+    """The folds of a stage, if they are few and long enough for blocks to divide."""
     fold = block_fold_of(computation)
     if fold is None:
         return None
@@ -117,7 +117,7 @@ def scheduled_block_reduction(
     computation: Computation, threads: int, width: int, *, kept: bool
 ) -> BlockReduction | str:
     """
-    The folds of a phase by so many threads, so many of which have an element side by
+    The folds of a stage by so many threads, so many of which have an element side by
     side; `kept` where a thread has all elements of a loop. Or why blocks cannot compute
     them so.
     """
@@ -202,7 +202,7 @@ def _row(computation: Computation) -> int | None:
 
 
 class BlockReductionPrinter:
-    """Prints the folds of one phase."""
+    """Prints the folds of one stage."""
 
     def __init__(self, printer: DevicePrinter, sums: BlockReduction):
         self._printer, self._sums = printer, sums
@@ -217,9 +217,9 @@ class BlockReductionPrinter:
         return [self._loops[loop] for loop in loops]
 
     def print(self, name: str) -> str:
-        """Print the function of the phase; how it is listed."""
+        """Print the function of the stage; how it is listed."""
         printer, sums = self._printer, self._sums
-        with printer.phase_function(name):
+        with printer.stage_function(name):
             self._print_arrays()
             with printer.blocks(sums.items):
                 self._print_place()
@@ -227,7 +227,7 @@ class BlockReductionPrinter:
                 self._print_joined()
                 self._print_results()
                 self._line("cuda.syncthreads()")
-        return f"Phase({name}, {sums.items}, {sums.threads}, blockwise=True)"
+        return f"Stage({name}, {sums.items}, {sums.threads}, blockwise=True)"
 
     @property
     def _warps(self) -> int:

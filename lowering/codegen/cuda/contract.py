@@ -8,7 +8,7 @@ from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.cuda.library_calls import LibraryPhase, library_phase_of
+from penstock.lowering.codegen.cuda.library_calls import LibraryStage, library_stage_of
 from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
 from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul, tiled_matmul_of
 from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
@@ -35,7 +35,7 @@ class TiledContractPrinter(CudaStagePrinter):
     def print(self) -> None:
         form = TensorCorePrinter if self._group.schedule.stages else TiledMatmulPrinter
         out = self._out
-        out.add_phase(form(out, self._group).print(out.next_phase))
+        out.add_stage(form(out, self._group).print(out.next_stage))
 
 
 class LibraryContractPrinter(CudaStagePrinter):
@@ -45,14 +45,14 @@ class LibraryContractPrinter(CudaStagePrinter):
     SCHEDULES = (LibraryAttr,)
 
     def __init__(self, printer: DevicePrinter, op: StructuredOp):
-        phase = library_phase_of(op, ())
-        assert isinstance(phase, LibraryPhase), "asked by misfit"
-        self._out, self._phase = printer, phase
+        stage = library_stage_of(op, ())
+        assert isinstance(stage, LibraryStage), "asked by misfit"
+        self._out, self._stage = printer, stage
 
     @classmethod
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
-        found = library_phase_of(op, ())
+        found = library_stage_of(op, ())
         return found if isinstance(found, str) else None
 
     def print(self) -> None:
-        self._out.calls.append(self._phase.entry(self._out.next_phase))
+        self._out.calls.append(self._stage.entry(self._out.next_stage))

@@ -26,7 +26,7 @@ from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
@@ -41,7 +41,7 @@ from penstock.lowering.codegen.cuda.lane_distribution import (
     spread_of,
     turns_of,
 )
-from penstock.lowering.codegen.cuda.library_calls import LibraryPhase, library_phase_of
+from penstock.lowering.codegen.cuda.library_calls import LibraryStage, library_stage_of
 from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
 from penstock.lowering.codegen.cuda.matmul_groups import (
     TiledMatmul,
@@ -79,9 +79,9 @@ MOST_ELEMENTS = (1 << 31) - (1 << 20)
 
 def cuda_source(kernel: KernelOp) -> str:
     """
-    The module text of a kernel: functions `phase_<n>(<arguments>, status)`, the dtypes
-    of the arguments as `PARAMETERS`, and a list `PHASES` of
-    `penstock.runtime.kernels.cuda.phases.Phase`. If libraries compute phases, a list
+    The module text of a kernel: functions `stage_<n>(<arguments>, status)`, the dtypes
+    of the arguments as `PARAMETERS`, and a list `STAGES` of
+    `penstock.runtime.kernels.cuda.stages.Stage`. If libraries compute stages, a list
     `LIBRARY_CALLS` says so (`penstock.runtime.cuda.libraries.registry`).
 
     Raises `LocatedPassFailure` with everything in the kernel that has no source.
@@ -99,60 +99,60 @@ class CudaPrinter(DevicePrinter):
         """The loops that are spread over threads now, and over how many."""
         self._groups = self._find_groups()
         groups = self._groups.values()
-        self._folded = {phase for group in groups for phase in group.finish.phases()}
+        self._folded = {stage for group in groups for stage in group.finish.stages()}
         self._libraries = self._find_libraries()
-        starts = (phase.start for phase in self._libraries.values())
+        starts = (stage.start for stage in self._libraries.values())
         self._folded.update(start for start in starts if start is not None)
 
     def _find_groups(self) -> dict[Operation, TiledMatmul]:
         """The contractions that have a schedule."""
         found: dict[Operation, TiledMatmul] = {}
-        phases = phases_of(self.kernel.body.block)
-        for op in phases:
+        stages = stages_of(self.kernel.body.block)
+        for op in stages:
             is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
             if is_library or isinstance(op, StructuredOp):
                 continue
-            group = tiled_matmul_of(op, phases)
+            group = tiled_matmul_of(op, stages)
             if isinstance(group, TiledMatmul):
                 found[op] = group
             elif group is not None:
                 self.complain(op, group)
         return found
 
-    def _find_libraries(self) -> dict[Operation, LibraryPhase]:
+    def _find_libraries(self) -> dict[Operation, LibraryStage]:
         """The contractions that libraries compute."""
-        found: dict[Operation, LibraryPhase] = {}
-        phases = phases_of(self.kernel.body.block)
-        for op in phases:
+        found: dict[Operation, LibraryStage] = {}
+        stages = stages_of(self.kernel.body.block)
+        for op in stages:
             is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
             if isinstance(op, StructuredOp) or not is_library:
                 continue
-            phase = library_phase_of(op, phases)
-            if isinstance(phase, str):
-                self.complain(op, phase)
+            stage = library_stage_of(op, stages)
+            if isinstance(stage, str):
+                self.complain(op, stage)
             else:
-                found[op] = phase
+                found[op] = stage
         return found
 
     def text(self) -> str:
         """The module text."""
         self._check_sizes()
-        self.print_phases()
+        self.print_stages()
         self.finish()
         lines: list[str] = []
         for function in self.functions:
             lines += ["", "", *function]
         types = [type_name(type.element_type) or "" for type in self.kernel.arguments]
         parameters = ", ".join(f'"{DTYPES[type]}"' for type in types)
-        lines += ["", "", f"PARAMETERS = [{parameters}]", "PHASES = ["]
-        lines += [*(f"    {phase}," for phase in self.phases), "]"]
+        lines += ["", "", f"PARAMETERS = [{parameters}]", "STAGES = ["]
+        lines += [*(f"    {stage}," for stage in self.stages), "]"]
         if self.calls:
             lines += [
                 "LIBRARY_CALLS = [",
                 *(f"    {call}," for call in self.calls),
                 "]",
             ]
-        used = {"Phase", *(self.scalars.names & used_names(lines))}
+        used = {"Stage", *(self.scalars.names & used_names(lines))}
         return "\n".join([cuda_import(used), *lines, ""])
 
     def _check_sizes(self) -> None:
@@ -166,13 +166,13 @@ class CudaPrinter(DevicePrinter):
                     f"{name} has more than {MOST_ELEMENTS} elements: {type}",
                 )
 
-    # Phases
+    # Stages
 
     def print_failure(self, code: int) -> None:
         self.line(f"status[0] = {code}")
         self.line("return")
 
-    def print_phase(self, op: Operation) -> None:
+    def print_stage(self, op: Operation) -> None:
         if op in self._folded:
             return
         if isinstance(op, StructuredOp):
@@ -183,19 +183,19 @@ class CudaPrinter(DevicePrinter):
                 printer(self, op).print()
             return
         if (library := self._libraries.get(op)) is not None:
-            self.calls.append(library.entry(self.next_phase))
+            self.calls.append(library.entry(self.next_stage))
         elif (group := self._groups.get(op)) is not None:
             printer = TensorCorePrinter if group.schedule.stages else TiledMatmulPrinter
-            self.add_phase(printer(self, group).print(self.next_phase))
+            self.add_stage(printer(self, group).print(self.next_stage))
         elif isinstance(op, memref.CopyOp):
             copying = as_computation(op)
-            super().print_phase(copying)
+            super().print_stage(copying)
             copying.erase()
         elif (summing := summed_in_f32(op)) is not None:
-            super().print_phase(summing)
+            super().print_stage(summing)
             summing.erase()
         else:
-            super().print_phase(op)
+            super().print_stage(op)
 
     def print_copy(self, source: str, target: str, elements: int) -> None:
         raise AssertionError("copies are printed as computations")
@@ -204,7 +204,7 @@ class CudaPrinter(DevicePrinter):
         if (bounds := bounds_of(op)) is None:
             self.complain(op, "the bounds of scf.parallel should be constants")
             return
-        self.add_phase(self.print_iterations(self.next_phase, op, bounds))
+        self.add_stage(self.print_iterations(self.next_stage, op, bounds))
 
     def print_iterations(
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
@@ -218,7 +218,7 @@ class CudaPrinter(DevicePrinter):
             self.name_places(op, loops[: len(bounds)], bounds)
             self.print_statements(op.body.block)
         self._spread = {}
-        return f"Phase({name}, {prod(extents)})"
+        return f"Stage({name}, {prod(extents)})"
 
     def print_for(self, op: scf.ForOp) -> None:
         if (threads := self._spread.get(op)) is None:
@@ -238,14 +238,14 @@ class CudaPrinter(DevicePrinter):
         if fold is not None:
             self._print_shared(fold)
             return
-        name, vectors = self.next_phase, vectors_of(computation)
+        name, vectors = self.next_stage, vectors_of(computation)
         if vectors is None:
-            self.add_phase(self._print_plain(name, computation))
+            self.add_stage(self._print_plain(name, computation))
             return
         body = self._define_body(computation)
         items = self._print_vectors(name, computation, vectors, body)
         fallback = self._print_plain(f"{name}_plain", computation)
-        self.add_phase(f"Phase({name}, {items}, fallback={fallback})")
+        self.add_stage(f"Stage({name}, {items}, fallback={fallback})")
 
     def print_fold(self, computation: Computation, schedule: RowsAttr) -> None:
         fold = scheduled_fold(computation, schedule)
@@ -253,10 +253,10 @@ class CudaPrinter(DevicePrinter):
         self._print_shared(fold)
 
     def _print_shared(self, fold: WarpReduction | BlockReduction) -> None:
-        """Print a phase of folds that threads share."""
-        name, computation = self.next_phase, fold.computation
+        """Print a stage of folds that threads share."""
+        name, computation = self.next_stage, fold.computation
         if isinstance(fold, BlockReduction):
-            self.add_phase(BlockReductionPrinter(self, fold).print(name))
+            self.add_stage(BlockReductionPrinter(self, fold).print(name))
             self._forget(computation)
             return
         entry = WarpReductionPrinter(self, fold).print(name)
@@ -264,10 +264,10 @@ class CudaPrinter(DevicePrinter):
         if fold.width > 1:
             fallback = self._print_plain(f"{name}_plain", computation)
             entry += f", fallback={fallback}"
-        self.add_phase(f"{entry})")
+        self.add_stage(f"{entry})")
 
     def _print_plain(self, name: str, computation: Computation) -> str:
-        """Print a phase that moves element by element; how it is listed."""
+        """Print a stage that moves element by element; how it is listed."""
         nest = computation.nest
         loops = range(len(nest.extents))
         names = [self.new_loop() for _ in loops]
@@ -278,7 +278,7 @@ class CudaPrinter(DevicePrinter):
             self.load_inputs(computation, names, set(outer))
             self.print_output(computation, names, [*outer, *inner], len(outer))
         self._forget(computation)
-        return f"Phase({name}, {prod(extents)})"
+        return f"Stage({name}, {prod(extents)})"
 
     # Vectors
 
@@ -312,13 +312,13 @@ class CudaPrinter(DevicePrinter):
     def _print_vectors(
         self, name: str, computation: Computation, vectors: Vectors, body: str
     ) -> int:
-        """Print a phase that moves vectors; the number of its items."""
+        """Print a stage that moves vectors; the number of its items."""
         nest, width = computation.nest, vectors.width
         loops = [self.new_loop() for _ in nest.extents]
         extents = list(nest.extents)
         rest = extents[vectors.loop] % width
         extents[vectors.loop] //= width
-        with self.phase_function(name):
+        with self.stage_function(name):
             with self.items(prod(extents)):
                 self.split("e", loops, extents)
                 along = loops[vectors.loop]

@@ -20,7 +20,7 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import most_fused, phases_of
+from penstock.lowering.codegen.body.epilogue import most_fused, stages_of
 from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
@@ -123,8 +123,8 @@ def schedule_attention(op: AttentionOp) -> None:
 
 def schedule_kernel(kernel: KernelOp, processors: int) -> None:
     """Schedule the contractions of a kernel."""
-    phases = phases_of(kernel.body.block)
-    for position, op in enumerate(phases):
+    stages = stages_of(kernel.body.block)
+    for position, op in enumerate(stages):
         if SCHEDULE in op.attributes:
             continue
         if isinstance(op, AttentionOp):
@@ -152,7 +152,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
                 continue
             op = split_sums(op, unfit)
         else:
-            folds = most_fused(found, phases, position)
+            folds = most_fused(found, stages, position)
         if is_narrow:
             tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES, folds=folds)
         else:

@@ -49,13 +49,13 @@ class LibraryContraction:
     facts: dict[str, object]
     """The fields of the problem, but for `adds`."""
     start: Operation | None
-    """The phase before, if it sets the result to 0."""
+    """The stage before, if it sets the result to 0."""
     count: int
     """The products of elements."""
 
 
 @dataclass(frozen=True)
-class LibraryPhase:
+class LibraryStage:
     """A contraction by a library."""
 
     sum: LibraryContraction
@@ -63,7 +63,7 @@ class LibraryPhase:
 
     @property
     def start(self) -> Operation | None:
-        """The phase before, if it is part of it."""
+        """The stage before, if it is part of it."""
         return self.sum.start if self.schedule.folds else None
 
     @property
@@ -74,28 +74,28 @@ class LibraryPhase:
             return op.is_started_by_itself
         return self.start is None
 
-    def entry(self, phase: str) -> str:
+    def entry(self, stage: str) -> str:
         """The line of the stage of this name in the list of library calls."""
         found, library = self.sum, self.schedule.library
         facts = {**found.facts, "adds": self.adds}
-        return repr((phase, library, found.arguments, found.kind, facts))
+        return repr((stage, library, found.arguments, found.kind, facts))
 
 
-def library_phase_of(op: Operation, phases: Sequence[Operation]) -> LibraryPhase | str:
+def library_stage_of(op: Operation, stages: Sequence[Operation]) -> LibraryStage | str:
     """The library call of an op with a `#launch.library`, or why there is none."""
     schedule = op.attributes[SCHEDULE]
     assert isinstance(schedule, LibraryAttr), "whoever asks has seen it"
-    found = library_contraction_of(op, phases)
+    found = library_contraction_of(op, stages)
     if found is None:
         return f"{op.name} is no sum of products, which {schedule} is for"
     if isinstance(found, str):
         return f"no library computes {op.name}: {found}"
     if isinstance(found.op, ContractOp):
         why = library_misfit(found.op)
-        return why or LibraryPhase(found, schedule)
+        return why or LibraryStage(found, schedule)
     if schedule.folds and found.start is None:
-        return f"no phase sets the result of {op.name} to 0 before"
-    return LibraryPhase(found, schedule)
+        return f"no stage sets the result of {op.name} to 0 before"
+    return LibraryStage(found, schedule)
 
 
 def library_misfit(op: ContractOp) -> str | None:
@@ -108,7 +108,7 @@ def library_misfit(op: ContractOp) -> str | None:
 
 
 def library_contraction_of(
-    op: Operation, phases: Sequence[Operation]
+    op: Operation, stages: Sequence[Operation]
 ) -> LibraryContraction | str | None:
     """
     The matmul or convolution that a library would compute for a stage; None if it is no
@@ -131,7 +131,7 @@ def library_contraction_of(
         return "its operands are no arguments of the kernel"
     kind = PRODUCT if is_product else CONVOLUTION
     count = prod(found.extents) * prod(found.outer_extents)
-    return LibraryContraction(op, kind, arguments, facts, start_of(op, phases), count)
+    return LibraryContraction(op, kind, arguments, facts, start_of(op, stages), count)
 
 
 def arguments_of(
@@ -144,12 +144,12 @@ def arguments_of(
     return (found[0], found[1], found[2]) if len(found) == 3 else None
 
 
-def start_of(op: ContractionLike, phases: Sequence[Operation]) -> Operation | None:
-    """The phase before an op, if it sets all of its result to 0."""
+def start_of(op: ContractionLike, stages: Sequence[Operation]) -> Operation | None:
+    """The stage before an op, if it sets all of its result to 0."""
     if isinstance(op, ContractOp):
         return None
-    position = phases.index(op)
-    before = phases[position - 1] if position else None
+    position = stages.index(op)
+    before = stages[position - 1] if position else None
     if not isinstance(before, linalg.ops.FillOp):
         return None
     value = before.inputs[0].owner

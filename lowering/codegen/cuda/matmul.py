@@ -33,7 +33,7 @@ SLOTS = {"a": "slots_0", "b": "slots_1"}
 
 
 class TiledMatmulPrinter(TilePrinter):
-    """Prints one contraction, with the phases that are folded in it."""
+    """Prints one contraction, with the stages that are folded in it."""
 
     def __init__(self, printer: DevicePrinter, group: TiledMatmul):
         super().__init__(printer)
@@ -49,7 +49,7 @@ class TiledMatmulPrinter(TilePrinter):
         self.tiles = self.factors()
 
     def print(self, name: str) -> str:
-        """Print the function of the phase; how it is listed."""
+        """Print the function of the stage; how it is listed."""
         self.define_finish(name)
         return f"{self.print_function(name)})"
 
@@ -58,7 +58,7 @@ class TiledMatmulPrinter(TilePrinter):
         finish = self.group.finish
         if is_trivial(finish):
             return
-        self.finish = name.replace("phase", "finish")
+        self.finish = name.replace("stage", "finish")
         inputs = [f"p{number}" for number in range(len(finish.inputs))]
         scalars = FoldedScalars(self.printer.scalars)
         with self.printer.device_function(self.finish, ["s", *inputs]):
@@ -67,13 +67,13 @@ class TiledMatmulPrinter(TilePrinter):
 
     def print_function(self, name: str) -> str:
         """Print the function of all tiles; how it is listed, but for its end."""
-        with self.printer.phase_function(name):
+        with self.printer.stage_function(name):
             self.print_arrays()
             with self.printer.blocks(self.group.tiles):
                 self._print_start()
                 self.print_sums()
                 self.print_finish()
-        return f"Phase({name}, {self.group.tiles}, {self.threads}, blockwise=True"
+        return f"Stage({name}, {self.group.tiles}, {self.threads}, blockwise=True"
 
     # Where a thread is
 

@@ -72,7 +72,7 @@ class TiledMatmul:
 
 
 def tiled_matmul_of(
-    op: Operation, phases: Sequence[Operation]
+    op: Operation, stages: Sequence[Operation]
 ) -> TiledMatmul | str | None:
     """
     The contraction of an op that has a schedule, None for one without, or why it cannot
@@ -99,10 +99,10 @@ def tiled_matmul_of(
         why = unfit.start or unfit.finish
         return why or TiledMatmul(op, found, schedule, finish)
     found = replace(found, starts=schedule.folds[0] > 0)
-    finish = epilogue_of(found, phases, phases.index(op), schedule.folds)
+    finish = epilogue_of(found, stages, stages.index(op), schedule.folds)
     if finish is None:
         before, after = schedule.folds
-        return f"{before} phases before and {after} after cannot be folded in {op.name}"
+        return f"{before} stages before and {after} after cannot be folded in {op.name}"
     return TiledMatmul(op, found, schedule, finish)
 
 
@@ -117,7 +117,7 @@ def device_epilogue_in(
 
 
 class FoldedScalars(VectorScalars):
-    """Prints folded phases for one element, with the names of other scalars."""
+    """Prints folded stages for one element, with the names of other scalars."""
 
     def __init__(self, scalars: Scalars):
         super().__init__()

@@ -42,7 +42,7 @@ without spills. Fallbacks, which fetch through registers, take up to 158.
 
 
 class TensorCorePrinter(TiledMatmulPrinter):
-    """Prints one contraction for tensor cores, with the phases folded in it."""
+    """Prints one contraction for tensor cores, with the stages folded in it."""
 
     _aligned = True
     """Whether buffers begin at multiples of 16 bytes."""
@@ -52,7 +52,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
         self.type = "f32"
 
     def print(self, name: str) -> str:
-        """Print the functions of the phase; how it is listed."""
+        """Print the functions of the stage; how it is listed."""
         self.define_finish(name)
         self._align(False)
         fallback = self.print_function(f"{name}_plain")

@@ -74,33 +74,33 @@ class RowStagePrinter(CudaStagePrinter):
         self._stages = [*loops_of(op).block.ops]
 
     def print(self) -> None:
-        printer, name = self._printer, self._printer.next_phase
+        printer, name = self._printer, self._printer.next_stage
         *before, loops = self._stages
         if not isinstance(loops, scf.ParallelOp):
             for stage in self._stages:
                 self._print_stage(stage)
             return
         for constant in before:
-            printer.print_phase(constant)
+            printer.print_stage(constant)
         rows = rows_of(self._op, loops, self._schedule)
         bounds = [range(number_of(end) or 0) for end in loops.upperBound]
         entry = RowPrinter(printer, loops, rows).print(name, bounds)
         if rows.width > 1:
             plain = printer.print_iterations(f"{name}_plain", loops, bounds)
             entry += f", fallback={plain}"
-        printer.add_phase(f"{entry})")
+        printer.add_stage(f"{entry})")
 
     def _print_stage(self, stage: Operation) -> None:
         """Print one of the stages that a fold stands for."""
         computation = folding_of(stage)
         if not isinstance(computation, Computation):
-            self._printer.print_phase(stage)
+            self._printer.print_stage(stage)
             return
         self._printer.print_fold(computation, self._schedule)
 
 
 class RowPrinter:
-    """Prints the rows of one phase."""
+    """Prints the rows of one stage."""
 
     def __init__(self, printer: DevicePrinter, op: scf.ParallelOp, rows: Rows):
         self._printer, self._op, self._rows = printer, op, rows
@@ -111,12 +111,12 @@ class RowPrinter:
         self._folds = 0
 
     def print(self, name: str, bounds: Sequence[range]) -> str:
-        """Print the function of the phase; how it is listed, but for its fallback."""
+        """Print the function of the stage; how it is listed, but for its fallback."""
         printer = self._printer
         extents = [len(indices) for indices in bounds]
         count = prod(extents)
         items = -(-count // self._in_block)
-        with printer.phase_function(name):
+        with printer.stage_function(name):
             self._print_arrays()
             with printer.blocks(items):
                 self._print_row(count)
@@ -127,7 +127,7 @@ class RowPrinter:
                 if self._rows.threads > WARP:
                     printer.line("cuda.syncthreads()")
         threads = self._in_block * self._rows.threads
-        return f"Phase({name}, {items}, {threads}, blockwise=True"
+        return f"Stage({name}, {items}, {threads}, blockwise=True"
 
     def _print_arrays(self) -> None:
         rows, line = self._rows, self._printer.line

@@ -27,7 +27,7 @@ class CudaStagePrinter(StagePrinter):
 
     @abstractmethod
     def print(self) -> None:
-        """Print the functions of the stage, and list it among phases or calls."""
+        """Print the functions of the stage, and list it among stages or calls."""
 
 
 @cache

@@ -42,7 +42,7 @@ class DevicePrinter(BodyPrinter):
         super().__init__(kernel)
         self.functions: list[list[str]] = []
         """The lines of each function."""
-        self.phases: list[str] = []
+        self.stages: list[str] = []
         """The list entry of each stage."""
         self.calls: list[str] = []
         """The list entry of each stage that a library computes."""
@@ -57,7 +57,7 @@ class DevicePrinter(BodyPrinter):
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
     ) -> str:
         """
-        Print a phase, a thread, or as many as share the loops inside, for each turn of
+        Print a stage, a thread, or as many as share the loops inside, for each turn of
         its loops; how it is listed.
         """
 
@@ -74,24 +74,24 @@ class DevicePrinter(BodyPrinter):
         self.lines, self._depth = kept, depth
 
     @property
-    def next_phase(self) -> str:
-        """The name of the function of the next phase."""
-        return f"phase_{len(self.phases) + len(self.calls)}"
+    def next_stage(self) -> str:
+        """The name of the function of the next stage."""
+        return f"stage_{len(self.stages) + len(self.calls)}"
 
-    def add_phase(self, entry: str) -> None:
-        """List a phase."""
-        self.phases.append(entry)
+    def add_stage(self, entry: str) -> None:
+        """List a stage."""
+        self.stages.append(entry)
 
     @contextmanager
-    def phase_function(self, name: str) -> Generator[None]:
-        """The function of a phase."""
+    def stage_function(self, name: str) -> Generator[None]:
+        """The function of a stage."""
         arguments = ", ".join([*self.arguments, "status"])
         with self.function(f"def {name}({arguments}):"):
             yield
 
     @contextmanager
     def device_function(self, name: str, arguments: Sequence[str]) -> Generator[None]:
-        """A function that functions of phases call."""
+        """A function that functions of stages call."""
         with self.function(f"def {name}({', '.join(arguments)}):"):
             yield
         self.functions[-1].insert(0, f"@{self.support('on_device')}")
@@ -114,8 +114,8 @@ class DevicePrinter(BodyPrinter):
     def elements(
         self, name: str, loops: Sequence[str], extents: Sequence[int]
     ) -> Generator[None]:
-        """The function of a phase, a thread for all indices of loops at a place."""
-        with self.phase_function(name), self.items(prod(extents)):
+        """The function of a stage, a thread for all indices of loops at a place."""
+        with self.stage_function(name), self.items(prod(extents)):
             self.split("e", loops, extents)
             yield
 
@@ -152,7 +152,7 @@ class DevicePrinter(BodyPrinter):
 
     @abstractmethod
     def print_fold(self, computation: Computation, schedule: RowsAttr) -> None:
-        """Print a phase of folds that threads share as a schedule says."""
+        """Print a stage of folds that threads share as a schedule says."""
 
     def print_fold_of_lanes(
         self, name: str, fold: Callable[[str, str], str], lanes: int, apart: int = 1

@@ -53,7 +53,7 @@ class WarpReduction:
 
 
 def warp_reduction_of(computation: Computation) -> WarpReduction | None:
-    """The sums of a phase, or None if it has none that warps compute."""
+    """The sums of a stage, or None if it has none that warps compute."""
     nest, op = computation.nest, computation.op
     terms = [loop for loop, reduces in enumerate(nest.reductions) if reduces]
     if len(terms) != 1 or nest.extents[terms[0]] < WARP or 0 in nest.extents:
@@ -96,21 +96,21 @@ def _width(computation: Computation, loop: int) -> int:
 
 
 class WarpReductionPrinter:
-    """Prints the sums of one phase."""
+    """Prints the sums of one stage."""
 
     def __init__(self, printer: DevicePrinter, dots: WarpReduction):
         self._printer, self._dots = printer, dots
         self._call, self._line = printer.scalars.call, printer.line
 
     def print(self, name: str) -> str:
-        """Print the function of the phase; how it is listed, but for its fallback."""
+        """Print the function of the stage; how it is listed, but for its fallback."""
         printer, dots = self._printer, self._dots
         nest = dots.computation.nest
         loops = [printer.new_loop() for _ in nest.extents]
         extents = [nest.extents[loop] for loop in dots.outer]
         count = prod(extents)
         items = -(-count // WARPS)
-        with printer.phase_function(name):
+        with printer.stage_function(name):
             thread = self._call("thread")
             self._line(f"warp = {self._call('i32', f'{thread} >> 5')}")
             self._line(f"at = {self._call('i32', f'{thread} & {WARP - 1}')}")
@@ -118,7 +118,7 @@ class WarpReductionPrinter:
                 self._print_place(count)
                 printer.split("row", [loops[loop] for loop in dots.outer], extents)
                 self._print_sum(loops, count)
-        return f"Phase({name}, {items}, {WARP * WARPS}, blockwise=True"
+        return f"Stage({name}, {items}, {WARP * WARPS}, blockwise=True"
 
     def _print_place(self, count: int) -> None:
         """Print which sum a warp has; those without one do again what the last does."""

@@ -26,7 +26,7 @@ from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import GROUP, ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import epilogue_in, phases_of
+from penstock.lowering.codegen.body.epilogue import epilogue_in, stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
@@ -154,7 +154,7 @@ class Loops(Alternative):
             return
 
         def apply(kernel: KernelOp) -> None:
-            op = phases_of(kernel.body.block)[site.position]
+            op = stages_of(kernel.body.block)[site.position]
             op.attributes[REFUSAL] = StringAttr("plain loops were selected")
 
         yield Variant(apply)
@@ -170,7 +170,7 @@ class Site:
     """The one contraction of a kernel, and the schedule that the rules give it."""
 
     position: int
-    """Among the phases."""
+    """Among the stages."""
     op: Operation
     contraction: Contraction
     usual: ContractionAttr | None
@@ -319,7 +319,7 @@ class Site:
         """The variant that gives the contraction a schedule."""
 
         def apply(kernel: KernelOp) -> None:
-            op = phases_of(kernel.body.block)[self.position]
+            op = stages_of(kernel.body.block)[self.position]
             if isinstance(op, ContractOp):
                 op = split_sums(op, epilogue_in(op, self.contraction)[1])
             op.attributes[SCHEDULE] = schedule
@@ -350,16 +350,16 @@ def place_of(
     request: Request,
 ) -> tuple[int, Operation, Contraction] | str:
     """
-    The one contraction of a kernel and its number among the phases, or why there is
+    The one contraction of a kernel and its number among the stages, or why there is
     nothing to choose.
     """
     kernel = request.kernel
     if PANELS in kernel.attributes:
         return "its arguments lie in panels already"
-    phases = phases_of(kernel.body.block)
+    stages = stages_of(kernel.body.block)
     found = [
         (position, op, contraction)
-        for position, op in enumerate(phases)
+        for position, op in enumerate(stages)
         if isinstance(contraction := contraction_of(op), Contraction)
     ]
     if len(found) != 1:
@@ -373,7 +373,7 @@ def place_of(
 
 def scheduled_in(kernel: KernelOp) -> Attribute | None:
     """The schedule of the one contraction of a kernel, if it has one."""
-    for op in phases_of(kernel.body.block):
+    for op in stages_of(kernel.body.block):
         if isinstance(contraction_of(op), Contraction):
             return op.attributes.get(SCHEDULE)
     return None

@@ -15,7 +15,7 @@ from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.epilogue import Unfit, phases_of
+from penstock.lowering.codegen.body.epilogue import Unfit, stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,
@@ -79,8 +79,8 @@ def unfit_of(op: ContractOp) -> Unfit:
 
 def site_of(kernel: KernelOp) -> LibraryContraction | str:
     """The one contraction of a kernel, or why a library cannot compute it."""
-    phases = phases_of(kernel.body.block)
-    sums = [library_contraction_of(op, phases) for op in phases]
+    stages = stages_of(kernel.body.block)
+    sums = [library_contraction_of(op, stages) for op in stages]
     found = [each for each in sums if each is not None]
     if len(found) != 1:
         return f"it has {len(found)} sums of products, not one"

@@ -126,11 +126,11 @@ class Convolution(NamedTuple):
 
 
 Sum: TypeAlias = Product | Convolution
-"""The problem that a phase computes."""
+"""The problem that a stage computes."""
 
 
 class Library(Protocol):
-    """A library that computes phases."""
+    """A library that computes stages."""
 
     kinds: tuple[type[Sum], ...]
     """The kinds of problems that it can compute."""

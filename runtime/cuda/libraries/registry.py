@@ -1,8 +1,8 @@
 """
-Libraries that compute phases of kernels, if they are there when a program is loaded.
+Libraries that compute stages of kernels, if they are there when a program is loaded.
 
-The source of a kernel says by `LIBRARY_CALLS`, its last statement, which phases a
-library computes: a list of tuples of the phase's name, the library's, the numbers of
+The source of a kernel says by `LIBRARY_CALLS`, its last statement, which stages a
+library computes: a list of tuples of the stage's name, the library's, the numbers of
 the arguments (two factors and the result), and the problem, a `Product` or a
 `Convolution` by its fields. Each library has a module of its own that makes a
 `Library`; others may be registered.
@@ -25,7 +25,7 @@ from penstock.runtime.cuda.libraries.problems import (
 )
 
 CALLS = "\nLIBRARY_CALLS = "
-PHASE = re.compile(r"phase_(\d+)")
+STAGE = re.compile(r"stage_(\d+)")
 KINDS: dict[str, type[Sum]] = {kind.__name__: kind for kind in (Product, Convolution)}
 
 OPENERS: dict[str, Callable[[], Library]] = {}
@@ -85,9 +85,9 @@ register_library("cudnn", _open_cudnn)
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A phase that a library computes."""
+    """A stage that a library computes."""
 
-    phase: str
+    stage: str
     library: str
     arguments: tuple[int, int, int]
     """The numbers of the factors and of the result among the kernel's arguments."""
@@ -96,7 +96,7 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Bound:
-    """The phase on a device: the handle of its function."""
+    """The stage on a device: the handle of its function."""
 
     call: LibraryCall
     library: Library
@@ -119,12 +119,12 @@ class Bound:
 
 
 def calls_of(source: str) -> list[LibraryCall]:
-    """The phases of a kernel that libraries compute."""
+    """The stages of a kernel that libraries compute."""
     text = source.partition(CALLS)[2]
     found: list[LibraryCall] = []
-    for phase, name, arguments, kind, facts in ast.literal_eval(text) if text else ():
+    for stage, name, arguments, kind, facts in ast.literal_eval(text) if text else ():
         wanted = KINDS[kind](**facts)
-        found.append(LibraryCall(phase, name, tuple(arguments), wanted))
+        found.append(LibraryCall(stage, name, tuple(arguments), wanted))
     return found
 
 
@@ -146,7 +146,7 @@ def with_calls(
                 f"which cannot be used: {error}; select its kernels anew"
             ) from error
         made = Function(
-            call.phase,
+            call.stage,
             bound,
             items=1,
             threads=1,
@@ -172,7 +172,7 @@ def _ready(call: LibraryCall, device: int) -> Bound:
 
 
 def _number(function: Function) -> int:
-    """The place of a phase among those of its kernel."""
-    numbers = PHASE.findall(function.name)
-    assert numbers, "phases are called phase_<n>"
+    """The place of a stage among those of its kernel."""
+    numbers = STAGE.findall(function.name)
+    assert numbers, "stages are called stage_<n>"
     return int(numbers[-1])

@@ -22,7 +22,7 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
-from penstock.runtime.kernels.cuda.phases import Phase
+from penstock.runtime.kernels.cuda.stages import Stage
 
 inf, nan = math.inf, math.nan
 f32, f64 = np.float32, np.float64

@@ -3,7 +3,7 @@
 // RUN: penstock-opt %s -t numba | filecheck %s --check-prefix=SOURCE
 // RUN: penstock-opt %s -p convert-kernel-to-loops | filecheck %s --check-prefix=LOOPS
 
-// Phases may read zeros around a memref that lie nowhere.
+// Stages may read zeros around a memref that lie nowhere.
 // CHECK-LABEL: launch.kernel @copied
 launch.kernel @copied target "cpu" (%x: memref<3x4xf32>, %o: memref<3x7xf32>) {
   // CHECK: %[[P:.+]] = kernel.padded %x low [0, 1] high [0, 2] {acme.note} : memref<3x4xf32> to memref<3x7xf32>

@@ -2,7 +2,7 @@
 
 !x = memref<16xf32>
 
-// Actors that follow each other on a stream become one, whose kernel has the phases of
+// Actors that follow each other on a stream become one, whose kernel has the stages of
 // all on the places that they use. What only they use is dropped, and who read it with
 // what lies there now reads that alone.
 // CHECK-LABEL: launch.program @formed

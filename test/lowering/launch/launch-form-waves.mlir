@@ -3,7 +3,7 @@
 !x = memref<16xf32>
 
 // Calls of an actor that use none of each other's results become one, of a kernel with the
-// phases of all: those of one kernel beside each other.
+// stages of all: those of one kernel beside each other.
 
 // CHECK-LABEL: launch.program @formed
 launch.program @formed rank 0 {
@@ -132,7 +132,7 @@ launch.program @alone rank 0 {
   // CHECK:      launch.actor @a
   // CHECK-NEXT:   launch.call @twice [@rx, @ra]
   // CHECK-NEXT: }
-  // CHECK:        launch.call @own [@rx, @rb] {no_wave = "source: its kernel is not printed from a body of phases alone"}
+  // CHECK:        launch.call @own [@rx, @rb] {no_wave = "source: its kernel is not printed from a body of stages alone"}
   // CHECK-NEXT:   launch.call @twice [@rx, @rc]
   launch.actor @feed on <0, cpu:0> stream 1 reads [] writes [@rx] {
     launch.feed "x" to @rx

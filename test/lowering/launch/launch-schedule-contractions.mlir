@@ -127,7 +127,7 @@ launch.kernel @too_large target "cpu" (%w: memref<8x2x15x15xf32>, %x: memref<2x4
   }
 }
 
-// The phase that starts the sums, and those that change them in their places, are folded;
+// The stage that starts the sums, and those that change them in their places, are folded;
 // a later one that has no ops of vectors ends that.
 // CHECK-LABEL: launch.kernel @folded
 // CHECK:       linalg.matmul {schedule = #launch.contraction<{{.*}}, folds [1, 1]>}
@@ -148,7 +148,7 @@ launch.kernel @folded target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c
   }
 }
 
-// A phase that reads the result in other places is not folded, nor one that writes
+// A stage that reads the result in other places is not folded, nor one that writes
 // another memref, nor one that starts only some of the sums, nor one that reads padding.
 // CHECK-LABEL: launch.kernel @apart
 // CHECK:       linalg.matmul {schedule = #launch.contraction<outer, tile [8, 1, 16], block [8, 8]>}

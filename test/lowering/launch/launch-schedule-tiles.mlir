@@ -5,7 +5,7 @@
 
 // NONE: error: launch-schedule-tiles: processors must be at least 1, got 0
 
-// Where there are as many tiles as processors, they are the largest ones; the phase that
+// Where there are as many tiles as processors, they are the largest ones; the stage that
 // begins the sums is folded.
 // CHECK-LABEL: launch.kernel @large
 // CHECK:         linalg.matmul {schedule = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>}

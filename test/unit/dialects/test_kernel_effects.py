@@ -68,7 +68,7 @@ VIEW = (
 
 
 def generic(output: str, result: str = "%x", source: str = "(i, j) -> (i, j)") -> str:
-    """A phase with two loops over `%a` that writes `%o`; `%y` is what `%o` held."""
+    """A stage with two loops over `%a` that writes `%o`; `%y` is what `%o` held."""
     return f"""
       linalg.generic {{
         indexing_maps = [affine_map<{source}>, affine_map<(i, j) -> ({output})>],

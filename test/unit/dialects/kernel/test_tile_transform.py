@@ -16,7 +16,7 @@ from penstock.dialects.kernel.interface import NO_FINISH, REFUSAL, SCHEDULE
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 
 Array: TypeAlias = NDArray[np.floating]
@@ -174,7 +174,7 @@ def test_a_finish_between_other_tiles_is_a_stage_of_its_own(
     schedule_kernel(kernel, 32)
     why = "finish: the results of a tile do not follow each other"
     assert transform_in(kernel).attributes[NO_FINISH] == StringAttr(why)
-    assert [op.name for op in phases_of(kernel.body.block)][1:] == ["linalg.generic"]
+    assert [op.name for op in stages_of(kernel.body.block)][1:] == ["linalg.generic"]
 
 
 STEP = """

@@ -60,7 +60,7 @@ from penstock.dialects.op import (
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.utils.numpy_types import element_type_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.target import kernel_source
 
 Array: TypeAlias = NDArray[Any]
@@ -416,7 +416,7 @@ def test_conv2d_with_channels_last(case: Case, last: tuple[bool, bool], run_op: 
 def test_conv2d_stage(case: Case, is_depthwise: bool):
     """All sums are one contraction, whose loops have no condition."""
     body = kernel_body(case.op(*zeros(*case.shapes)))
-    (op,) = phases_of(body.block)
+    (op,) = stages_of(body.block)
     assert isinstance(op, ContractOp)
     assert (op.depthwise() is not None) is is_depthwise
     assert not any(isinstance(inner, scf.IfOp) for inner in loops_of(op).walk())

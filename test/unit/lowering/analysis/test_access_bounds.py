@@ -41,7 +41,7 @@ def kernel_of(body: str) -> KernelOp:
 
 
 def each(body: str, count: str = "%4") -> str:
-    """A phase of independent turns with the index `%x`, below 4."""
+    """A stage of independent turns with the index `%x`, below 4."""
     return f"""
       "scf.parallel"(%0, {count}, %1) <{{operandSegmentSizes = array<i32: 1, 1, 1, 0>}}>
       ({{
@@ -345,7 +345,7 @@ DIVIDE = ("divsi", "remsi", "floordivsi", "ceildivsi")
 
 
 def random_body(chance: random.Random) -> str:
-    """A phase that stores at places made of its index by random ops."""
+    """A stage that stores at places made of its index by random ops."""
     names = ["%x", *(f"%{name}" for name in NUMBERS)]
     lines: list[str] = []
     for number in range(chance.randrange(2, 9)):
@@ -472,8 +472,8 @@ def test_what_is_proven_of_random_indices_holds():
     for _ in range(150):
         kernel = kernel_of(random_body(chance))
         unproven = set(unproven_accesses(kernel))
-        (phase,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
-        stores = {op for op in phase.walk() if isinstance(op, memref.StoreOp)}
+        (stage,) = (op for op in kernel.walk() if isinstance(op, scf.ParallelOp))
+        stores = {op for op in stage.walk() if isinstance(op, memref.StoreOp)}
         proven += len(stores - unproven)
         for x in range(4):
             known: dict[SSAValue, int] = {
@@ -481,9 +481,9 @@ def test_what_is_proven_of_random_indices_holds():
                 for op in kernel.body.block.ops
                 if isinstance(op, arith.ConstantOp) and isa(op.value, IntegerAttr)
             }
-            known[phase.body.block.args[0]] = x
+            known[stage.body.block.args[0]] = x
             try:
-                for op, place in places_in(phase.body.block, known):
+                for op, place in places_in(stage.body.block, known):
                     assert op in unproven or 0 <= place < 4, (str(kernel), x)
             except Failed:
                 pass

@@ -78,12 +78,12 @@ def op_of(case: Case) -> AttentionOp:
 def kernel_of(case: Case) -> KernelOp:
     """The kernel of a case with its schedule."""
     kernel = KernelOp("k", "cpu", kernel_body(op_of(case)))
-    (phase,) = (op for op in kernel.body.block.ops if op.regions)
+    (stage,) = (op for op in kernel.body.block.ops if op.regions)
     if isinstance(case.schedule, AttentionAttr):
-        phase.attributes[SCHEDULE] = case.schedule
+        stage.attributes[SCHEDULE] = case.schedule
     elif case.schedule is not None:
         schedule_attention(kernel, case.schedule)
-        assert isinstance(phase.attributes.get(SCHEDULE), AttentionAttr)
+        assert isinstance(stage.attributes.get(SCHEDULE), AttentionAttr)
     return kernel
 
 
@@ -309,8 +309,8 @@ def test_there_may_be_no_rows(shape: tuple[int, ...]) -> None:
     case = Case(shape, (shape[0], 3, 4), (shape[0], 3, 5), schedule=None)
     kernel = kernel_of(case)
     schedule_attention(kernel, 64)
-    (phase,) = (op for op in kernel.body.block.ops if op.regions)
-    assert str(phase.attributes["no_schedule"]) == '"there are no elements"'
+    (stage,) = (op for op in kernel.body.block.ops if op.regions)
+    assert str(stage.attributes["no_schedule"]) == '"there are no elements"'
     assert run(case, arrays_of(case)).size == 0
 
 

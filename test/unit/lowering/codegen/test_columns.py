@@ -1,4 +1,4 @@
-"""Columns, in vectors of every length, and which phases become columns."""
+"""Columns, in vectors of every length, and which stages become columns."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from penstock.dialects.kernel.interface import NO_FINISH, SCHEDULE
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu import kernel_schedule as cpu
 from penstock.lowering.codegen.cuda import kernel_schedule as cuda
 from penstock.runtime.loading.weight_layout import as_stored
@@ -135,7 +135,7 @@ def test_results_in_another_order_are_a_stage_behind(parse_kernel: ParseKernel) 
     op = contraction_in(kernel)
     why = "finish: its results do not lie alike"
     assert op.attributes[NO_FINISH] == StringAttr(why)
-    assert [x.name for x in phases_of(kernel.body.block)][1:] == ["linalg.generic"]
+    assert [x.name for x in stages_of(kernel.body.block)][1:] == ["linalg.generic"]
 
 
 def test_tiles_on_devices_store_one_result(parse_kernel: ParseKernel) -> None:

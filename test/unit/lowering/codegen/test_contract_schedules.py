@@ -19,7 +19,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel
 
@@ -62,7 +62,7 @@ def test_ops(
     kernel = KernelOp("k", "cpu", kernel_body(op))
     raise_kernel(kernel)
     kernel.verify()
-    assert [type(op) for op in phases_of(kernel.body.block)] == [ContractOp]
+    assert [type(op) for op in stages_of(kernel.body.block)] == [ContractOp]
     if is_scheduled:
         schedule_kernel(kernel, 32)
         assert SCHEDULE in contraction_of(kernel).attributes

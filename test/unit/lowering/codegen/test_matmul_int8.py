@@ -33,7 +33,7 @@ from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import element_type_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit import cpu as jit
@@ -79,7 +79,7 @@ def run(
     kernel = KernelOp("k", "cpu", kernel_body(op))
     schedule_kernel(kernel, vector_bytes, parts, constants, in_matrices)
     schedules = [
-        phase.attributes.get(SCHEDULE) for phase in phases_of(kernel.body.block)
+        stage.attributes.get(SCHEDULE) for stage in stages_of(kernel.body.block)
     ]
     assert isinstance(schedules[-1], ContractionAttr)
     assert schedules[-1].is_int8
@@ -281,7 +281,7 @@ def test_quads_of_anything_else_are_refused() -> None:
     a, b = bytes_(True, 4, 8), bytes_(True, 8, 4)
     kernel = KernelOp("k", "cpu", kernel_body(wide(MatmulOp, [a, b])))
     schedule = ContractionAttr("outer", (4, 1, 16), (4, 8), packed=True)
-    phases_of(kernel.body.block)[-1].attributes[SCHEDULE] = schedule
+    stages_of(kernel.body.block)[-1].attributes[SCHEDULE] = schedule
     with pytest.raises(LocatedPassFailure) as failure:
         kernel_source(kernel)
     assert "quads are of bytes, and other factors are none" in str(failure.value)

@@ -25,7 +25,7 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.matmul_schedule import (
     schedule_or_refusal,
@@ -67,7 +67,7 @@ def kernel_of(
 
 def sums_of(kernel: KernelOp) -> tuple[ContractOp, Contraction]:
     """The sum of products of a kernel."""
-    for op in phases_of(kernel.body.block):
+    for op in stages_of(kernel.body.block):
         if isinstance(op, ContractOp):
             found = contraction_of(op)
             if isinstance(found, Contraction):

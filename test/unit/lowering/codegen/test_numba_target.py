@@ -1,4 +1,4 @@
-"""The phases of kernels, printed as source and run, against NumPy."""
+"""The stages of kernels, printed as source and run, against NumPy."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ CONSTANTS = "".join(
 
 
 def four_times(body: str) -> str:
-    """A phase for `%i` from 0 to 3."""
+    """A stage for `%i` from 0 to 3."""
     return CONSTANTS + parallel("%i", "%c0", "%c4", "%c1", body)
 
 

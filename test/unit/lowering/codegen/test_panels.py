@@ -260,8 +260,8 @@ def test_edges_of_several_columns_are_computed() -> None:
     op = MatmulOp.inferred(block.args, {})
     kernel = kernel_of(op)
     schedule_kernel(kernel, 64, constants={0})
-    (phase,) = (each for each in kernel.walk() if SCHEDULE in each.attributes)
-    phase.attributes[SCHEDULE] = ContractionAttr(
+    (stage,) = (each for each in kernel.walk() if SCHEDULE in each.attributes)
+    stage.attributes[SCHEDULE] = ContractionAttr(
         "outer", (6, 4, 8), (96, 8), packed=True, edge=2, panels="a", folds=(1, 0)
     )
     lies = PanelsAttr((1, 48, 17), 1, 6, 8)

@@ -390,7 +390,7 @@ def test_nan_and_infinity_reach_what_they_should(
 def elementwise(
     ins: Sequence[tuple[str, str, str]], shape: str, body: str, rank: int = 2
 ) -> str:
-    """A phase on the result `%o`; `ins` are names, types and maps."""
+    """A stage on the result `%o`; `ins` are names, types and maps."""
     names = ", ".join(name for name, _, _ in ins)
     types = ", ".join(type for _, type, _ in ins)
     loops = ", ".join("ijkl"[:rank])
@@ -625,7 +625,7 @@ UNFIT = {
     ),
     "outer, tile [4, 2, 8], block [4, 5], folds [1, 1]": (
         False,
-        "1 phases before and 1 after cannot be folded in linalg.generic",
+        "1 stages before and 1 after cannot be folded in linalg.generic",
     ),
 }
 

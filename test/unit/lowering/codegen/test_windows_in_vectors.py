@@ -91,7 +91,7 @@ def test_the_meaning_and_the_loops_of_convolutions(case: str) -> None:
     ins = operands(*sizes)
     ins[0][0, 0, 2, 3], ins[0][0, 1, 1, 1] = np.nan, np.inf
     kernel = kernel_of(ins, strides=[*strides], pads=[*pads], dilations=[*dilations])
-    op = phase_of(kernel)
+    op = stage_of(kernel)
     top, left, bottom, right = pads
     image = np.pad(ins[0], ((0, 0), (0, 0), (top, bottom), (left, right)))
     unset = np.zeros(shape_of(op.operands[2]), np.float32)
@@ -107,10 +107,10 @@ def test_the_meaning_and_the_loops_of_convolutions(case: str) -> None:
     np.testing.assert_allclose(result_of(kernel, ins), exact, 1e-5, 2e-6)
 
 
-def phase_of(kernel: KernelOp) -> StructuredOp:
+def stage_of(kernel: KernelOp) -> StructuredOp:
     """The only stage of a kernel."""
-    (phase,) = (op for op in kernel.body.block.ops if isinstance(op, StructuredOp))
-    return phase
+    (stage,) = (op for op in kernel.body.block.ops if isinstance(op, StructuredOp))
+    return stage
 
 
 PoolCase: TypeAlias = tuple[
@@ -297,8 +297,8 @@ def test_means_are_divided_as_a_division_rounds() -> None:
 def test_64_bits_narrow_vectors_and_no_bias(lanes: int) -> None:
     ins = operands(2, 3, 1, (10, 21), (3, 3), np.float64)[:2]
     kernel = kernel_of(ins, pads=[1] * 4)
-    phase = phase_of(kernel)
-    phase.attributes[SCHEDULE] = WindowsAttr(lanes, 3)
+    stage = stage_of(kernel)
+    stage.attributes[SCHEDULE] = WindowsAttr(lanes, 3)
     found = result_of(kernel, ins)
     exact = expected(ins, pads=(1, 1, 1, 1))
     np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-14)
@@ -323,16 +323,16 @@ def test_vectors_are_no_longer_than_lines(
 ) -> None:
     kernel = kernel_of(operands(1, 2, 1, (13, columns), (3, 3)), pads=[1] * 4)
     schedule_kernel(kernel, vector_bytes)
-    phase = phase_of(kernel)
-    assert phase.attributes[SCHEDULE] == WindowsAttr(lanes, 7)
+    stage = stage_of(kernel)
+    assert stage.attributes[SCHEDULE] == WindowsAttr(lanes, 7)
 
 
 def refusal_of(kernel: KernelOp) -> str:
-    """Why the only phase of a kernel has no schedule."""
-    phase = phase_of(kernel)
-    assert SCHEDULE not in phase.attributes
+    """Why the only stage of a kernel has no schedule."""
+    stage = stage_of(kernel)
+    assert SCHEDULE not in stage.attributes
     assert "strip" not in kernel_source(kernel)
-    why = phase.attributes[REFUSAL]
+    why = stage.attributes[REFUSAL]
     assert isinstance(why, StringAttr)
     return why.data
 
@@ -359,7 +359,7 @@ def test_what_vectors_do_not_compute_stays_loops() -> None:
 def test_a_schedule_needs_elements_that_vectors_compute() -> None:
     integers = np.zeros((1, 1, 4, 9), np.int32)
     kernel = pool_of(integers, MaxPool2dOp, 64, kernel=[2, 2])
-    phase = phase_of(kernel)
-    phase.attributes[SCHEDULE] = WindowsAttr(16, 1)
+    stage = stage_of(kernel)
+    stage.attributes[SCHEDULE] = WindowsAttr(16, 1)
     with pytest.raises(LocatedPassFailure, match="windows of i32 are not computed in"):
         kernel_source(kernel)

@@ -18,7 +18,7 @@ import pytest
 
 from penstock.dialects.kernel import ContractOp
 from penstock.dialects.launch import KernelOp, LibraryAttr
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     LibraryContraction,
@@ -384,8 +384,8 @@ def library_sums_of(model: Model) -> list[LibraryContraction | str]:
     found: list[LibraryContraction | str | None] = []
     for kernel in model.module.walk():
         if isinstance(kernel, KernelOp):
-            phases = phases_of(kernel.body.block)
-            found += [library_contraction_of(op, phases) for op in phases]
+            stages = stages_of(kernel.body.block)
+            found += [library_contraction_of(op, stages) for op in stages]
     return [each for each in found if each is not None]
 
 
@@ -696,7 +696,7 @@ def test_the_room_of_a_library_is_used_by_one_at_a_time(
     gc.collect()
     calls = [entry.call for entry in driver.log]
     assert calls.count("allocate") == calls.count("free")
-    streams = {x.stream for x in driver.log if ".phase_0" in x.name}
+    streams = {x.stream for x in driver.log if ".stage_0" in x.name}
     assert len(streams) == 2
     # The check finds what is shared.
     address, given = Rooms.address, list[int]()

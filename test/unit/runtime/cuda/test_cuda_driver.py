@@ -21,7 +21,7 @@ from penstock.runtime.cuda import driver_real as real
 from penstock.runtime.cuda.driver import CaptureError, CudaError, Span
 from penstock.runtime.cuda.driver_real import RealDriver
 from penstock.runtime.errors import OutOfMemory, PenstockError
-from penstock.runtime.jit.cubin import CompiledPhase
+from penstock.runtime.jit.cubin import CompiledStage
 
 ATTRIBUTES = {
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 9,
@@ -101,10 +101,10 @@ def unpacked(address: int) -> list[int]:
     return [ctypes.c_uint64.from_address(place or 0).value for place in places]
 
 
-def phase(**changes: Any) -> CompiledPhase:
-    """A phase with some machine code."""
-    made = CompiledPhase(
-        name="phase_0",
+def stage(**changes: Any) -> CompiledStage:
+    """A stage with some machine code."""
+    made = CompiledStage(
+        name="stage_0",
         items=1 << 20,
         threads=256,
         blockwise=False,
@@ -125,13 +125,13 @@ def phase(**changes: Any) -> CompiledPhase:
 def loading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., tuple[Api, RealDriver]]:
-    """An opened driver that finds a phase with some changes as the only one."""
+    """An opened driver that finds a stage with some changes as the only one."""
 
     def make(**changes: Any) -> tuple[Api, RealDriver]:
-        phases = {"kernel": (phase(**changes),)}
+        stages = {"kernel": (stage(**changes),)}
 
-        def compiled(*_: object) -> dict[str, tuple[CompiledPhase, ...]]:
-            return phases
+        def compiled(*_: object) -> dict[str, tuple[CompiledStage, ...]]:
+            return stages
 
         monkeypatch.setattr(real, "compile_kernels", compiled)
         api = Api()
@@ -161,7 +161,7 @@ def test_parameters_are_packed_once_and_blocks_are_those_that_fit(
     assert (first, first[10]) == (second, 0)
     assert api.words == [[512, 1024, 2048]] * 2
     assert api.named("cuModuleLoadData") == [(b"machine code",)]
-    assert api.named("cuModuleGetFunction") == [("module", b"phase_0")]
+    assert api.named("cuModuleGetFunction") == [("module", b"stage_0")]
     assert api.named("cuFuncSetAttribute") == []
     driver.load("kernel", "source")
     assert len(api.named("cuModuleLoadData")) == 1
@@ -184,7 +184,7 @@ def test_much_shared_memory_is_allowed_before(
     _, driver = loading(dynamic_shared=232_000)
     with pytest.raises(PenstockError) as caught:
         launched(driver)
-    text = "'phase_0' needs 233024 bytes of shared memory, the device has 232448"
+    text = "'stage_0' needs 233024 bytes of shared memory, the device has 232448"
     assert str(caught.value) == text
 
 
@@ -205,7 +205,7 @@ def test_a_block_that_does_not_fit_is_refused(
     _, driver = loading()
     monkeypatch.setitem(FOUND, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (0,))
     with pytest.raises(
-        PenstockError, match="the device cannot run a block of 'phase_0'"
+        PenstockError, match="the device cannot run a block of 'stage_0'"
     ):
         driver.load("kernel", "source")
 

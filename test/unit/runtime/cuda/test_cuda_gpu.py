@@ -132,10 +132,10 @@ def test_an_assertion_is_the_error_of_its_act_and_over_then():
 
 
 COPY = """
-from penstock.runtime.kernels.cuda.support import Phase, first_item, i32, item_step
+from penstock.runtime.kernels.cuda.support import Stage, first_item, i32, item_step
 
 
-def phase_0(a, b, status):
+def stage_0(a, b, status):
     e = first_item()
     while e < 1000:
         b[e] = a[e]
@@ -143,7 +143,7 @@ def phase_0(a, b, status):
 
 
 PARAMETERS = ["float32", "float32"]
-PHASES = [Phase(phase_0, 1000)]
+STAGES = [Stage(stage_0, 1000)]
 """
 OPEN = f"""
 import numpy as np

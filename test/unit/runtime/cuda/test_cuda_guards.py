@@ -22,17 +22,17 @@ from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 
 KERNEL = """
-from penstock.runtime.kernels.cuda.support import Phase, cuda, f32, i32, take_4, u64
+from penstock.runtime.kernels.cuda.support import Stage, cuda, f32, i32, take_4, u64
 
 
-def phase_0(a, b, status):
+def stage_0(a, b, status):
     kept = cuda.local.array(2, f32)
     shared = cuda.shared.array(4, f32)
     {statement}
 
 
 PARAMETERS = ["float32", "float32"]
-PHASES = [Phase(phase_0, 1, 32, blockwise=True)]
+STAGES = [Stage(stage_0, 1, 32, blockwise=True)]
 """
 OUTSIDE = {
     "a load before a buffer": "b[0] = a[i32(-1)]",

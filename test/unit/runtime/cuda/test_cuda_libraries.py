@@ -327,10 +327,10 @@ class CardApi:
 
 ONE_CALL = """
 PARAMETERS = ["float32", "float32", "float32"]
-PHASES = [
+STAGES = [
 ]
 LIBRARY_CALLS = [
-    ('phase_0', 'fake', (1, 0, 2), 'Product', {'element': 'f32', 'extents': (2, 3, 4), \
+    ('stage_0', 'fake', (1, 0, 2), 'Product', {'element': 'f32', 'extents': (2, 3, 4), \
 'a_steps': (4, 1), 'b_steps': (3, 1), 'row_step': 3}),
 ]
 """
@@ -420,7 +420,7 @@ def opened(model: Model, driver: RecordedDriver) -> Session:
 
 
 @pytest.mark.parametrize("is_capturable", [True, False])
-def test_a_library_computes_a_phase_in_its_place(
+def test_a_library_computes_a_stage_in_its_place(
     is_capturable: bool, register: Register
 ):
     library = FakeLibrary(is_capturable)
@@ -508,7 +508,7 @@ PLAIN = kernel_text(
 
 def test_a_source_tells_of_calls(parse_kernel: Callable[[str], KernelOp]):
     (call,) = calls_of(kernel_source(parse_kernel(PLAIN)))
-    assert (call.phase, call.library, call.arguments) == ("phase_1", "fake", (0, 1, 2))
+    assert (call.stage, call.library, call.arguments) == ("stage_1", "fake", (0, 1, 2))
     assert call.wanted == Product("f32", (4, 8, 6), (6, 1), (8, 1), 8, adds=True)
     heads = kernel_text(
         "2x3x4x6", "2x3x8x6", "2x3x4x8", "ppppr",
@@ -516,7 +516,7 @@ def test_a_source_tells_of_calls(parse_kernel: Callable[[str], KernelOp]):
     )  # fmt: skip
     (call,) = calls_of(kernel_source(parse_kernel(heads)))
     wanted = Product("f32", (4, 8, 6), (6, 1), (1, 6), 8, 6, (24, 48, 32))
-    assert (call.phase, call.wanted) == ("phase_0", wanted)
+    assert (call.stage, call.wanted) == ("stage_0", wanted)
 
 
 NO_LIBRARY = {
@@ -545,7 +545,7 @@ NO_LIBRARY = {
         "3x2x2x6x6", "4x2x3x3", "2x3x4x4x4", "ppppprrr",
         ("d1, d0, d5, d3 + d6, d4 + d7", "d2, d5, d6, d7", "d0, d1, d2, d3, d4"),
     ),
-    "no phase sets the result of linalg.generic to 0": kernel_text(
+    "no stage sets the result of linalg.generic to 0": kernel_text(
         "4x6", "6x8", "4x8", "ppr", ("d0, d2", "d2, d1", "d0, d1"), zero="1.0",
     ),
 }  # fmt: skip

@@ -23,7 +23,7 @@ from penstock.dialects.op.training import (
 )
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
-from penstock.lowering.codegen.body.epilogue import phases_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]
@@ -240,5 +240,5 @@ def test_sums_over_one_tall_image_are_a_contraction() -> None:
     x, g = np.zeros((1, 8, 26, 8), np.float32), np.zeros((1, 8, 24, 8), np.float32)
     values = {"kernel": [3, 3], "pads": [0, 1, 0, 1]}
     op = made(Conv2dFilterGradientOp, [x, g], **values)
-    (stage,) = phases_of(kernel_body(op).block)
+    (stage,) = stages_of(kernel_body(op).block)
     assert isinstance(contraction_of(stage), Contraction)

@@ -96,11 +96,11 @@ def run(
         arrays[1] = np.ascontiguousarray(arrays[1].swapaxes(1, 2))
     given = [*arrays, *([] if mask is None else [mask.astype(DTYPES[type])])]
     (kernel,) = kernels(attention(shape, type, masked, by, causal))
-    phases = [op for op in kernel.body.block.ops if SCHEDULE in op.attributes]
-    assert len(phases) == 1
+    stages = [op for op in kernel.body.block.ops if SCHEDULE in op.attributes]
+    assert len(stages) == 1
     if schedule:
         form, queries, many = schedule.split()
-        phases[0].attributes[SCHEDULE] = QueriesAttr(form, int(queries), int(many))
+        stages[0].attributes[SCHEDULE] = QueriesAttr(form, int(queries), int(many))
     source = kernel_source(kernel)
     found = np.full(expected.shape, np.nan, DTYPES[type])
     flat = [array.reshape(-1) for array in (*given, found)]
@@ -173,7 +173,7 @@ def test_few_queries_have_a_block_each(
     device_kernels: Kernels, type: str, shape: Shape, masked: bool
 ) -> None:
     source = run(device_kernels, shape, type, masked)
-    assert f"Phase(phase_0, {shape[0] * shape[1]}, 256, blockwise=True)" in source
+    assert f"Stage(stage_0, {shape[0] * shape[1]}, 256, blockwise=True)" in source
 
 
 @pytest.mark.parametrize(

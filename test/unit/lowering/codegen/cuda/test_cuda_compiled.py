@@ -27,7 +27,7 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.errors import PenstockError, how_to_install
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import cubin as cubins
-from penstock.runtime.jit.cubin import CompiledPhase, capability_of, compile_kernels
+from penstock.runtime.jit.cubin import CompiledStage, capability_of, compile_kernels
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.frontend.onnx.model import import_file
 from penstock.tools.reports.cuda_targets import disassembled
@@ -229,18 +229,18 @@ JOBS = {
 OF_BOTH = ("fused", "mixed", "mixed halves", "tensor")
 """The kernels that are compiled for the older architecture, too."""
 
-Compiled: TypeAlias = Callable[[str, str], list[CompiledPhase]]
+Compiled: TypeAlias = Callable[[str, str], list[CompiledStage]]
 
 
 @pytest.fixture(scope="session")
-def phases_of(device_kernels: Callable[[str], list[KernelOp]]) -> Compiled:
+def stages_of(device_kernels: Callable[[str], list[KernelOp]]) -> Compiled:
     """
-    The phases of the kernels of a job that has a name, for an architecture, without
+    The stages of the kernels of a job that has a name, for an architecture, without
     fallbacks. All jobs are compiled at once.
     """
 
     @cache
-    def compiled(architecture: str) -> dict[str, tuple[CompiledPhase, ...]]:
+    def compiled(architecture: str) -> dict[str, tuple[CompiledStage, ...]]:
         sources = {
             f"{name}.{op.sym_name.data}": kernel_source(op)
             for name, body in JOBS.items()
@@ -249,46 +249,46 @@ def phases_of(device_kernels: Callable[[str], list[KernelOp]]) -> Compiled:
         }
         return compile_kernels(sources, capability_of(architecture))
 
-    def phases(job: str, architecture: str) -> list[CompiledPhase]:
+    def stages(job: str, architecture: str) -> list[CompiledStage]:
         of_job = (
-            phases
-            for kernel, phases in compiled(architecture).items()
+            stages
+            for kernel, stages in compiled(architecture).items()
             if kernel.startswith(f"{job}.")
         )
-        return [p for phases in of_job for p in phases if not p.is_fallback]
+        return [p for stages in of_job for p in stages if not p.is_fallback]
 
-    return phases
+    return stages
 
 
-def assert_lean(phase: CompiledPhase) -> None:
-    """Nothing of a phase is kept in local memory."""
-    assert (phase.spill_stores, phase.spill_loads, phase.stack) == (0, 0, 0), phase
+def assert_lean(stage: CompiledStage) -> None:
+    """Nothing of a stage is kept in local memory."""
+    assert (stage.spill_stores, stage.spill_loads, stage.stack) == (0, 0, 0), stage
 
 
 @needs_compiler
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_fused_elementwise_ops_move_vectors(
-    phases_of: Compiled, architecture: str
+    stages_of: Compiled, architecture: str
 ) -> None:
-    (phase,) = phases_of("fused", architecture)
-    assert_lean(phase)
-    ptx = phase.ptx
+    (stage,) = stages_of("fused", architecture)
+    assert_lean(stage)
+    ptx = stage.ptx
     assert f".target {architecture}\n" in ptx
     assert ptx.count("ld.global.v4.f32") == 3
     assert ptx.count("st.global.v4.f32") == 1
     assert "ld.global.f32" not in ptx
     assert ".f64" not in ptx
-    assert phase.registers <= 64
-    assert phase.items == 64 * 1024 / 4
+    assert stage.registers <= 64
+    assert stage.items == 64 * 1024 / 4
     # The result lies over an operand.
-    assert phase.parameters == ("u64",) * 4
+    assert stage.parameters == ("u64",) * 4
 
 
 @needs_compiler
-def test_halves_are_moved_eight_at_once(phases_of: Compiled) -> None:
-    (phase,) = phases_of("half", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+def test_halves_are_moved_eight_at_once(stages_of: Compiled) -> None:
+    (stage,) = stages_of("half", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("ld.global.v4") == 2
     assert ptx.count("st.global.v4") == 1
     assert "cvt.f32.f16" in ptx
@@ -297,12 +297,12 @@ def test_halves_are_moved_eight_at_once(phases_of: Compiled) -> None:
 
 @needs_compiler
 def test_booleans_are_moved_with_the_elements_they_choose_between(
-    phases_of: Compiled,
+    stages_of: Compiled,
 ) -> None:
-    phases = phases_of("chosen", "sm_90")
-    texts = [phase.ptx for phase in phases]
-    for phase in phases:
-        assert_lean(phase)
+    stages = stages_of("chosen", "sm_90")
+    texts = [stage.ptx for stage in stages]
+    for stage in stages:
+        assert_lean(stage)
     assert ["st.global.v4.u8" in text for text in texts] == [False, True]
     assert ["ld.global.v4.u8" in text for text in texts] == [True, False]
 
@@ -318,57 +318,57 @@ ROWS = {
 
 @needs_compiler
 @pytest.mark.parametrize("job", ROWS)
-def test_rows_are_read_and_written_once(phases_of: Compiled, job: str) -> None:
-    (phase,) = phases_of(job, "sm_90")
+def test_rows_are_read_and_written_once(stages_of: Compiled, job: str) -> None:
+    (stage,) = stages_of(job, "sm_90")
     loads, stores, threads, registers = ROWS[job]
-    assert_lean(phase)
-    ptx = phase.ptx
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("ld.global.v4.f32") == loads
     assert ptx.count("st.global.v4.f32") == stores
     assert "ld.global.f32" not in ptx
     assert "shfl.sync.bfly.b32" in ptx
     assert ("bar.sync" in ptx) == (job == "long")
     assert ".f64" not in ptx
-    assert phase.threads == threads
-    assert phase.registers <= registers
+    assert stage.threads == threads
+    assert stage.registers <= registers
 
 
 @needs_compiler
-def test_rows_of_two_loops_are_read_and_written_in_vectors(phases_of: Compiled) -> None:
-    (phase,) = phases_of("groups", "sm_90")
-    assert_lean(phase)
-    assert phase.ptx.count("ld.global.v4.f32") == phase.ptx.count("st.global.v4.f32")
-    assert (phase.threads, phase.registers <= 80) == (512, True)
+def test_rows_of_two_loops_are_read_and_written_in_vectors(stages_of: Compiled) -> None:
+    (stage,) = stages_of("groups", "sm_90")
+    assert_lean(stage)
+    assert stage.ptx.count("ld.global.v4.f32") == stage.ptx.count("st.global.v4.f32")
+    assert (stage.threads, stage.registers <= 80) == (512, True)
 
 
 @needs_compiler
 def test_rows_that_do_not_fit_into_registers_are_read_again(
-    phases_of: Compiled,
+    stages_of: Compiled,
 ) -> None:
-    (phase,) = phases_of("largest", "sm_90")
-    assert_lean(phase)
-    assert phase.threads == 1024
-    assert phase.registers <= 64
+    (stage,) = stages_of("largest", "sm_90")
+    assert_lean(stage)
+    assert stage.threads == 1024
+    assert stage.registers <= 64
 
 
 @needs_compiler
-def test_reductions_are_shared_by_a_warp(phases_of: Compiled) -> None:
-    (phase,) = phases_of("mean", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+def test_reductions_are_shared_by_a_warp(stages_of: Compiled) -> None:
+    (stage,) = stages_of("mean", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("shfl.sync.bfly.b32") == 5
     assert ptx.count("ld.global.f32") == 2
     assert ".f64" not in ptx
-    assert phase.items == 1000 / 8
+    assert stage.items == 1000 / 8
 
 
 @needs_compiler
 def test_products_are_tiled_in_shared_memory_and_registers(
-    phases_of: Compiled,
+    stages_of: Compiled,
 ) -> None:
-    (phase,) = phases_of("product", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+    (stage,) = stages_of("product", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("fma.rn.f32") == 8 * 8
     assert ptx.count("ld.shared.v4.f32") == 4
     assert "ld.shared.f32" not in ptx
@@ -376,27 +376,27 @@ def test_products_are_tiled_in_shared_memory_and_registers(
     assert ptx.count("st.global.v4.f32") == 2 * 8
     assert ".f64" not in ptx
     # Two blocks of 256 threads are on a processor at once.
-    assert (phase.threads, phase.items) == (256, 256)
-    assert phase.registers <= 128
-    assert 2 * phase.shared <= 228 * 1024
+    assert (stage.threads, stage.items) == (256, 256)
+    assert stage.registers <= 128
+    assert 2 * stage.shared <= 228 * 1024
 
 
 @needs_compiler
-def test_products_with_few_rows_are_shared_by_warps(phases_of: Compiled) -> None:
-    _, phase = phases_of("vector", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+def test_products_with_few_rows_are_shared_by_warps(stages_of: Compiled) -> None:
+    _, stage = stages_of("vector", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("shfl.sync.bfly.b32") == 5
     assert ptx.count("ld.global.v4.f32") >= 2
     assert ".f64" not in ptx
-    assert phase.items == 1000 / 8
+    assert stage.items == 1000 / 8
 
 
 @needs_compiler
-def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
-    (phase,) = phases_of("convolution", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+def test_convolutions_are_products_of_windows(stages_of: Compiled) -> None:
+    (stage,) = stages_of("convolution", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert "bar.sync" in ptx
     assert "ld.shared.v4.f32" in ptx
     assert "div." not in ptx
@@ -404,12 +404,12 @@ def test_convolutions_are_products_of_windows(phases_of: Compiled) -> None:
     assert ".f64" not in ptx
 
 
-def opcodes(phase: CompiledPhase) -> Counter[str]:
+def opcodes(stage: CompiledStage) -> Counter[str]:
     """
     The number of times that each instruction is in the machine code, without its
     suffixes.
     """
-    text = disassembled(phase.cubin)
+    text = disassembled(stage.cubin)
     found = re.findall(
         r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*([A-Z0-9]+)", text, re.M
     )
@@ -425,11 +425,11 @@ ARCHITECTURES = ("sm_80", "sm_90")
     [("tensor", "sm_80"), ("tensor", "sm_90"), ("windows", "sm_90")],
 )
 def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
-    phases_of: Compiled, job: str, architecture: str
+    stages_of: Compiled, job: str, architecture: str
 ) -> None:
-    (phase,) = phases_of(job, architecture)
-    assert_lean(phase)
-    ptx, found = phase.ptx, opcodes(phase)
+    (stage,) = stages_of(job, architecture)
+    assert_lean(stage)
+    ptx, found = stage.ptx, opcodes(stage)
     assert found["HMMA"] >= 4
     assert found["LDSM"] >= 4
     assert found["LDGSTS"] >= 2
@@ -439,14 +439,14 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
         # Four matrices by four, and twice as many terms as one has.
         assert found["HMMA"] == 4 * 4 * 2
         # Four stages of 128 rows and columns; eight results are stored at once.
-        assert phase.dynamic_shared == 4 * 2 * (128 * 40 + 32 * 136)
+        assert stage.dynamic_shared == 4 * 2 * (128 * 40 + 32 * 136)
         assert ptx.count("st.global") == ptx.count("st.global.v4.u32") == 8
         assert found["STG"] == 8
-        assert (phase.threads, phase.items) == (256, 256)
+        assert (stage.threads, stage.items) == (256, 256)
         # Two blocks are on a processor at once.
-        assert phase.registers <= 65536 // (2 * 256)
+        assert stage.registers <= 65536 // (2 * 256)
         room = {"sm_80": 164, "sm_90": 228}[architecture]
-        assert 2 * (phase.dynamic_shared + 1024) <= room * 1024
+        assert 2 * (stage.dynamic_shared + 1024) <= room * 1024
 
 
 @needs_compiler
@@ -454,13 +454,13 @@ def test_floats_of_16_bits_are_multiplied_on_tensor_cores(
     ("job", "registers"), [("finished", 128), ("finished halves", 168)]
 )
 def test_sums_stay_in_registers_while_long_functions_finish_them(
-    phases_of: Compiled, job: str, registers: int
+    stages_of: Compiled, job: str, registers: int
 ) -> None:
-    (phase,) = phases_of(job, "sm_90")
+    (stage,) = stages_of(job, "sm_90")
     # With room for two blocks, those on tensor cores would be spilled.
-    assert_lean(phase)
-    assert (phase.threads, phase.items) == (256, 256)
-    assert phase.registers <= registers
+    assert_lean(stage)
+    assert (stage.threads, stage.items) == (256, 256)
+    assert stage.registers <= registers
 
 
 @needs_compiler
@@ -469,37 +469,37 @@ def test_sums_stay_in_registers_while_long_functions_finish_them(
     [*(("mixed", name) for name in ARCHITECTURES), ("causal", "sm_90")],
 )
 def test_attention_stays_in_registers_and_shared_memory(
-    phases_of: Compiled, job: str, architecture: str
+    stages_of: Compiled, job: str, architecture: str
 ) -> None:
-    (phase,) = phases_of(job, architecture)
-    assert_lean(phase)
-    ptx = phase.ptx
+    (stage,) = stages_of(job, architecture)
+    assert_lean(stage)
+    ptx = stage.ptx
     assert "ld.global.v4.f32" in ptx
     assert "ld.shared.v4.f32" in ptx
     assert ".f64" not in ptx
-    assert (phase.threads, phase.items) == (256, 12 * 2)
-    assert phase.registers <= 128
+    assert (stage.threads, stage.items) == (256, 12 * 2)
+    assert stage.registers <= 128
 
 
 @needs_compiler
 def test_attention_of_small_heads_loads_vectors_within_its_operands(
-    phases_of: Compiled,
+    stages_of: Compiled,
 ) -> None:
-    (phase,) = phases_of("mixed small", "sm_90")
-    assert_lean(phase)
+    (stage,) = stages_of("mixed small", "sm_90")
+    assert_lean(stage)
     # 64 pieces of queries, keys and values each are fewer than the threads.
-    assert phase.ptx.count("ld.global.v4.f32") >= 3
-    assert phase.threads == 256
+    assert stage.ptx.count("ld.global.v4.f32") >= 3
+    assert stage.threads == 256
 
 
 @needs_compiler
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_attention_of_16_bits_is_computed_on_tensor_cores(
-    phases_of: Compiled, architecture: str
+    stages_of: Compiled, architecture: str
 ) -> None:
-    (phase,) = phases_of("mixed halves", architecture)
-    assert_lean(phase)
-    found = opcodes(phase)
+    (stage,) = stages_of("mixed halves", architecture)
+    assert_lean(stage)
+    found = opcodes(stage)
     # 64 keys by 64 terms, and as many of values.
     assert found["HMMA"] >= 2 * 8 * 4
     assert found["LDSM"] >= 4
@@ -510,26 +510,26 @@ def test_attention_of_16_bits_is_computed_on_tensor_cores(
 @needs_compiler
 @pytest.mark.parametrize("job", ["decoded", "thin"])
 def test_few_rows_are_shared_by_the_threads_of_blocks(
-    phases_of: Compiled, job: str
+    stages_of: Compiled, job: str
 ) -> None:
-    *_, phase = phases_of(job, "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+    *_, stage = stages_of(job, "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert "bar.sync" in ptx
     assert ".f64" not in ptx
-    assert phase.threads >= 256
-    assert phase.items == {"decoded": 12, "thin": 768 / 32}[job]
+    assert stage.threads >= 256
+    assert stage.items == {"decoded": 12, "thin": 768 / 32}[job]
 
 
 @needs_compiler
-def test_products_of_doubles_are_tiled(phases_of: Compiled) -> None:
-    (phase,) = phases_of("doubles", "sm_90")
-    assert_lean(phase)
-    ptx = phase.ptx
+def test_products_of_doubles_are_tiled(stages_of: Compiled) -> None:
+    (stage,) = stages_of("doubles", "sm_90")
+    assert_lean(stage)
+    ptx = stage.ptx
     assert ptx.count("fma.rn.f64") % (4 * 4) == 0
     assert "ld.shared.v2.f64" in ptx
     assert "ld.global.v2.f64" in ptx
-    assert phase.registers <= 128
+    assert stage.registers <= 128
 
 
 @needs_compiler
@@ -543,11 +543,11 @@ def test_kernels_of_a_model_keep_nothing_in_local_memory() -> None:
     lower(compiler, passes, model, CompileOptions("cuda"))
     sources = kernel_sources(program_of(model), ("cuda",))
     compiled = compile_kernels(sources, (8, 0))
-    phases = [phase for phases in compiled.values() for phase in phases]
-    assert len(phases) >= len(sources) > 10
-    for phase in phases:
-        assert_lean(phase)
-        assert ".f64" not in phase.ptx
+    stages = [stage for stages in compiled.values() for stage in stages]
+    assert len(stages) >= len(sources) > 10
+    for stage in stages:
+        assert_lean(stage)
+        assert ".f64" not in stage.ptx
 
 
 ONE_OPERAND = {
@@ -608,25 +608,25 @@ def test_scalar_ops_have_no_more_bits_than_their_type(
 ) -> None:
     (kernel,) = device_kernels(all_scalars(type))
     source = {"scalars": kernel_source(kernel)}
-    (phase,) = compile_kernels(source, (9, 0))["scalars"]
-    assert ".f64" not in phase.ptx
-    assert_lean(phase)
+    (stage,) = compile_kernels(source, (9, 0))["scalars"]
+    assert ".f64" not in stage.ptx
+    assert_lean(stage)
 
 
 def copying(count: int) -> str:
     """The source of a kernel that copies elements."""
     return f"""
-from penstock.runtime.kernels.cuda.support import Phase, first_item
+from penstock.runtime.kernels.cuda.support import Stage, first_item
 
 
-def phase_0(a, o, status):
+def stage_0(a, o, status):
     e = first_item()
     if e < {count}:
         o[e] = a[e]
 
 
 PARAMETERS = ["float32", "float32"]
-PHASES = [Phase(phase_0, {count}, 128)]
+STAGES = [Stage(stage_0, {count}, 128)]
 """
 
 
@@ -639,15 +639,15 @@ def test_what_is_in_the_cache_is_not_compiled(
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     sources = {f"k{n}": copying(n) for n in (3, 4, 5)}
     # A kernel without elements has nothing to compile, which is kept as well.
-    sources["empty"] = "PARAMETERS = []\nPHASES = []\n"
+    sources["empty"] = "PARAMETERS = []\nSTAGES = []\n"
     done: list[str] = []
     first = compile_kernels(sources, (8, 0), processes=2, done=done.append)
     assert done == ["k3", "k4", "k5", "empty"]
     assert first["empty"] == ()
-    (phase,) = first["k4"]
-    assert (phase.name, phase.items, phase.threads) == ("phase_0", 4, 128)
-    assert phase.parameters == ("u64", "u64", "u64")
-    assert phase.cubin[:4] == b"\x7fELF"
+    (stage,) = first["k4"]
+    assert (stage.name, stage.items, stage.threads) == ("stage_0", 4, 128)
+    assert stage.parameters == ("u64", "u64", "u64")
+    assert stage.cubin[:4] == b"\x7fELF"
     assert len([*tmp_path.glob("*/kernel.cubins")]) == 4
 
     def fail(*args: object, **options: object) -> None:
@@ -675,8 +675,8 @@ def test_kernels_that_cannot_be_kept_are_compiled(
 
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept_files, "write_atomically", full)
-    (phase,) = compile_kernels({"k": copying(8)}, (8, 0))["k"]
-    assert phase.cubin[:4] == b"\x7fELF"
+    (stage,) = compile_kernels({"k": copying(8)}, (8, 0))["k"]
+    assert stage.cubin[:4] == b"\x7fELF"
     assert not [*tmp_path.glob("*/kernel.cubins")]
 
 
@@ -697,8 +697,8 @@ def test_machine_code_does_not_depend_on_what_was_compiled_before(
     for order in ((3, 4), (4, 3)):
         monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / f"first_{order[0]}"))
         sources = {f"k{n}": copying(n) for n in order}
-        (phase,) = compile_kernels(sources, (8, 0), processes=1)["k3"]
-        codes.append(phase.cubin)
+        (stage,) = compile_kernels(sources, (8, 0), processes=1)["k3"]
+        codes.append(stage.cubin)
     assert codes[0] == codes[1]
 
 
@@ -753,8 +753,8 @@ def test_disassembler_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @needs_compiler
-def test_machine_code_is_disassembled(phases_of: Compiled) -> None:
-    (phase,) = phases_of("fused", "sm_90")
-    assert disassembled(phase.cubin).count("LDG.E.128") == 3
+def test_machine_code_is_disassembled(stages_of: Compiled) -> None:
+    (stage,) = stages_of("fused", "sm_90")
+    assert disassembled(stage.cubin).count("LDG.E.128") == 3
     with pytest.raises(DiagnosticException, match=r"^nvdisasm failed: "):
         disassembled(b"no machine code")

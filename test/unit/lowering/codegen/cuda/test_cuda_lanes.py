@@ -155,10 +155,10 @@ def test_reductions_are_shared_by_threads(
 
 
 EXCHANGE = """
-from penstock.runtime.kernels.cuda.support import Phase, cuda, f32, load_4, thread
+from penstock.runtime.kernels.cuda.support import Stage, cuda, f32, load_4, thread
 
 
-def phase_0(a, o, status):
+def stage_0(a, o, status):
     slots_0 = cuda.shared.array(64, f32)
     slots_0[thread()] = a[thread()]
     {barrier}
@@ -167,11 +167,11 @@ def phase_0(a, o, status):
     slots_0[{target}] = a[thread()]
 
 
-def phase_1(a, o, status):
+def stage_1(a, o, status):
     load_4(a, thread() * {step})
 
 
-PHASES = [Phase(phase_0, 1, 64, blockwise=True), Phase(phase_1, 1, 16, blockwise=True)]
+STAGES = [Stage(stage_0, 1, 64, blockwise=True), Stage(stage_1, 1, 16, blockwise=True)]
 """
 
 

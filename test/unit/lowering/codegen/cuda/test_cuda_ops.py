@@ -84,8 +84,8 @@ def test_every_op_becomes_lean_machine_code(audit: Audit) -> None:
     # The first kernel of each op: its others are the same with other extents.
     sources = {n: text for n, text in audit.sources.items() if n.endswith("_0")}
     made = compile_kernels(sources, (9, 0))
-    for name, phases in made.items():
-        for phase in phases:
-            assert not any((phase.spill_stores, phase.spill_loads, phase.stack)), phase
-            is_wide = ".f64" in phase.ptx
-            assert not is_wide or name == "cast_0", phase
+    for name, stages in made.items():
+        for stage in stages:
+            assert not any((stage.spill_stores, stage.spill_loads, stage.stack)), stage
+            is_wide = ".f64" in stage.ptx
+            assert not is_wide or name == "cast_0", stage

@@ -71,22 +71,22 @@ def test_simulator_cannot_be_wanted_after_numba_is_imported() -> None:
     )
 
 
-PHASES = """
+STAGES = """
 from penstock.runtime.cuda.device import open_cuda
 import numpy as np
 cuda = open_cuda()
 source = '''
-from penstock.runtime.kernels.cuda.support import Phase, first_item, i32, item_step
+from penstock.runtime.kernels.cuda.support import Stage, first_item, i32, item_step
 
 
-def phase_0(a, b, status):
+def stage_0(a, b, status):
     e = first_item()
     while e < 70:
         b[e] = a[e] + a[e]
         e = i32(e + item_step())
 
 
-def phase_1(a, b, status):
+def stage_1(a, b, status):
     e = first_item()
     while e < 70:
         if b[e] > 100:
@@ -96,22 +96,22 @@ def phase_1(a, b, status):
         e = i32(e + item_step())
 
 
-def phase_1_plain(a, b, status):
+def stage_1_plain(a, b, status):
     e = first_item()
     while e < 70:
         a[e] = 7
         e = i32(e + item_step())
 
 
-def phase_2(a, b, status):
+def stage_2(a, b, status):
     a[0] = 0
 
 
 PARAMETERS = ["float32", "float32"]
-PHASES = [
-    Phase(phase_0, 70),
-    Phase(phase_1, 70, fallback=Phase(phase_1_plain, 70)),
-    Phase(phase_2, 0),
+STAGES = [
+    Stage(stage_0, 70),
+    Stage(stage_1, 70, fallback=Stage(stage_1_plain, 70)),
+    Stage(stage_2, 0),
 ]
 '''
 numbers = np.arange(70, dtype=np.float32) / 2
@@ -127,13 +127,13 @@ def run_simulated(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_phases_run_in_order() -> None:
-    run_simulated(PHASES + "assert code == 0 and (a == 2 * numbers[::-1]).all()")
+def test_stages_run_in_order() -> None:
+    run_simulated(STAGES + "assert code == 0 and (a == 2 * numbers[::-1]).all()")
 
 
 def test_failure_is_the_code_of_the_assertion_and_no_state() -> None:
     run_simulated(
-        PHASES
+        STAGES
         + "assert cuda.run_kernel(source, [a + 1000, b]) == 3\n"
         + "assert cuda.run_kernel(source, [numbers.copy(), b]) == 0\n"
     )
@@ -155,11 +155,11 @@ from penstock.runtime.cuda.device import open_cuda
 import numpy as np
 cuda = open_cuda()
 source = '''
-from penstock.runtime.kernels.cuda.support import Phase, block, i32, load_2, load_if
+from penstock.runtime.kernels.cuda.support import Stage, block, i32, load_2, load_if
 from penstock.runtime.kernels.cuda.support import shuffle_xor, store_2, store_if, thread
 
 
-def phase_0(a, b, status):
+def stage_0(a, b, status):
     i = i32(block() * 64 + thread())
     v = load_if(i < 100, a, i, a[0])
     for mask in (16, 8, 4, 2, 1):
@@ -167,14 +167,14 @@ def phase_0(a, b, status):
     store_if(i < 100, b, i, v)
 
 
-def phase_1(a, b, status):
+def stage_1(a, b, status):
     i = i32(2 * thread())
     v = load_2(b, i)
     store_2(b, i, (v[1], v[0]))
 
 
 PARAMETERS = ["float32", "float32"]
-PHASES = [Phase(phase_0, 2, 64, blockwise=True), Phase(phase_1, 32, 32)]
+STAGES = [Stage(stage_0, 2, 64, blockwise=True), Stage(stage_1, 32, 32)]
 '''
 numbers = np.random.default_rng(1).integers(0, 1000, 128).astype(np.float32)
 b = np.zeros(128, np.float32)

@@ -225,11 +225,11 @@ def test_convolutions_with_epilogues(
 
 COPYING = """
 from penstock.runtime.kernels.cuda.support import (
-    Phase, await_copies, commit_copies, copy_async, cuda, thread, u16
+    Stage, await_copies, commit_copies, copy_async, cuda, thread, u16
 )
 
 
-def phase_0(a, o, status):
+def stage_0(a, o, status):
     slots_0 = cuda.shared.array(512, u16)
     copy_async(slots_0, thread() * {step}, a, thread() * 8, True)
     {commit}
@@ -241,7 +241,7 @@ def phase_0(a, o, status):
     {after}
 
 
-PHASES = [Phase(phase_0, 1, 64, blockwise=True)]
+STAGES = [Stage(stage_0, 1, 64, blockwise=True)]
 """
 
 
@@ -303,12 +303,12 @@ def test_copies_that_go_wrong_are_found(text: dict[str, str], message: str) -> N
 
 SIMULATED = """
 import numpy as np
-from penstock.runtime.cuda.simulator import simulate, simulated_phases
+from penstock.runtime.cuda.simulator import simulate, simulated_stages
 
 a, b = np.load("a.npy"), np.load("b.npy")
 o, status = np.zeros(16 * 24, np.uint16), np.zeros(1, np.int32)
-(phase,) = simulated_phases(open("kernel.py").read())
-simulate(phase, (a.reshape(-1), b.reshape(-1), o, status))
+(stage,) = simulated_stages(open("kernel.py").read())
+simulate(stage, (a.reshape(-1), b.reshape(-1), o, status))
 np.save("o.npy", o)
 """
 

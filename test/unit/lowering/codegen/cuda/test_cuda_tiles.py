@@ -81,7 +81,7 @@ def test_products_of_all_tiles(
     given_a = np.ascontiguousarray(a.T) if form == "of columns" else a
     given_b = np.ascontiguousarray(b.T) if form == "of rows" else b
     source = run(device_kernels, product(shape, form, tiles), given_a, given_b, o)
-    assert source.count("def phase_") == 1
+    assert source.count("def stage_") == 1
     assert ("put_4" in source) == (columns % 4 == 0)
     np.testing.assert_allclose(o, expected, rtol=1e-4, atol=1e-4)
 
@@ -133,7 +133,7 @@ def test_convolutions_with_epilogues(
     b = rng.standard_normal((features, 1, 1)).astype(np.float32)
     y = np.full((images, features, end, end), np.nan, np.float32)
     source = run(device_kernels, body, x, w, b, y)
-    assert len(re.findall(r"def phase_\d+\(", source)) == 1
+    assert len(re.findall(r"def stage_\d+\(", source)) == 1
     assert "slots_1" in source
     assert "finish_0" in source
     expected = np.maximum(convolved(x, w, stride, groups) + b, 0)

@@ -10,7 +10,7 @@ MOST_BLOCKS = 2048
 """Blocks of a launch; each goes on with further work with the stride of the grid."""
 
 
-class Phase(NamedTuple):
+class Stage(NamedTuple):
     """
     A function that a device runs, in as many threads as there are items of work, or if
     it is `blockwise`, in as many blocks, whose threads work together.
@@ -21,7 +21,7 @@ class Phase(NamedTuple):
     threads: int = BLOCK_THREADS
     """The threads of a block."""
     blockwise: bool = False
-    fallback: Phase | None = None
+    fallback: Stage | None = None
     """
     A stage that computes the same for buffers at any address, if this one needs an
     alignment of 16 bytes.

@@ -1,4 +1,4 @@
-"""Kernels of several phases that are cut into parts, in any order of the parts."""
+"""Kernels of several stages that are cut into parts, in any order of the parts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_parts_share_the_rows_of_a_concatenation(
 
 
 @pytest.mark.parametrize(("step", "start"), [(32000, 32000), (32032, 32001)])
-def test_phases_whose_rows_are_others_stay_whole(
+def test_stages_whose_rows_are_others_stay_whole(
     step: int, start: int, parse_kernel: Callable[[str], KernelOp]
 ) -> None:
     # Rows as far apart as others are not, and rows that reach into the next ones.
@@ -73,7 +73,7 @@ def test_phases_whose_rows_are_others_stay_whole(
     assert most_parts(kernel_source(parse_kernel(text))) == 1
 
 
-def test_phases_that_read_the_result_stay_whole(
+def test_stages_that_read_the_result_stay_whole(
     parse_kernel: Callable[[str], KernelOp],
 ) -> None:
     view = """
