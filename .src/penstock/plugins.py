@@ -170,6 +170,13 @@ KINDS: Mapping[str, Kind] = {
             is_a="xdsl.ir:Dialect",
         ),
         Kind(
+            "gradient",
+            "penstock.gradient",
+            "the gradient of an op, in ops of the same level",
+            "job-add-gradients{rules=NAME}",
+            "penstock.dialects.op.training.gradient_rules:BUILT_IN",
+        ),
+        Kind(
             "importer",
             "penstock.importer",
             "how a file of another format becomes a job",

@@ -12,7 +12,7 @@ from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.reduction import ReduceSumOp
-from penstock.dialects.utils.gradients import Differentiable, NoGradient
+from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -49,20 +49,18 @@ def gradients_of_body(
         grads = [terms.get(result) for result in op.results]
         if all(grad is None for grad in grads):
             continue
-        for operand, grad in zip(op.operands, _gradient(o, op, grads), strict=True):
+        for operand, grad in zip(op.operands, _within(o, op, grads), strict=True):
             if operand in needs:
                 add(operand, grad)
     return [terms.get(value) for value in by]
 
 
-def _gradient(
+def _within(
     o: GradientBuilder, op: Operation, grads: Sequence[SSAValue | None]
 ) -> Sequence[SSAValue | None]:
-    """The gradients of one op. Raises NoGradient with its name."""
+    """The gradients of an op of a body. Raises NoGradient with its name."""
     try:
-        if not isinstance(op, Differentiable):
-            raise NoGradient("it is none of the ops that say one")
-        return op.gradient(o, *grads)
+        return o.gradient_of(op, grads)
     except NoGradient as error:
         raise NoGradient(f"'{op.name}' in it has none: {error}") from error
 

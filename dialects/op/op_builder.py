@@ -11,6 +11,11 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.op import ConstantOp, Op
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.training.gradient_rules import (
+    GradientRule,
+    check_extents,
+    own_gradient,
+)
 from penstock.dialects.utils.op_functions import Given, OpFunctions, OpName
 from penstock.dialects.utils.splat import splat_of
 from penstock.dialects.utils.tensors import tensor_type
@@ -31,17 +36,32 @@ def _by_name() -> Mapping[str, type[Operation]]:
 class OpBuilder(OpFunctions[SSAValue]):
     """
     The functions of the op dialect on values of a job. Each op that they make is given
-    to `insert`, which puts it where it belongs.
+    to `insert`, which puts it where it belongs. `rules` are asked for the gradients of
+    an op before the op itself.
     """
 
-    def __init__(self, insert: Callable[[Operation], object]):
+    def __init__(
+        self,
+        insert: Callable[[Operation], object],
+        rules: Sequence[GradientRule] = (),
+    ):
         self._insert = insert
+        self._rules = rules
 
     def insert(self, op: Operation) -> None:
         self._insert(op)
 
     def within(self, block: Block) -> OpBuilder:
-        return OpBuilder(block.add_op)
+        return OpBuilder(block.add_op, self._rules)
+
+    def gradient_of(
+        self, op: Operation, grads: Sequence[SSAValue | None]
+    ) -> Sequence[SSAValue | None]:
+        check_extents(op)
+        for rule in (*self._rules, own_gradient):
+            if (found := rule(op, self, grads)) is not None:
+                return found
+        raise AssertionError("an op says its own gradient, or why it has none")
 
     def shape(self, value: SSAValue) -> list[int]:
         return list(tensor_type(value).get_shape())

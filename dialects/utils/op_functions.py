@@ -66,6 +66,15 @@ class OpFunctions(ABC, Generic[V]):
         """The same functions, which put ops at the end of a block."""
         raise TypeError("ops are put into jobs only")
 
+    def gradient_of(
+        self, op: Operation, grads: Sequence[V | None]
+    ) -> Sequence[V | None]:
+        """
+        The gradients of the operands of an op by those of its results, None for one
+        that is zero. Raises NoGradient with the reason where there are none.
+        """
+        raise TypeError("ops are put into jobs only")
+
     @abstractmethod
     def results(self, op: OpName, *operands: Given[V], **values: object) -> Sequence[V]:
         """The results of an op that is called as by `TensorOp.of`."""

@@ -3,8 +3,9 @@ Reverse-mode differentiation: replace `job.gradients` by the ops that compute th
 
 For each `job.gradients` of a job, in order, the ops that lead from the values derived
 by (`by`) to the loss are visited from the last one to the first. Each says the
-gradients of its operands by those of its results (`Differentiable.gradient`); those of
-a value that several ops read are added, those of later readers first. Values that do
+gradients of its operands by those of its results (`Differentiable.gradient`), unless
+one of the `rules` of plug-ins does; those of a value that several ops read are added,
+those of later readers first. Values that do
 not depend on those derived by, or that the loss does not depend on, get no ops at all.
 A gradient that is zero everywhere is not computed: only one that is asked for becomes a
 constant.
@@ -29,19 +30,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import GradientsOp, JobOp, VariableOp
 from penstock.dialects.op.canonicalization import has_floats
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.op_builder import OpBuilder
+from penstock.dialects.op.training.gradient_rules import (
+    OWN,
+    GradientRule,
+    check_extents,
+    check_own,
+    gradient_rule,
+)
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
-from penstock.dialects.utils.gradients import Differentiable, NoGradient
+from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.value_names import name_value
 from penstock.dialects.utils.walk import outermost
@@ -53,8 +60,9 @@ PASS, BACKWARD = "pass", StringAttr("backward")
 class BackwardPass:
     """The ops of one `job.gradients`, put in front of it."""
 
-    def __init__(self, op: GradientsOp):
+    def __init__(self, op: GradientsOp, rules: Sequence[GradientRule]):
         self._op = op
+        self._rules = rules
         self._of: Operation = op
         """The op whose gradients are being made."""
         self._made: dict[Operation, None] = {}
@@ -62,7 +70,7 @@ class BackwardPass:
         self._sums: dict[SSAValue, SSAValue] = {}
         self._missing: set[SSAValue] = set()
         """The values whose gradients are not there as an op before has none."""
-        self._builder = OpBuilder(self._insert)
+        self._builder = OpBuilder(self._insert, rules)
         self.findings: list[Finding] = []
 
     def add(self) -> Sequence[SSAValue]:
@@ -138,12 +146,15 @@ class BackwardPass:
             return
         self._of = op
         try:
-            differentiable = checked(op)
             if is_missing:
-                # It is only to be found out that nothing else is wrong.
+                # It is only to be found out that nothing else is wrong; rules are not
+                # asked for gradients by those that are not there.
+                check_extents(op)
+                if not self._rules:
+                    check_own(op)
                 self._missing.update(op.operands)
                 return
-            found = differentiable.gradient(self._builder, *grads)
+            found = self._builder.gradient_of(op, grads)
         except NoGradient as error:
             self.findings.append((op, f"'{op.name}' has no gradient: {error}"))
             self._missing.update(op.operands)
@@ -190,18 +201,6 @@ class BackwardPass:
         return lying.result
 
 
-def checked(op: Operation) -> Differentiable:
-    """An op that has a gradient; raises NoGradient for one that never has."""
-    if not isinstance(op, Differentiable):
-        raise NoGradient("it is none of the ops that say one")
-    if type(op).gradient is Differentiable.gradient:
-        raise NoGradient(op.NO_GRADIENT or "it says none")
-    for value in (*op.operands, *op.results):
-        if isa(value.type, TensorType) and not value.type.has_static_shape():
-            raise NoGradient(f"all extents have to be known, got {value.type}")
-    return op
-
-
 def name_of(value: SSAValue) -> str:
     """The name of a value in a diagnostic."""
     if isinstance(value.owner, VariableOp):
@@ -209,10 +208,10 @@ def name_of(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a value derived by"
 
 
-def add_gradients(job: JobOp) -> Iterator[Finding]:
+def add_gradients(job: JobOp, rules: Sequence[GradientRule]) -> Iterator[Finding]:
     """Replace each `job.gradients` of a job, and yield what has no gradient."""
     for op in [op for op in job.body.block.ops if isinstance(op, GradientsOp)]:
-        backward = BackwardPass(op)
+        backward = BackwardPass(op, rules)
         gradients = backward.add()
         if backward.findings:
             yield from backward.findings
@@ -236,8 +235,15 @@ class JobAddGradientsPass(ModulePass):
 
     name = "job-add-gradients"
 
+    rules: tuple[str, ...] = (OWN,)
+    """
+    Rules that are asked for the gradient of each op, in order: those of plug-ins, and
+    `own`, what the op says itself, which is asked last in any case.
+    """
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules = [gradient_rule(name) for name in self.rules]
         jobs = list(outermost(op, JobOp))
-        fail_if_any([finding for job in jobs for finding in add_gradients(job)])
+        fail_if_any([finding for job in jobs for finding in add_gradients(job, rules)])
         for job in jobs:
             drop_stops(job)

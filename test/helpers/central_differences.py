@@ -23,7 +23,7 @@ from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.lowering import pass_of
+from penstock.lowering.job.add_gradients import JobAddGradientsPass
 from penstock.tools.session.model import Model
 from penstock.tools.session.oracle import evaluate_model
 
@@ -90,10 +90,11 @@ def check_gradients(
     operands: Sequence[Array],
     by: Sequence[int] | None = None,
     tolerance: float = TOLERANCE,
+    rules: Sequence[str] = (),
 ) -> None:
     """
     Compare the gradients by all operands in f64, or `by` some, with central
-    differences, relative to the largest of each operand.
+    differences, relative to the largest of each operand. `rules` are asked first.
     """
     # NumPy makes scalars of arrays without axes.
     operands = [np.asarray(x) for x in operands]
@@ -102,7 +103,7 @@ def check_gradients(
     module = gradient_job(build, operands, by)
     forward = module.clone()
     drop_gradients(forward)
-    pass_of("job-add-gradients")().apply(Context(), module)
+    JobAddGradientsPass(rules=tuple(rules)).apply(Context(), module)
     module.verify()
     rng = np.random.default_rng(len(operands))
     inputs = {f"x{i}": x for i, x in enumerate(operands)}

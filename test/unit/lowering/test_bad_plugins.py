@@ -39,6 +39,17 @@ job.job @two placement <cpu, [0:0-1]> {
 """
 """A job on two devices that add terms of a sum, and both need all of it."""
 
+STEP = """
+job.job @step placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %p = op.mul %w, %v : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %p axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+"""
+
 PLAN = "convert-job-to-plan"
 REGISTERS = f"{PLAN},plan-assign-streams,plan-create-registers"
 VERIFIED = "regst-plan-memory,plan-reduce-events,verify-plan"
@@ -56,8 +67,14 @@ PIPELINES = {
     "sbp-cost": f"job-infer-sbp{{cost=acme}},job-insert-boxing,{PLAN}",
     "boxing": f"job-infer-sbp,job-insert-boxing,{PLAN}{{boxing=acme}},"
     f"plan-assign-streams,plan-create-registers,{VERIFIED}",
+    "gradient": "job-add-gradients{rules=acme}",
 }
-ON_TWO = ("sbp-candidates", "sbp-cost", "boxing")
+TEXTS: dict[str, str] = {
+    "sbp-candidates": SPLIT,
+    "sbp-cost": SPLIT,
+    "boxing": SPLIT,
+    "gradient": STEP,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +87,7 @@ def run(kind: str, thing: Callable[..., object]) -> str:
     """The plan that is made with a plug-in."""
     register(kind, "acme")(thing)
     compiler, passes = installed_compiler()
-    text = SPLIT if kind in ON_TWO else JOB
+    text = TEXTS.get(kind, JOB)
     module = compiler.parse(text.encode(), "job.mlir")
     run_pipeline(compiler, passes, module, PIPELINES[kind])
     return str(module)
@@ -81,6 +98,9 @@ def fail(*_: object) -> object:
 
 
 RUBBISH: list[tuple[str, object, str]] = [
+    ("gradient", 7, "returns no list of gradients of op.reduce_sum but 7"),
+    ("gradient", [], "returns 0 gradients of op.reduce_sum, which has 1 operands"),
+    ("gradient", [0.5], "returns 0.5 as a gradient of op.reduce_sum, no value"),
     ("memory-planner", [0], "returns 1 offsets for 4 buffers"),
     ("memory-planner", [0, 0, 0, 0], "puts buffers 0 and 1 on common bytes"),
     ("memory-planner", [0, 7, 64, 128], "puts buffer 1 at 7, no multiple of 64"),
@@ -151,6 +171,12 @@ def test_one_that_raises_is_named_with_its_line(kind: str) -> None:
     assert str(caught.value).endswith(expected)
 
 
+def negated_product(op: Any, *others: Any) -> object:
+    """A gradient of products that no op would say."""
+    o, grads = others
+    return [o.neg(grads[0]), None] if op.name == "op.mul" else None
+
+
 SOUND: dict[str, Callable[[Any], object]] = {
     "task-order": lambda request: [0, 2, 1, 3, 4],
     "stream-policy": lambda request: [
@@ -161,6 +187,7 @@ SOUND: dict[str, Callable[[Any], object]] = {
     "sbp-candidates": lambda request: range(len(request.signatures)),
     "sbp-cost": lambda transfer: 0.5 if transfer.want == "B" else float("inf"),
     "boxing": lambda request: [("S(1)",)] * (request.have == ("P",)),
+    "gradient": negated_product,
 }
 
 
@@ -175,6 +202,7 @@ def test_a_sound_one_has_its_way(kind: str) -> None:
         "sbp-candidates": r'"h@0.cpu.1"',
         "sbp-cost": r'"h@0.cpu.1"',
         "boxing": r'"h_B.sum@0.cpu.1"',
+        "gradient": r"%w_grad = op.neg %p_grad .*(\n.*)*output \"g\", %w_grad",
     }
     assert re.search(shows[kind], text), text
 
