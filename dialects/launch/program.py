@@ -436,10 +436,10 @@ def repetitions_of(
         text = (
             f"@{names[flow.source]} and @{names[flow.target]} hand "
             f"@{used[error.index]} on every {flow.made} and every {flow.taken} acts, "
-            f"but act {error.acts} and {error.others} times in a turn"
+            f"but act {error.acts} and {error.others} times in an iteration"
         )
         raise LocatedVerifyException([(actors[flow.target], text)]) from None
     except TooManyActs as error:
-        text = f"@{names[error.index]} acts in a turn {error.reason}"
+        text = f"@{names[error.index]} acts in an iteration {error.reason}"
         raise LocatedVerifyException([(actors[error.index], text)]) from None
     return dict(zip(names, found, strict=True))

@@ -2,9 +2,8 @@
 The repetition vector: the acts of each actor in one iteration, at different rates.
 
 A producer makes a piece in every so many of its acts, and a consumer takes one for
-every so many of its own (rates of synchronous data flow). An *iteration* (in the API: a
-turn) is the fewest acts of all that solve the balance equations, so that no piece is
-left over.
+every so many of its own (rates of synchronous data flow). An *iteration* is the
+fewest acts of all that solve the balance equations, so that no piece is left over.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class RateError(ValueError):
 
 
 class TooManyActs(ValueError):
-    """The actor with this `index` has more `acts` in a turn than `MOST_ACTS`."""
+    """The actor with this `index` has more `acts` in an iteration than `MOST_ACTS`."""
 
     def __init__(self, index: int, acts: int):
         super().__init__(index, acts)
@@ -58,7 +57,8 @@ def repetition_vector(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]
     """
     The acts of each actor in an iteration: multiples of its `rounds`, as few as can be.
 
-    Those that are connected have a turn of their own. Raises RateError, or TooManyActs.
+    Those that are connected have an iteration of their own. Raises RateError, or
+    TooManyActs.
     """
     acts = _relative(flows, len(rounds))
     groups: dict[int, list[int]] = {}

@@ -99,7 +99,7 @@ class Resume(Protocol):
     def __call__(
         self,
         tables: Tables,
-        turns: int,
+        iterations: int,
         words: tuple[Layout, State],
         failures: Mapping[int, TaskError],
         *,
@@ -513,7 +513,7 @@ class Core(Closing):
         )
         found = run.settle()
         for index in run.failures.keys() - known:
-            run.failures[index].act -= before * tables.turns[index]
+            run.failures[index].act -= before * tables.repetitions[index]
         return found
 
     def _error(self, acts: int) -> PenstockError:
@@ -530,7 +530,9 @@ class Core(Closing):
             )
         if control[w.STOP] == w.DEADLOCKED:
             acts_made = state.actors[self.tables.layout.place + w.ACTS]
-            before = (control[w.TARGET] - acts) * np.array(self.tables.turns, np.int64)
+            before = (control[w.TARGET] - acts) * np.array(
+                self.tables.repetitions, np.int64
+            )
             done = (acts_made - before).tolist()
             return DeadlockError(self.tables.stuck(state.counters, done, acts))
         if control[w.STOP] == STALLED and self._watcher is not None:
@@ -548,7 +550,7 @@ class Core(Closing):
         """
         tables = self.tables
         acts = self._memory.state.actors[tables.layout.place[index] + w.ACTS]
-        act = int(acts) - start * tables.turns[index]
+        act = int(acts) - start * tables.repetitions[index]
         actor = tables.actors[index]
         if made == w.BAD_NUMBER:
             error = TaskError(actor.name, act, code, refusal(actor, code))

@@ -229,8 +229,8 @@ def point_args(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> 
     for arg in range(flow.arg_start[actor], flow.arg_start[actor + 1]):
         piece = int(state.counters[flow.arg_counter[arg]])
         address = address_in(flow, flow.arg_register[arg], piece)
-        turn = acts % flow.arg_every[arg]
-        state.rows[flow.arg_word[arg]] = address + turn * flow.arg_slice[arg]
+        part = acts % flow.arg_every[arg]
+        state.rows[flow.arg_word[arg]] = address + part * flow.arg_slice[arg]
 
 
 @compiled()

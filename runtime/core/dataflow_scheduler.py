@@ -66,7 +66,7 @@ def has_step(machine: DataflowMachine, actor: Integer) -> bool:
     place, control = layout.place[actor], state.control
     phase = state.actors[place + w.PHASE]
     if phase == w.NORMAL:
-        if state.actors[place + w.ACTS] >= control[w.TARGET] * flow.turns[actor]:
+        if state.actors[place + w.ACTS] >= control[w.TARGET] * flow.repetitions[actor]:
             return False
         if is_ready(layout, state, flow, actor):
             return True
@@ -193,7 +193,7 @@ def stepping(is_recorded: bool) -> Step[DataflowMachine]:
                 return HAS_FAILED
             actors[place + w.ACTS] += 1
             actors[place + w.CONDITION] = layout.condition_start[actor]
-            acts = state.control[w.TARGET] * flow.turns[actor]
+            acts = state.control[w.TARGET] * flow.repetitions[actor]
             return HAS_ENDED if actors[place + w.ACTS] == acts else HAS_STEPPED
         if is_normal:
             actors[place + w.PHASE] = w.DRAINING

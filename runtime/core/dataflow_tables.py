@@ -42,7 +42,7 @@ class Dataflow(NamedTuple):
     """
 
     kind: Words
-    turns: Words
+    repetitions: Words
     round: Words
     """Actor: the number of its kind, its acts in an iteration and in a round."""
     places: Words
@@ -126,7 +126,7 @@ class _Maker:
         calls = [(actor, call) for actor in actors for call in actor.calls]
         words: list[Words] = [
             _words(KINDS.index(actor.kind) for actor in actors),
-            _words(tables.turns),
+            _words(tables.repetitions),
             _words(actor.round for actor in actors),
             _words(word for r in tables.registers for word in _place(r)),
             *columns([self._reads(i) for i in range(len(actors))], 5),

@@ -210,8 +210,8 @@ class Watcher:
         lines: list[str] = []
         for index, actor in enumerate(tables.actors):
             place = int(layout.place[index])
-            done = int(actors[place + w.ACTS]) - before * tables.turns[index]
-            if done >= acts * tables.turns[index] or phases[index] == w.ENDED:
+            done = int(actors[place + w.ACTS]) - before * tables.repetitions[index]
+            if done >= acts * tables.repetitions[index] or phases[index] == w.ENDED:
                 continue
             if self._is_acting(index, actors):
                 # A device may have added actors of its own.

@@ -23,11 +23,11 @@ from typing import Any
 
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.cuda.launch_units import Flow, Unit
-from penstock.runtime.cuda.program import TURN, CudaProgram
+from penstock.runtime.cuda.program import MARK, CudaProgram
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.devices import Wired
 from penstock.runtime.program.actors import Actor, Call, Register, Slot
-from penstock.runtime.program.tables import turns_of
+from penstock.runtime.program.tables import repetitions_of
 
 PLAIN: Mapping[str, Any] = {"control": None, "roots": ()}
 """The fields of an actor whose loops and conditions are part of one call."""
@@ -55,7 +55,7 @@ class _Wiring:
         self._program, self._flow, self._worker = program, flow, worker
         self._readers = flow.readers
         edges = [(r, a) for a, x in enumerate(self.actors) for r in x.reads]
-        self._turns = turns_of(self.registers, self.actors, edges)
+        self._repetitions = repetitions_of(self.registers, self.actors, edges)
         self._commits = [i for i, actor in enumerate(self.actors) if actor.commits]
         lanes = sorted({program.lanes[unit] for unit in program.waiting})
         self._waiters = {lane: worker + 1 + i for i, lane in enumerate(lanes)}
@@ -73,8 +73,8 @@ class _Wiring:
             calls = (replace(call, args=arguments),)
             self.actors[asking] = replace(self.actors[asking], calls=calls, **PLAIN)
         else:
-            turn = _reader(min(program.turns(number) - 1, 1))
-            call = self._call(lambda row: program.ask(number, turn(row)))
+            graph = _reader(min(program.graphs_of(number) - 1, 1))
+            call = self._call(lambda row: program.ask(number, graph(row)))
             asking = self._add_graph(number, unit, call)
         if number in program.waiting:
             self._add_waiter(number, unit, asking)
@@ -89,7 +89,7 @@ class _Wiring:
     def _add_graph(self, number: int, unit: Unit, call: Call) -> int:
         """The actor that launches a graph after its actors have acted."""
         index = self._new_actor(unit.name, self._worker, call)
-        count, tokens = self._program.turns(number), list[int]()
+        count, tokens = self._program.graphs_of(number), list[int]()
         for actor in unit.actors:
             self.actors[actor] = replace(self.actors[actor], calls=(), **PLAIN)
             if not self._is_followed(actor, unit):
@@ -97,8 +97,8 @@ class _Wiring:
                 tokens.append(self._new_register(name, actor, max(count, 2)))
                 self._let_read(index, tokens[-1], 1)
         if count > 1:
-            # The slot of a token says which graph it is the turn of.
-            self._give_memory(tokens[0], self._program.turn_address)
+            # The slot of a token says which graph is next.
+            self._give_memory(tokens[0], self._program.mark_address)
             call = replace(call, args=(Slot(tokens[0]),))
             self.actors[index] = replace(self.actors[index], calls=(call,))
         for register in self._outer_reads(unit):
@@ -147,9 +147,9 @@ class _Wiring:
         for commit in self._commits:
             if self.actors[commit].job != self.actors[first].job:
                 continue
-            made, turns = self._turns[first], self._turns[commit]
+            made, repetitions = self._repetitions[first], self._repetitions[commit]
             name = f"{unit.name}, checked"
-            number = self._new_register(name, waiter, depth, made=made // turns)
+            number = self._new_register(name, waiter, depth, made=made // repetitions)
             self._let_read(commit, number, 1)
 
     def _outer_reads(self, unit: Unit) -> list[int]:
@@ -222,7 +222,7 @@ class _Wiring:
 
     def _give_memory(self, register: int, address: int) -> None:
         """Let the slots of a control register lie at words from an address on."""
-        place = {"address": address, "stride": TURN}
+        place = {"address": address, "stride": MARK}
         self.registers[register] = replace(self.registers[register], **place)
 
     def _let_read(self, reader: int, register: int, taken: int) -> None:

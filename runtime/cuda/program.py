@@ -48,7 +48,7 @@ from penstock.runtime.program.actors import Actor, Argument, Call, Fixed, Slot
 
 MOST_GRAPHS = 8
 """The most graphs that are made of the same actors, for different slots."""
-TURN = 8
+MARK = 8
 """From the address that stands for a graph to that of the next one."""
 NAMED = 5
 """The most steps of a graph that an error names."""
@@ -129,8 +129,8 @@ class CudaProgram:
         """The actors on devices whose acts return before they are done."""
         self._graphs: dict[int, list[Handle]] = {}
         """Unit: its graphs, one for each of the first acts; then they begin anew."""
-        self._turns = np.zeros(MOST_GRAPHS, np.int64)
-        self.turn_address = int(self._turns.ctypes.data)
+        self._marks = np.zeros(MOST_GRAPHS, np.int64)
+        self.mark_address = int(self._marks.ctypes.data)
         """Stands for the first graph of a unit, those that follow for the next."""
         self.units = self._make_units()
         self.depths = [self._depth(unit) for unit in self.units]
@@ -240,7 +240,7 @@ class CudaProgram:
         device = self._lanes[self.tasks[actors[0]].lane].device
         return Check(self._resources, device, steps, depth)
 
-    def turns(self, number: int) -> int:
+    def graphs_of(self, number: int) -> int:
         """The number of graphs of a unit, each for other slots."""
         return len(self._graphs.get(number, ()))
 
@@ -264,8 +264,8 @@ class CudaProgram:
         self._driver.use(device)
         graphs: list[Handle] = []
         try:
-            for turn in range(count):
-                graphs.append(self._capture(group, turn, device))
+            for index in range(count):
+                graphs.append(self._capture(group, index, device))
         except CaptureError as error:
             if error.is_lost:
                 raise
@@ -275,7 +275,7 @@ class CudaProgram:
         self._resources.graphs += [(device, graph) for graph in graphs]
         return graphs
 
-    def _capture(self, group: Sequence[int], turn: int, device: int) -> Handle:
+    def _capture(self, group: Sequence[int], index: int, device: int) -> Handle:
         """The graph of one act of actors."""
         lanes = [Lane(lane.handle, lane.device) for lane in self._lanes]
         events: list[Handle] = []
@@ -299,7 +299,7 @@ class CudaProgram:
         try:
             order = Order(self._driver, lanes, steps)
             self._driver.record(fork, origin)
-            self._ask_all(group, turn, order, fork)
+            self._ask_all(group, index, order, fork)
         except CudaError as error:
             with suppress(CudaError):
                 self._driver.destroy_graph(self._driver.end_capture(origin))
@@ -311,7 +311,7 @@ class CudaProgram:
                 self._driver.destroy_event(event)
 
     def _ask_all(
-        self, group: Sequence[int], turn: int, order: Order, fork: Handle
+        self, group: Sequence[int], index: int, order: Order, fork: Handle
     ) -> None:
         """Ask for an act of actors, and let the lane of the first one end it."""
         driver, first = self._driver, order.units[0].lane
@@ -323,7 +323,7 @@ class CudaProgram:
                 driver.wait(stream, fork)
             order.begin(number)
             words = [
-                self._word(actor, arg, turn) for arg in self.tasks[actor].arguments
+                self._word(actor, arg, index) for arg in self.tasks[actor].arguments
             ]
             self.tasks[actor].ask(words, 0, stream, self._room(actor, first))
             order.end(number)
@@ -345,7 +345,7 @@ class CudaProgram:
     def ask(self, number: int, words: Sequence[int]) -> None:
         """
         Ask for the next act of a unit, given its arguments; that of several graphs is
-        an address, see `turn_address`.
+        an address, see `mark_address`.
         """
         self._is_fresh = False
         unit, steps = self.units[number], self._order.units[number]
@@ -353,8 +353,8 @@ class CudaProgram:
         self._driver.use(lane.device)
         self._order.begin(number)
         if (graphs := self._graphs.get(number)) is not None:
-            turn = (words[0] - self.turn_address) // TURN if words else 0
-            self._driver.launch_graph(graphs[turn], lane.handle)
+            index = (words[0] - self.mark_address) // MARK if words else 0
+            self._driver.launch_graph(graphs[index], lane.handle)
         else:
             (actor,) = unit.actors
             room = self._room(actor, steps.lane)

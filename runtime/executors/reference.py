@@ -64,7 +64,9 @@ class SequentialRun:
             raise PenstockError(f"the number of acts must not be negative, got {acts}")
         self.tables = tables
         self.acts = acts
-        self.limits = [NO_LIMIT if acts is None else acts * n for n in tables.turns]
+        self.limits = [
+            NO_LIMIT if acts is None else acts * n for n in tables.repetitions
+        ]
         """The acts that each actor may make."""
         self.failures: dict[int, TaskError] = {}
         """Actors that have failed, which act no more."""
@@ -161,7 +163,7 @@ class SequentialRun:
 
     def turn_of(self, actor: int) -> int:
         """The iteration of the next act of an actor."""
-        return self.done[actor] // self.tables.turns[actor]
+        return self.done[actor] // self.tables.repetitions[actor]
 
     def settled_limits(self) -> list[int]:
         """The acts that each actor may make so that nothing is assigned to in part."""
@@ -173,21 +175,21 @@ class SequentialRun:
             job = actor.job if len(jobs) > 1 else None
             end = self.turn_of(index) if index in self.failures else 0
             if actor.assigns:
-                end = self.begun_turns(index)
+                end = self.begun_iterations(index)
             ends[job] = max(ends.get(job, 0), end)
         if len(jobs) > 1:
             ends[None] = NO_LIMIT
         return [
-            min(limit, ends[actor.job if len(jobs) > 1 else None] * turns)
-            for limit, turns, actor in zip(
-                self.limits, tables.turns, tables.actors, strict=True
+            min(limit, ends[actor.job if len(jobs) > 1 else None] * repetitions)
+            for limit, repetitions, actor in zip(
+                self.limits, tables.repetitions, tables.actors, strict=True
             )
         ]
 
-    def begun_turns(self, actor: int) -> int:
+    def begun_iterations(self, actor: int) -> int:
         """The iterations in which an actor has acted, or failed to."""
         acts = self.done[actor] + (actor in self.failures)
-        return -(-acts // self.tables.turns[actor])
+        return -(-acts // self.tables.repetitions[actor])
 
     def noted(self, failure: TaskError) -> TaskError:
         """A failure with a note of actors that should have assigned as others have."""

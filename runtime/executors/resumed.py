@@ -32,13 +32,13 @@ class ResumedRun(SequentialRun):
     def __init__(
         self,
         tables: Tables,
-        turns: int,
+        iterations: int,
         words: tuple[Layout, State],
         failures: Mapping[int, TaskError],
         *,
         is_plain: bool,
     ):
-        super().__init__(tables, turns)
+        super().__init__(tables, iterations)
         self._layout, self._state = words
         self._is_plain = is_plain
         self.failures.update(failures)

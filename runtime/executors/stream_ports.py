@@ -29,7 +29,7 @@ ALIGNMENT = 64
 
 def piece_shape(port: Port) -> tuple[int, ...]:
     """The shape of one of the pieces of an iteration."""
-    return port.shape[1:] if port.turns > 1 else port.shape
+    return port.shape[1:] if port.repetitions > 1 else port.shape
 
 
 class Wiring:
@@ -52,8 +52,8 @@ class Wiring:
         self.inputs: dict[str, tuple[Port, int]] = {}
         self.outputs: dict[str, tuple[Port, int]] = {}
         actors = [self._wire(i, x) for i, x in enumerate(program.tables.actors)]
-        self._tick(actors, program.tables.turns)
-        for feeds in self._uncertain_feeds(actors, program.tables.turns):
+        self._tick(actors, program.tables.repetitions)
+        for feeds in self._uncertain_feeds(actors, program.tables.repetitions):
             self._begin_at_once(actors, feeds)
         self.tables = Tables(self._registers, actors, program.tables.callbacks.values())
 
@@ -109,7 +109,7 @@ class Wiring:
         args = Fixed(size.ctypes.data), source, target
         return replace(call, kernel=copy_kernel(), args=args)
 
-    def _tick(self, actors: list[Actor], turns: Sequence[int]) -> None:
+    def _tick(self, actors: list[Actor], repetitions: Sequence[int]) -> None:
         """Let actors that no input reaches wait for ticks of the first one."""
         entries = [i for i, actor in enumerate(actors) if self._is_fed(actor)]
         if not entries:
@@ -123,7 +123,7 @@ class Wiring:
         first = entries[0]
         for lost in (-1, *range(len(actors))):
             if lost >= 0 and lost not in reached:
-                self._add_tick(actors, first, lost, turns)
+                self._add_tick(actors, first, lost, repetitions)
                 reached.add(lost)
                 pending.append(lost)
             while pending:
@@ -133,7 +133,7 @@ class Wiring:
                     pending += new
 
     def _uncertain_feeds(
-        self, actors: Sequence[Actor], turns: Sequence[int]
+        self, actors: Sequence[Actor], repetitions: Sequence[int]
     ) -> list[list[int]]:
         """
         For each job the actors that read its inputs, if an assignment in it does not
@@ -149,7 +149,7 @@ class Wiring:
             wanted = sum(1 << feed for feed in feeds)
             assigning = [i for i, x in enumerate(actors) if x.assigns and x.job == job]
             is_certain = all(reached[i] & wanted == wanted for i in assigning)
-            if not is_certain and {turns[feed] for feed in feeds} == {1}:
+            if not is_certain and {repetitions[feed] for feed in feeds} == {1}:
                 found.append(feeds)
         return found
 
@@ -187,14 +187,14 @@ class Wiring:
         return any(self._registers[x].producer == CALLER for x in actor.reads)
 
     def _add_tick(
-        self, actors: list[Actor], source: int, target: int, turns: Sequence[int]
+        self, actors: list[Actor], source: int, target: int, repetitions: Sequence[int]
     ) -> None:
         number = len(self._registers)
         name = f"{actors[source].name} -> {actors[target].name}"
         self._registers.append(Register(name, source, self._capacity))
-        common = gcd(turns[source], turns[target])
+        common = gcd(repetitions[source], repetitions[target])
         giver, taker = actors[source], actors[target]
-        made, taken = turns[source] // common, turns[target] // common
+        made, taken = repetitions[source] // common, repetitions[target] // common
         actors[source] = replace(
             giver,
             writes=(*giver.writes, number),

@@ -74,18 +74,18 @@ BATCH = 256
 class Port:
     """
     A tensor that the caller gives or takes, piece by piece. Several pieces of one
-    iteration are fed and fetched as one array: `turns` is the first extent of its
+    iteration are fed and fetched as one array: `repetitions` is the first extent of its
     `shape`, if it is not 1.
 
     `table` is what `feed` and `fetch` read: a cursor, the bytes of a piece, and the
-    address of each piece of at most BATCH turns.
+    address of each piece of at most BATCH iterations.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     table: npt.NDArray[np.int64]
-    turns: int = 1
+    repetitions: int = 1
     nbytes: int = field(init=False)
     """The bytes of an array."""
     _cells: memoryview = field(init=False, repr=False, compare=False)
@@ -112,7 +112,7 @@ class Port:
 
     def point_at(self, piece: Array) -> None:
         """Let the next run read or write a contiguous array in its only act."""
-        if self.turns > 1:
+        if self.repetitions > 1:
             self.point_to([piece])
             return
         cells = self._cells
@@ -123,9 +123,9 @@ class Port:
         """Let the next run read or write these contiguous arrays, one in each act."""
         self.table[0] = 0
         starts = [address_of(piece) for piece in pieces]
-        if self.turns > 1:
+        if self.repetitions > 1:
             size = int(self.table[1])
-            starts = [x + i * size for x in starts for i in range(self.turns)]
+            starts = [x + i * size for x in starts for i in range(self.repetitions)]
         self.table[2 : 2 + len(starts)] = starts
 
 
@@ -264,7 +264,7 @@ class _Loader:
         }
         busy = [actor.stream for actor in image.actors if actor.steps]
         streams = dict.fromkeys([*busy, *(actor.stream for actor in image.actors)])
-        self.turns = {stream: number for number, stream in enumerate(streams)}
+        self.workers = {stream: number for number, stream in enumerate(streams)}
         self.ruling = {
             name
             for actor in image.actors
@@ -328,9 +328,10 @@ class _Loader:
         if (cycle := find_deadlock(tables)) is not None:
             raise PenstockError(f"actors wait for each other: {' -> '.join(cycle)}")
         for port, _, _ in self.image.cuts:
-            if (turns := self.outputs[port].turns) > 1:
+            if (repetitions := self.outputs[port].repetitions) > 1:
                 raise PenstockError(
-                    f"output '{port}' comes {turns} times a piece, so it cannot be cut"
+                    f"output '{port}' comes {repetitions} times in an iteration, "
+                    "so it cannot be cut"
                 )
         return LoadedProgram(
             tables,
@@ -472,7 +473,7 @@ class _Loader:
             return self.threads
         if self.threads > 1 and self.ruling and self._is_light(actor):
             return self.threads
-        return self.turns[actor.stream] % self.threads
+        return self.workers[actor.stream] % self.threads
 
     def _is_light(self, actor: ActorImage) -> bool:
         """
@@ -501,13 +502,13 @@ class _Loader:
             case "copy":
                 return self._copy(*step.arguments)
             case "feed":
-                return self._edge(feed_kernel(), step, self.inputs, actor.turns)
+                return self._edge(feed_kernel(), step, self.inputs, actor.repetitions)
             case "release":
                 return self._release(*step.arguments)
             case "send" | "receive":
                 return self._message(*step.arguments)
             case _:
-                return self._edge(fetch_kernel(), step, self.outputs, actor.turns)
+                return self._edge(fetch_kernel(), step, self.outputs, actor.repetitions)
 
     def _call(self, step: Step, actor: ActorImage) -> Call:
         kernel = self.kernels[step.subject]
@@ -558,16 +559,16 @@ class _Loader:
         return Call(copy_kernel(), (Fixed(flag + 16), Fixed(flag + 8), Fixed(flag)))
 
     def _edge(
-        self, kernel: int, step: Step, ports: dict[str, Port], turns: int
+        self, kernel: int, step: Step, ports: dict[str, Port], repetitions: int
     ) -> Call:
         port, (place,) = step.subject, step.arguments
         if port in ports:
             raise PenstockError(f"two actors serve the port '{port}'")
         kind = self._place(place)[2]
-        table = np.zeros(2 + BATCH * turns, np.int64)
+        table = np.zeros(2 + BATCH * repetitions, np.int64)
         table[1] = kind.size
-        shape = port_shape(kind, turns)
-        ports[port] = Port(port, shape, numpy_dtype(kind.dtype), table, turns)
+        shape = port_shape(kind, repetitions)
+        ports[port] = Port(port, shape, numpy_dtype(kind.dtype), table, repetitions)
         return Call(kernel, (Fixed(table.ctypes.data), self._argument(place)))
 
     def _argument(self, name: str) -> Argument:
@@ -578,9 +579,9 @@ class _Loader:
         return Slot(self.registers[name])
 
 
-def port_shape(kind: TensorKind, turns: int) -> tuple[int, ...]:
-    """The shape of the array of all pieces of a turn."""
-    return kind.shape if turns == 1 else (turns, *kind.shape)
+def port_shape(kind: TensorKind, repetitions: int) -> tuple[int, ...]:
+    """The shape of the array of all pieces of an iteration."""
+    return kind.shape if repetitions == 1 else (repetitions, *kind.shape)
 
 
 def raise_if_any(problems: Sequence[str], what: str = "weights") -> None:

@@ -56,8 +56,10 @@ class Log:
         """The iterations that there were before the run."""
         if room is None:
             room = [0] * tables.workers
-            for actor, turns in zip(tables.actors, tables.turns, strict=True):
-                room[actor.worker] += (acts or 0) * turns * actor.log_rows
+            for actor, repetitions in zip(
+                tables.actors, tables.repetitions, strict=True
+            ):
+                room[actor.worker] += (acts or 0) * repetitions * actor.log_rows
         self._words = [np.zeros(w.LOG_HEAD + w.LOG_ROW * n, np.int64) for n in room]
         for words, rows in zip(self._words, room, strict=True):
             words[w.ROOM] = rows
@@ -124,7 +126,7 @@ class Log:
         found: list[Row] = []
         rows: list[list[int]] = table.tolist()
         for what, actor, act, *times in rows:
-            number = act - self.first * self.tables.turns[actor]
+            number = act - self.first * self.tables.repetitions[actor]
             found.append(Row(worker, what, actor, number, *times))
         return found
 

@@ -69,7 +69,7 @@ def _left_waiting(tables: Tables) -> list[list[int]]:
     pending = list(range(len(done)))
     while pending:
         actor = pending.pop()
-        while done[actor] < tables.turns[actor]:
+        while done[actor] < tables.repetitions[actor]:
             if any(is_blocked(actor, edge)[0] for edge in near[actor]):
                 break
             done[actor] += 1
@@ -78,7 +78,7 @@ def _left_waiting(tables: Tables) -> list[list[int]]:
                 pending += {tables.registers[index].producer, reader} - {actor}
     followers: list[list[int]] = [[] for _ in done]
     for actor, count in enumerate(done):
-        for edge in near[actor] if count < tables.turns[actor] else ():
+        for edge in near[actor] if count < tables.repetitions[actor] else ():
             waits, other = is_blocked(actor, edge)
             if waits:
                 followers[other].append(actor)

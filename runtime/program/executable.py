@@ -176,11 +176,12 @@ class ControlStep(NamedTuple):
 class ActorImage(NamedTuple):
     """
     An actor, the kind of device that it works on, and its job, if there are several.
-    Pieces of the registers in `every` last for so many acts; it acts `turns` times in a
-    turn. `kind` and `lists` are as in `penstock.runtime.program.actor_kinds`. `place`
-    is where it was written, as `file:line:column`, if that is known. One that `commits`
-    acts when nothing can fail any more. `control` has its loops and conditions, if
-    there are any: its steps then use local names, too.
+    Pieces of the registers in `every` last for so many acts; it acts `repetitions`
+    times in an iteration. `kind` and `lists` are as in
+    `penstock.runtime.program.actor_kinds`. `place` is where it was written, as
+    `file:line:column`, if that is known. One that `commits` acts when nothing can fail
+    any more. `control` has its loops and conditions, if there are any: its steps then
+    use local names, too.
     """
 
     name: str
@@ -191,7 +192,7 @@ class ActorImage(NamedTuple):
     writes: tuple[str, ...]
     steps: tuple[Step, ...]
     every: tuple[tuple[str, int], ...] = ()
-    turns: int = 1
+    repetitions: int = 1
     kind: str = "plain"
     lists: tuple[tuple[int, ...], ...] = ()
     place: str | None = None
@@ -286,10 +287,10 @@ class ProgramImage(NamedTuple):
         )
 
     @property
-    def port_turns(self) -> dict[str, int]:
+    def port_repetitions(self) -> dict[str, int]:
         """The number of pieces of each port in an iteration."""
         return {
-            step.subject: actor.turns
+            step.subject: actor.repetitions
             for actor in self.actors
             for step in actor.steps
             if step.verb in ("feed", "fetch")

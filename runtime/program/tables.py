@@ -172,7 +172,7 @@ class Tables:
         ]
         """Every (register, reader), in the order of the actors and of their reads."""
         self.edges += [(r, CALLER) for r, x in enumerate(self.registers) if x.is_taken]
-        self.turns = turns_of(self.registers, self.actors, self.edges)
+        self.repetitions = repetitions_of(self.registers, self.actors, self.edges)
         """The repetition vector: acts of each actor in an iteration."""
         self.needs_dataflow = any(
             register.producer == CALLER or register.is_taken or register.parts > 1
@@ -270,7 +270,7 @@ class Tables:
         return [
             f"{self.at_act(index, done[index])}: " + "; ".join(reasons)
             for index, reasons in sorted(self.waits(counters).items())
-            if done[index] < acts * self.turns[index]
+            if done[index] < acts * self.repetitions[index]
         ]
 
     # Checks --------------------------------------------------------------------------
@@ -522,7 +522,7 @@ class Tables:
         return [(word, register.stride, register.address, limit)]
 
 
-def turns_of(
+def repetitions_of(
     registers: Sequence[Register],
     actors: Sequence[Actor],
     edges: Sequence[tuple[int, int]],
@@ -560,12 +560,14 @@ def turns_of(
         raise PenstockError(
             f"actors '{actors[flow.source].name}' and '{actors[flow.target].name}' "
             f"hand on register '{used[error.index]}' every {flow.made} and every "
-            f"{flow.taken} acts, but act {error.acts} and {error.others} times in a "
-            "turn"
+            f"{flow.taken} acts, but act {error.acts} and {error.others} times in "
+            "an iteration"
         ) from None
     except TooManyActs as error:
         name = actors[error.index].name
-        raise PenstockError(f"actor '{name}' acts in a turn {error.reason}") from None
+        raise PenstockError(
+            f"actor '{name}' acts in an iteration {error.reason}"
+        ) from None
 
 
 def columns(rows: Sequence[Sequence[tuple[int, ...]]], width: int) -> list[Words]:

@@ -316,7 +316,7 @@ class Reader:
         elif entry.name == RAN:
             for index, count in enumerate(self._made):
                 merge(own, self._end_of((index, count - 1)) if count else {})
-            # Those that a graph acts for act once a turn.
+            # Those that a graph acts for act once an iteration.
             for member in self._members():
                 for number in range(max(self._made)):
                     self._check_done((member, number))

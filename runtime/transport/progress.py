@@ -60,13 +60,15 @@ class Limits:
                 ]
         self._counter, self._factor, self._more = np.array(rows, np.int64).T.copy()
         self._starts = np.array(starts)
-        self._turns = np.array([tables.turns[x.actor] for x in channels], np.int64)
+        self._repetitions = np.array(
+            [tables.repetitions[x.actor] for x in channels], np.int64
+        )
 
     def of(self, counters: np.ndarray, target: int) -> list[int]:
         """The limits, where actors make their acts of so many iterations at most."""
         values = counters[self._counter] * self._factor + self._more
         least = np.minimum.reduceat(values, self._starts)
-        return np.minimum(least, self._turns * target).tolist()
+        return np.minimum(least, self._repetitions * target).tolist()
 
 
 class MessageThread:
@@ -111,7 +113,7 @@ class MessageThread:
             self._thread.join()
 
     def _places_of(self, channel: Channel) -> Sequence[int]:
-        """The addresses of the slots that messages lie in, by turns."""
+        """The addresses of the slots that messages lie in, one after the other."""
         if channel.data is None:
             return [channel.address]
         register = self._core.tables.registers[channel.data]

@@ -52,7 +52,7 @@ the right, none of those that stand beside it.
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("runtime/program/tables.py", "dialects.utils.repetitions"): (
-        "arithmetic without IR, until executables say how often actors act in a turn"
+        "arithmetic without IR, until executables have repetition vectors"
     ),
     ("runtime/jit/source_digest.py", "moved"): "texts of kernels may have old names",
     ("dialects/kernel/__init__.py", "moved"): "a module of 0.1 had this name",

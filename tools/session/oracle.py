@@ -122,7 +122,7 @@ class Evaluation:
         self.model = model
         self._inputs = inputs
         self._values: dict[SSAValue, Array] = {}
-        self._turns: dict[SSAValue, int] = {}
+        self._repetitions: dict[SSAValue, int] = {}
         """
         The number of pieces of each value that comes several times, along a first axis.
         """
@@ -159,7 +159,7 @@ class Evaluation:
             owner = value.owner
             if isinstance(owner, RegisterOp):
                 found[owner.register_name.data] = array
-            elif value.name_hint is not None and self._turns.get(value, 1) == 1:
+            elif value.name_hint is not None and self._repetitions.get(value, 1) == 1:
                 found[f"{value.name_hint}/out"] = array
         return found
 
@@ -179,9 +179,11 @@ class Evaluation:
         """Evaluate a job or a plan, or one job of a plan of several."""
         match entry:
             case JobOp():
-                for op, turns in job_repetitions(entry).items():
-                    self._turns.update(dict.fromkeys(op.results, turns))
-                self._turns = {x: n // made_of(x) for x, n in self._turns.items()}
+                for op, count in job_repetitions(entry).items():
+                    self._repetitions.update(dict.fromkeys(op.results, count))
+                self._repetitions = {
+                    x: n // made_of(x) for x, n in self._repetitions.items()
+                }
                 self.run(entry.body.block.ops)
             case PlanOp():
                 if PlanRates(entry).is_rated:
@@ -244,27 +246,27 @@ class Evaluation:
         import numpy as np
 
         pieces = self._values[op.source]
-        if op.source not in self._turns:
+        if op.source not in self._repetitions:
             raise UsageError(f"{op.name} of a variable has no meaning in NumPy")
-        if self._turns[op.source] == 1:
+        if self._repetitions[op.source] == 1:
             pieces = pieces[np.newaxis]
         (results,) = op.evaluate(pieces)
-        return results if self._turns[op.result] > 1 else results[0]
+        return results if self._repetitions[op.result] > 1 else results[0]
 
     def _evaluated(self, op: TensorOp) -> Sequence[Array]:
         """The results of an op, which acts on one piece of each operand at a time."""
         import numpy as np
 
-        turns = max((self._turns.get(x, 1) for x in op.results), default=1)
+        count = max((self._repetitions.get(x, 1) for x in op.results), default=1)
         operands = [self._values[operand] for operand in op.operands]
-        if turns == 1:
+        if count == 1:
             return op.meaning(*operands)
-        several = [self._turns.get(operand, 1) > 1 for operand in op.operands]
+        several = [self._repetitions.get(operand, 1) > 1 for operand in op.operands]
         acts = [
             op.meaning(
                 *(x[i] if y else x for x, y in zip(operands, several, strict=True))
             )
-            for i in range(turns)
+            for i in range(count)
         ]
         return [np.stack(pieces) for pieces in zip(*acts, strict=True)]
 

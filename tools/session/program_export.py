@@ -360,7 +360,7 @@ def kernel_image(op: KernelOp) -> Kernel:
     )
 
 
-def _actor(op: ActorOp, turns: int) -> ActorImage:
+def _actor(op: ActorOp, repetitions: int) -> ActorImage:
     from penstock.dialects.launch import CommitOp, names_of, steps_within
     from penstock.dialects.launch.actors import DONE
     from penstock.dialects.utils.diagnostics import place_of
@@ -377,7 +377,7 @@ def _actor(op: ActorOp, turns: int) -> ActorImage:
         tuple(names_of(op.writes)),
         tuple(map(_step, done)),
         tuple(op.rates.items()),
-        turns,
+        repetitions,
         op.kind_name,
         tuple(map(tuple, op.number_lists)),
         None if (place := place_of(op)) is None else str(place),

@@ -42,7 +42,7 @@ from penstock.dialects.launch.control_flow import NAMING
 from penstock.lowering.algorithms.byte_spans import Access, Span
 from penstock.lowering.algorithms.marked_graph import MarkedGraph
 from penstock.lowering.analysis.kernel_effects import KernelEffects
-from penstock.lowering.verify.program_rules.iterations import Turn
+from penstock.lowering.verify.program_rules.iterations import Iteration
 from penstock.lowering.verify.shared_rules.uses import Acts, Uses, first_writes
 
 ################################################################################
@@ -67,26 +67,26 @@ class ProgramGraph:
         steps = [self._accesses(actor) for actor in own]
         self.all_spans = self._spans(own)
         """The places of registers, before those of several pieces have their own."""
-        turn = Turn(self.program, own, steps, self.all_spans)
-        self._pieces = turn.pieces
-        self.table |= {name: self.table[of] for name, of in turn.pieces.items()}
-        self.actors = turn.actors
+        iteration = Iteration(self.program, own, steps, self.all_spans)
+        self._pieces = iteration.pieces
+        self.table |= {name: self.table[of] for name, of in iteration.pieces.items()}
+        self.actors = iteration.actors
         """The acts of an iteration, with an actor once for each of its own."""
-        self.writes, self.spans = turn.writes, turn.spans
-        self.graph = MarkedGraph(len(self.actors), turn.edges)
+        self.writes, self.spans = iteration.writes, iteration.spans
+        self.graph = MarkedGraph(len(self.actors), iteration.edges)
         self.updates = [set(self._updated_by(actor)) for actor in self.actors]
         """For each actor the variables that it writes by copies alone."""
-        self.arriving = self._arriving(turn.steps)
+        self.arriving = self._arriving(iteration.steps)
         """Interfaces that other jobs have written before an actor of this one acts."""
         self.uses = Uses(
             Acts(
                 self.graph,
                 self.graph.order,
-                turn.reads,
-                turn.writes,
-                turn.steps,
-                turn.found,
-                turn.spans,
+                iteration.reads,
+                iteration.writes,
+                iteration.steps,
+                iteration.found,
+                iteration.spans,
                 {name for name in self.spans if self.is_variable(name)},
                 self.arriving,
             )

@@ -1,12 +1,13 @@
 """
-All acts of a turn of a program, which as a marked graph each act once a turn.
+All acts of an iteration of a program, which as a marked graph each act once an
+iteration.
 
-Where a piece of a register lasts for several acts, an actor makes several acts in a
-turn, and a register has several pieces: each act and each piece counts as one of its
-own. A register of s slots with m pieces in a turn has each of these in slot number
-"piece mod s" in every turn, if s divides m; else so many turns count as one that it
-does. A piece that an actor writes in several acts is written by the first of them, and
-over that by each other one, until others see the last.
+Where a piece of a register lasts for several acts, an actor makes several acts in an
+iteration, and a register has several pieces: each act and each piece counts as one of
+its own. A register of s slots with m pieces in an iteration has each of these in slot
+number "piece mod s" in every iteration, if s divides m; else so many iterations count
+as one that it does. A piece that an actor writes in several acts is written by the
+first of them, and over that by each other one, until others see the last.
 
 Actors of a kind that does not read and write all of its registers in each act order
 nothing: what they use lies on bytes of its own.
@@ -36,7 +37,7 @@ from penstock.lowering.algorithms.marked_graph import Edge
 from penstock.lowering.verify.shared_rules.unrolled import Unrolled
 
 
-class Turn:
+class Iteration:
     """
     The acts of some actors by number, given what their steps use and where registers
     lie. Without rates these are the actors, and what they use goes by its name.
@@ -70,7 +71,9 @@ class Turn:
         self.edges = list(self._edges())
 
     def _repeat(self) -> None:
-        """Count so many turns as one that each piece is always in the same slot."""
+        """
+        Count so many iterations as one that each piece is always in the same slot.
+        """
         counts = [(self._count(name), self._slots(name)) for name in self._writer]
         if all(count == 1 or count % slots == 0 for count, slots in counts):
             return
@@ -87,7 +90,7 @@ class Turn:
         return op.slots.value.data if isinstance(op, RegisterOp) else 1
 
     def _count(self, name: str) -> int:
-        """The pieces of a register in a turn."""
+        """The pieces of a register in an iteration."""
         writer = self._writer[name]
         return self._acts[writer] // self._all[writer].rates.get(name, 1)
 
@@ -175,7 +178,7 @@ class Turn:
         return found
 
     def _span(self, name: str, number: int, spans: dict[str, Span]) -> Span:
-        """Where a piece of a register lies in each turn."""
+        """Where a piece of a register lies in each iteration."""
         op, span = self._table[name], spans[name]
         assert isinstance(op, RegisterOp), "only registers have bytes"
         if op.over is None:
@@ -207,7 +210,7 @@ class Turn:
 
 
 def too_long(acts: int) -> str:
-    """Why so many acts of an actor in the turns that count as one are refused."""
+    """Why so many acts of an actor in the iterations that count as one are refused."""
     return (
         f"an actor acts {acts} times before each piece is in the same slot again, "
         f"which may be {MOST_ACTS} times at most"

@@ -3,9 +3,9 @@ All acts of the programs of several ranks as one marked graph: cycles without a 
 and the fewest slots that break all of them.
 
 Both ends of a message act together, so they are one actor. An actor makes some acts in
-a turn, one after the other. A register has some pieces in a turn, each of which lasts
-for as many acts of its writer, and of its reader; its slots are full or free at the
-start. One more slot lets a writer go on one piece earlier.
+an iteration, one after the other. A register has some pieces in an iteration, each of
+which lasts for as many acts of its writer, and of its reader; its slots are full or
+free at the start. One more slot lets a writer go on one piece earlier.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Increase(NamedTuple):
 
 
 class JointGraph:
-    """Actors by number, each with its acts in a turn, and the registers between."""
+    """
+    Actors by number, each with its acts in an iteration, and the registers between.
+    """
 
     def __init__(self, acts: Sequence[int], links: Sequence[Link]) -> None:
         self._acts, self._links = Unrolled(acts), links

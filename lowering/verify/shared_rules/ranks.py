@@ -5,7 +5,7 @@ A message has two ends: a task that sends it on one rank, and one on another tha
 receives it. The rank, the peer and the tag of each end say which message it is. Then
 
 * each message that is sent is received once by its peer, and the other way round, with
-  the same type and as often in a turn;
+  the same type and as often in an iteration;
 * no two ends on one rank are of one message, and each peer has a program;
 * each cycle of waits over several ranks has a token, where both ends of a message act
   together: the one cannot act before the other one could.
@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """An actor or task as messages name it, with the acts that it makes in a turn."""
+    """An actor or task as messages name it, with its acts in an iteration."""
 
     op: Operation
     name: str
@@ -253,8 +253,8 @@ def misfits(channel: Channel) -> Iterator[Finding]:
     if made != taken:
         yield (
             receiver.actor.op,
-            f"{sender} sends message {sender.end.tag} {times(made)} in a turn, but "
-            f"{receiver} receives it {times(taken)}",
+            f"{sender} sends message {sender.end.tag} {times(made)} in an iteration, "
+            f"but {receiver} receives it {times(taken)}",
         )
 
 

@@ -357,7 +357,7 @@ launch.program @p rank 0 {
   launch.control @c slots 1
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
-  // expected-error@+1 {{launch.actor: @w and @a hand @x on every 1 and every 2 acts, but act 1 and 1 times in a turn}}
+  // expected-error@+1 {{launch.actor: @w and @a hand @x on every 1 and every 2 acts, but act 1 and 1 times in an iteration}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@n, @x] writes [] every [@x = 2] {
   }
 }
@@ -398,13 +398,13 @@ launch.program @p rank 0 {
 
 // -----
 
-// Each act of a turn is looked at, so there is a limit.
+// Each act of an iteration is looked at, so there is a limit.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
   launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
   }
-  // expected-error@+1 {{launch.actor: @a acts in a turn 20000 times, which may be 16384 at most}}
+  // expected-error@+1 {{launch.actor: @a acts in an iteration 20000 times, which may be 16384 at most}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] every [@x = 20000] {
   }
 }

@@ -73,7 +73,7 @@ plan.plan @itself rank 1 {
 
 // -----
 
-// The types differ, and so do the acts in a turn: rank 0 sends each of two pieces.
+// The types differ, and so do the acts in an iteration: rank 0 sends each of two pieces.
 
 !r = !regst.data<tensor<4xf32>>
 !i = !regst.data<tensor<4xi32>>
@@ -99,7 +99,7 @@ plan.plan @there_0 rank 0 {
 plan.plan @there_1 rank 1 {
   %x = regst.register "far/out" slots 2 on <1, network> : !i
   // expected-error@+2 {{'far/send' of rank 0 sends message 0 as tensor<4xf32>, but 'far' of rank 1 receives tensor<4xi32>}}
-  // expected-error@+1 {{'far/send' of rank 0 sends message 0 2 times in a turn, but 'far' of rank 1 receives it once}}
+  // expected-error@+1 {{'far/send' of rank 0 sends message 0 2 times in an iteration, but 'far' of rank 1 receives it once}}
   plan.task "far" on <1, cpu:0> stream <network, 0> ins() outs(%x : !i) {
     %v = job.receive from <0, cpu:0> tag 0 : tensor<4xi32>
     plan.yield %v : tensor<4xi32>

@@ -115,7 +115,7 @@ launch.program @right rank 1 {
 
 // -----
 
-// Both ends act equally often in a turn.
+// Both ends act equally often in an iteration.
 
 !t = memref<4xf32>
 
@@ -131,7 +131,7 @@ launch.program @right rank 1 {
   launch.chunk @c on <1, network> size 128
   launch.register @x in @c at 0 slots 1 : !t
   launch.register @y in @c at 64 slots 1 : !t
-  // expected-error@+1 {{@out of rank 0 sends message 0 once in a turn, but @x_ of rank 1 receives it 2 times}}
+  // expected-error@+1 {{@out of rank 0 sends message 0 once in an iteration, but @x_ of rank 1 receives it 2 times}}
   launch.actor @x_ on <1, cpu:0> stream 0 reads [] writes [@x] { launch.receive @x from 0 tag 0 }
   launch.actor @y_ on <1, cpu:0> stream 0 reads [@x] writes [@y] every [@y = 2] { launch.copy @x to @y }
   launch.actor @end on <1, cpu:0> stream 0 reads [@y] writes [] { launch.fetch "y" from @y }

@@ -155,7 +155,7 @@ launch.program @acc rank 0 {
 
 // -----
 
-// A piece is back too late: all of a turn is looked at.
+// A piece is back too late: all of an iteration is looked at.
 launch.program @late rank 0 {
   launch.control @x slots 1
   launch.control @back slots 2 initial 1
@@ -204,8 +204,8 @@ launch.program @kinds rank 0 {
 
 // -----
 
-// Slots that do not divide the pieces of a turn let several turns count as one: 2 acts
-// of @x in each of 113 x 127 turns.
+// Slots that do not divide the pieces of an iteration let several iterations count as one: 2 acts
+// of @x in each of 113 x 127 iterations.
 // expected-error@+1 {{verify-program: an actor acts 28702 times before each piece is in the same slot again, which may be 16384 times at most}}
 launch.program @acc rank 0 {
   launch.chunk @c0 on <0, host> size 16384

@@ -125,7 +125,7 @@ class JobRun:
     def is_ready(self, index: int) -> bool:
         """Whether an actor can begin an act."""
         actor = self.image.actors[index]
-        if self.done[index] >= self.acts * actor.turns:
+        if self.done[index] >= self.acts * actor.repetitions:
             return False
         return all(
             self.made[r] > self.used[r, actor.name] for r in actor.reads
@@ -148,7 +148,7 @@ class JobRun:
         """Whether all acts are made."""
         actors = self.image.actors
         return all(
-            done >= self.acts * actor.turns
+            done >= self.acts * actor.repetitions
             for done, actor in zip(self.done, actors, strict=True)
         )
 

@@ -265,7 +265,7 @@ def test_random_networks_hand_on_the_pieces_that_lists_say(
 ) -> None:
     network = random_network(seed)
     tables = network.tables()
-    source = tables.turns[0]
+    source = tables.repetitions[0]
     assert len(network.expected[0]) % source == 0
     count = len(network.expected[0]) // source
     if find_deadlock(tables) is not None:
@@ -291,7 +291,7 @@ def test_a_sum_is_handed_on_after_its_last_term(
 ) -> None:
     network = accumulate(4)
     tables = network.tables()
-    assert tables.turns == [4, 4, 1]
+    assert tables.repetitions == [4, 4, 1]
     run(tables, 2)
     assert network.seen == [[(0 + 1 + 2 + 3,), (4 + 5 + 6 + 7,)]]
 
@@ -368,7 +368,7 @@ def test_rates_that_do_not_suit_each_other_name_both_actors() -> None:
         Tables(registers, actors)
     assert str(raised.value) == (
         "actors 'b' and 'c' hand on register 'y' every 2 and every 1 acts, but act 1 "
-        "and 1 times in a turn"
+        "and 1 times in an iteration"
     )
 
 
@@ -379,7 +379,7 @@ def test_a_deadlock_within_a_turn_is_found_before_the_run_and_in_it() -> None:
         Actor("b", reads=(0,), writes=(1,), every=((0, 2),)),
     ]
     tables = Tables(registers, actors)
-    assert tables.turns == [2, 2]
+    assert tables.repetitions == [2, 2]
     assert sorted(find_deadlock(tables) or ()) == ["a", "b"]
     for run in (run_core, run_sequential, run_sim):
         with pytest.raises(DeadlockError) as raised:
@@ -488,6 +488,8 @@ def test_tables_refuse_more_acts_than_the_limit() -> None:
         Actor("writer", writes=(0,)),
         Actor("reader", reads=(0,), every=((0, 20000),)),
     ]
-    message = "actor 'reader' acts in a turn 20000 times, which may be 16384 at most"
+    message = (
+        "actor 'reader' acts in an iteration 20000 times, which may be 16384 at most"
+    )
     with pytest.raises(PenstockError, match=message):
         Tables([Register("r", 0)], actors)

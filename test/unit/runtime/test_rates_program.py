@@ -127,4 +127,4 @@ def test_observers_see_each_act_of_a_turn(
 def test_the_image_of_a_program_is_kept_as_text() -> None:
     image = image_of(program())
     assert image_from_json(image.to_json()) == image
-    assert image.port_turns == {"x": 4, "sum": 3, "batch": 1, "row": 4}
+    assert image.port_repetitions == {"x": 4, "sum": 3, "batch": 1, "row": 4}

@@ -146,7 +146,9 @@ def bytes_moved(image: ProgramImage) -> int:
     from penstock.runtime.observe.program_info import ops_by_actor
 
     of_actors = zip(image.actors, ops_by_actor(image), strict=True)
-    return sum(actor.turns * (op.bytes or 0) for actor, ops in of_actors for op in ops)
+    return sum(
+        actor.repetitions * (op.bytes or 0) for actor, ops in of_actors for op in ops
+    )
 
 
 def difference(outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> float:

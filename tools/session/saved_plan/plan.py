@@ -245,7 +245,7 @@ def _ports(image: ProgramImage, verb: str) -> list[Json]:
     return [
         {
             "name": step.subject,
-            "shape": port_shape(kind, actor.turns),
+            "shape": port_shape(kind, actor.repetitions),
             "dtype": kind.dtype,
         }
         for actor in image.actors

@@ -19,7 +19,7 @@ TURNS = 3
 
 
 def random_acts(rng: random.Random) -> list[int]:
-    """The acts of each actor in a turn."""
+    """The acts of each actor in an iteration."""
     return [rng.choice((1, 2, 4)) for _ in range(rng.randrange(2, 6))]
 
 

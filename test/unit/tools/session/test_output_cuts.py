@@ -76,6 +76,6 @@ job.job @rates placement <cpu, [0:0]> {
   job.output "n", %n : tensor<i64>
 }
 """)
-    message = "output 'p' comes 2 times a piece, so it cannot be cut"
+    message = "output 'p' comes 2 times in an iteration, so it cannot be cut"
     with pytest.raises(PenstockError, match=message):
         Session(read_model(installed_compiler()[0], path))
