@@ -25,8 +25,10 @@ from penstock.runtime.core.entry_points import (
     Starter,
     address_of_entry,
     attend,
+    call_starter,
     halt,
     lock_all_workers,
+    run_starter,
     take_part,
     unlock_all_workers,
 )
@@ -319,7 +321,8 @@ class Core(Closing):
         self._control[w.THREAD_OF_CALLER] = self._caller
         self._wake = tables.workers > 1 or self._caller == w.OBSERVER
         self._control[w.WAKE] = self._wake
-        self._start = Starter(self._memory.address)
+        self._start_run = run_starter(self._memory.address)
+        self._start_call = call_starter(self._memory.address)
         self._clean = True
         self._shield = Shield()
         self._closed = False
@@ -356,7 +359,24 @@ class Core(Closing):
             if acts > 0 and self._has_actors:
                 if log is not None or self._log is not None:
                     self._record(log)
-                self._run(acts)
+                self._run(self._start_run, acts, acts)
+
+    def call(self, frame: int) -> None:
+        """
+        Let every actor act once, as `run` does, on the arrays of the call frame at an
+        address (`penstock.runtime.core.entry_points.call_starter`).
+        """
+        if self._threads:
+            self._check_caller()
+        with self._lock:
+            if self._closed:
+                raise PenstockError("the core is closed")
+            if not self._clean:
+                self._stop()
+            if self._has_actors:
+                if self._log is not None:
+                    self._record(None)
+                self._run(self._start_call, frame, 1)
 
     def _record(self, log: RunLog | None) -> None:
         """Choose the scheduler of the next run, which fills a log if one is given."""
@@ -412,7 +432,8 @@ class Core(Closing):
                     "a callback cannot run or close the core that calls it"
                 )
 
-    def _run(self, acts: int) -> None:
+    def _run(self, start: Starter, first: int, acts: int) -> None:
+        """Begin a run of so many acts by a function and its argument; wait for it."""
         address, caller = self._memory.address, self._caller
         # Python handles signals in the main thread only.
         in_main = threading.get_ident() == _main_thread.number
@@ -425,7 +446,7 @@ class Core(Closing):
                 self._start_threads()
             if self._watcher is not None:
                 self._watcher.begin(acts)
-            state = self._start(acts, limit)
+            state = start(first, limit)
             while state == w.UNFINISHED:
                 state = take_part(address, caller, limit)
             if self._watcher is not None:

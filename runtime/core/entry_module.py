@@ -23,6 +23,7 @@ from penstock.runtime.core.scheduler import (
     lock_all_workers,
     move_on,
     start,
+    start_call,
     take_part,
     unlock_all_workers,
 )
@@ -54,6 +55,8 @@ def core(words: int) -> int:
         move_on(tables, first, second)
     elif verb == 7:
         return int(start(tables, first, second))
+    elif verb == 8:
+        return int(start_call(tables, first, second))
     return 0
 
 

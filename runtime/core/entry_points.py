@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from typing import TypeAlias
 
 from penstock.runtime.core.object_key import core_folder
 from penstock.runtime.jit.first_start import first_start
@@ -23,9 +24,10 @@ from penstock.runtime.jit.object_file import (
 
 _Core = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
+Starter: TypeAlias = Callable[[int, int], int]
 _NOBODY = -1
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _LOCK_ALL_WORKERS, _UNLOCK_ALL_WORKERS = range(6)
-_MOVE_ON, _START = 6, 7
+_MOVE_ON, _START, _START_CALL = 6, 7, 8
 
 
 @cache
@@ -87,23 +89,40 @@ def take_part(tables: int, thread: int, limit: int) -> int:
     return _call(_TAKE_PART, tables, thread, limit)
 
 
-class Starter:
+def _starter(verb: int, tables: int) -> Starter:
     """
-    Begins runs, and takes part in them like `take_part`, in one call, whose arguments
-    are there already if they are those of the last one.
+    A function that begins runs, and takes part in them like `take_part`, in one call of
+    the core, whose arguments are there already if they are those of the last one.
     """
+    words = (ctypes.c_int64 * 4)(verb, tables, 0, 0)
+    address = ctypes.c_int64(ctypes.addressof(words))
+    last, until = 0, 0
+    core = compiled_core()
 
-    def __init__(self, tables: int):
-        self._words = (ctypes.c_int64 * 4)(_START, tables, 0, 0)
-        self._address = ctypes.c_int64(ctypes.addressof(self._words))
-        self._last = 0, 0
-        self._core = compiled_core()
+    def start(first: int, limit: int) -> int:
+        nonlocal last, until
+        if first != last or limit != until:
+            words[2], words[3] = last, until = first, limit
+        return core(address)
 
-    def __call__(self, acts: int, limit: int) -> int:
-        """Begin a run of so many acts, and take part in it for about so long."""
-        if self._last != (acts, limit):
-            self._words[2:] = self._last = acts, limit
-        return self._core(self._address)
+    return start
+
+
+def run_starter(tables: int) -> Starter:
+    """Begins a run of so many acts, and takes part in it for about so long."""
+    return _starter(_START, tables)
+
+
+def call_starter(tables: int) -> Starter:
+    """
+    Begins a run of one act on the arrays of the call frame at an address, and takes
+    part in it for about so long.
+
+    A call frame is the number of its ports, the offset of the address of the elements
+    in an array object, the address of the table of each port, as `feed` and `fetch`
+    read them, and that of the array object for each.
+    """
+    return _starter(_START_CALL, tables)
 
 
 def halt(tables: int, reason: int) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
-import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +15,13 @@ from penstock.runtime.core.core import Core, address_of_recorder
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.watchdog import Watchdog, kernel_names
 from penstock.runtime.errors import PeerError, PenstockError, TaskError
+from penstock.runtime.executors.arguments import (
+    arrays_to_bind,
+    check_apart,
+    check_inputs,
+)
+from penstock.runtime.executors.bound import Bound
+from penstock.runtime.executors.call_frame import CallFrame, call_frame
 from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.executors.resumed import ResumedRun
@@ -25,7 +30,7 @@ from penstock.runtime.executors.stream import UNTAKEN, MakeCore, Stream
 from penstock.runtime.executors.stream_core import StreamCore
 from penstock.runtime.loading.arrays import address_of
 from penstock.runtime.loading.initializers import Array
-from penstock.runtime.loading.loader import BATCH, LoadedProgram, Port, fitting
+from penstock.runtime.loading.loader import BATCH, LoadedProgram, Port
 from penstock.runtime.observe.event_log import Log
 from penstock.runtime.observe.observers import Observers
 from penstock.runtime.observe.program_info import Subject, Task, subject_of
@@ -33,7 +38,6 @@ from penstock.runtime.options import (
     ENGINES,
     Closing,
     check_name,
-    check_named,
     check_pieces,
 )
 from penstock.runtime.program.output_cuts import cut_outputs
@@ -45,11 +49,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Pieces: TypeAlias = list[dict[str, Array]]
-
-NO_PIECES: tuple[Pieces, Pieces] = ([], [])
-
-RECYCLED_BYTES = 1 << 16
-"""Bytes from which on the memory of a result is used again once it is free."""
 
 WORK_PER_NANOSECOND = 10
 """Flops and bytes together that take a nanosecond of a virtual clock."""
@@ -97,10 +96,11 @@ class Executor(Closing):
         self._closed = False
         self._lock = threading.Lock()
         self._shield = Shield()
-        self._pieces: tuple[Pieces, Pieces] = NO_PIECES
-        self._last: dict[str, Array] = {}
-        """The large arrays that the last run has returned."""
+        self._held: object = None
+        """The arrays of the run that is under way."""
         self._changing = changing_bytes(program)
+        self._cuts = program.image.cuts
+        self._frame = call_frame(program.inputs, program.outputs)
 
     @property
     def program(self) -> LoadedProgram:
@@ -196,39 +196,105 @@ class Executor(Closing):
         the arrays do not fit, and the errors of `Core.run`; the executor can run again
         after either.
         """
-        # The steps of `run_many` for one piece, as few as it takes: those of a
-        # short run are most of its time, above all the first one after a pause.
-        fed = check_inputs(self._program.inputs, inputs)
-        if self._changing:
-            fed = self._apart(fed)
+        results = self._run(inputs)
+        assert results is not None, "it was to be run"
+        return results
+
+    def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+        """
+        The outputs of `run`; None, without a run, unless a quick look tells that all
+        arrays can be read as they are.
+        """
+        return self._run(inputs, if_quick=True)
+
+    def _run(
+        self, inputs: Mapping[str, Array], *, if_quick: bool = False
+    ) -> dict[str, Array] | None:
+        core, frame = self._core, self._frame
+        if core is None or frame is None or self.observers or self._transport:
+            return None if if_quick else self._run_one(inputs)
         with self._lock:
             if self._closed or self._is_special:
                 self._check_free()
                 self._check_counted()
-            results: dict[str, Array] = {}
-            for name, port in self._program.outputs.items():
-                results[name] = made = self._new_result(name, port)
-                port.point_at(made)
-            for name, port in self._program.inputs.items():
-                port.point_at(fed[name])
+            if (fed := frame.take(inputs)) is None:
+                if if_quick:
+                    return None
+                fed = [*check_inputs(self._program.inputs, inputs).values()]
+                frame.hold(fed)
+            if self._changing:
+                fed = [self._apart(array) for array in fed]
+                frame.hold(fed)
+            results = frame.new_results()
             # They must live until the workers stop, which two interrupts do not wait
             # for.
-            self._pieces = [fed], [results]
-            self._act(1)
-            self._pieces = NO_PIECES
-        return self._cut([results])[0]
+            self._held = fed, results
+            core.call(frame.address)
+            self._held = None
+        return self._cut([results])[0] if self._cuts else results
 
-    def _new_result(self, name: str, port: Port) -> Array:
+    def _run_one(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """A run that somebody looks at, or that another engine makes."""
+        fed = self._all_apart(check_inputs(self._program.inputs, inputs))
+        with self._lock:
+            self._check_free()
+            self._check_counted()
+            results = self._run_batch([fed])
+        return self._cut(results)[0]
+
+    def bind(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, Array] | None = None,
+    ) -> Bound:
         """
-        An array for a result of a run. A large one gets the memory of the last one if
-        that is free again, as the system would have to map each page of new memory.
+        A run whose arrays stay the same: each time it reads what those of `inputs`
+        hold then, and writes to those of `outputs`, or to new ones that it keeps.
+
+        Raises PenstockError unless all can be read and written where they are, and no
+        array of outputs has bytes of another one.
         """
-        if port.nbytes < RECYCLED_BYTES:
-            return np.empty(port.shape, port.dtype)
-        array = self._last.get(name)
-        if array is None or is_shared(array):
-            self._last[name] = array = np.empty(port.shape, port.dtype)
-        return array
+        program = self._program
+        fed = arrays_to_bind(program.inputs, inputs)
+        if outputs is None:
+            results = [np.empty(x.shape, x.dtype) for x in program.outputs.values()]
+        else:
+            results = arrays_to_bind(program.outputs, outputs, "outputs")
+            check_apart(fed, results)
+        named = dict(zip(program.outputs, results, strict=True))
+        if (frame := call_frame(program.inputs, program.outputs)) is not None:
+            frame.hold([*fed, *results])
+        return Bound(partial(self._run_bound, fed, named, frame))
+
+    def _run_bound(
+        self, fed: list[Array], results: dict[str, Array], frame: CallFrame | None
+    ) -> dict[str, Array]:
+        core = self._core
+        if core is None or frame is None or self._changing or self._cuts:
+            return self._run_bound_one(fed, results)
+        if self.observers or self._transport:
+            return self._run_bound_one(fed, results)
+        with self._lock:
+            if self._closed or self._is_special:
+                self._check_free()
+                self._check_counted()
+            self._held = fed, results
+            core.call(frame.address)
+            self._held = None
+        return results
+
+    def _run_bound_one(
+        self, fed: list[Array], results: dict[str, Array]
+    ) -> dict[str, Array]:
+        """A run on bound arrays with more to do before, in or after it."""
+        named = dict(zip(self._program.inputs, fed, strict=True))
+        with self._lock:
+            self._check_free()
+            self._check_counted()
+            self._point([self._all_apart(named)], [results])
+            self._act(1)
+            self._held = None
+        return self._cut([results])[0]
 
     def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
         """
@@ -238,7 +304,7 @@ class Executor(Closing):
         """
         check_pieces(pieces)
         inputs = self._program.inputs
-        fed = [self._apart(check_inputs(inputs, piece)) for piece in pieces]
+        fed = [self._all_apart(check_inputs(inputs, piece)) for piece in pieces]
         results: list[dict[str, Array]] = []
         with self._lock:
             self._check_free()
@@ -253,7 +319,7 @@ class Executor(Closing):
 
     def _cut(self, results: Pieces) -> Pieces:
         """The results of pieces with the extents that are only known now."""
-        cuts = self._program.image.cuts
+        cuts = self._cuts
         return [cut_outputs(each, cuts) for each in results] if cuts else results
 
     def stream(self, capacity: int = 2, untaken: int = UNTAKEN) -> Stream:
@@ -278,17 +344,17 @@ class Executor(Closing):
             )
             return self._stream
 
-    def _apart(self, fed: dict[str, Array]) -> dict[str, Array]:
-        """
-        The arrays of inputs, which must not change in a run: copies of those that lie
-        where the program assigns.
-        """
-        for name, array in fed.items():
-            start = address_of(array)
-            end = start + array.nbytes
-            if any(start < last and first < end for first, last in self._changing):
-                fed[name] = array.copy()
-        return fed
+    def _all_apart(self, fed: dict[str, Array]) -> dict[str, Array]:
+        """The arrays of inputs, which must not change in a run."""
+        return {name: self._apart(array) for name, array in fed.items()}
+
+    def _apart(self, array: Array) -> Array:
+        """The array of an input; a copy of one that lies where the program assigns."""
+        start = address_of(array)
+        end = start + array.nbytes
+        if any(start < last and first < end for first, last in self._changing):
+            return array.copy()
+        return array
 
     def _check_free(self) -> None:
         """Raise PenstockError unless a run may begin."""
@@ -319,7 +385,7 @@ class Executor(Closing):
         is a time for each actor.
         """
         inputs = self._program.inputs
-        fed = [self._apart(check_inputs(inputs, piece)) for piece in pieces]
+        fed = [self._all_apart(check_inputs(inputs, piece)) for piece in pieces]
         names = [actor.name for actor in self._program.tables.actors]
         if missing := sorted(set(names) - set(times)):
             raise PenstockError(f"no times are given for actors {', '.join(missing)}")
@@ -333,13 +399,13 @@ class Executor(Closing):
             results = self._point_to(fed)
             with self.observers.watch(len(fed), virtual=True) as log:
                 found = self._simulated(len(fed), [times[x] for x in names], log)
-            self._pieces = NO_PIECES
+            self._held = None
         return self._cut(results), found
 
     def _run_batch(self, fed: Pieces) -> Pieces:
         results = self._point_to(fed)
         self._act(len(fed))
-        self._pieces = NO_PIECES
+        self._held = None
         return results
 
     def _point_to(self, fed: Pieces) -> Pieces:
@@ -351,10 +417,14 @@ class Executor(Closing):
             }
             for _ in fed
         ]
-        self._pieces = (fed, results)
+        self._point(fed, results)
+        return results
+
+    def _point(self, fed: Pieces, results: Pieces) -> None:
+        """Let the next run read and write these arrays."""
+        self._held = fed, results
         point(self._program.inputs.values(), fed)
         point(self._program.outputs.values(), results)
-        return results
 
     def _act(self, acts: int) -> None:
         if not self.observers:
@@ -443,55 +513,7 @@ def changing_bytes(program: LoadedProgram) -> list[tuple[int, int]]:
     return [(start, start + size) for start, size in starts]
 
 
-def is_shared(array: Array) -> bool:
-    """Whether an array has references besides a container, the caller and this."""
-    return sys.getrefcount(array) > UNSHARED or weakref.getweakrefcount(array) > 0
-
-
-def _unshared() -> int:
-    """The count of `is_shared` for an array without other references."""
-    counted = {"": np.empty(0)}
-    array = counted[""]
-
-    def count(array: Array) -> int:
-        return sys.getrefcount(array)
-
-    return count(array)
-
-
-UNSHARED = _unshared()
-
-
 def point(ports: Iterable[Port], pieces: Pieces) -> None:
     """Let each port of the next run read or write its array of each piece."""
     for port in ports:
         port.point_to([piece[port.name] for piece in pieces])
-
-
-def check_inputs(
-    ports: Mapping[str, Port], given: Mapping[str, Array]
-) -> dict[str, Array]:
-    """
-    The arrays of one piece, contiguous. Raises PenstockError unless there is one of
-    the right shape and dtype for each port, and no other array.
-    """
-    check_named(given)
-    fed: dict[str, Array] = {}
-    for name, port in ports.items():
-        if name not in given:
-            refuse_names(ports, given)
-        if not port.takes(array := given[name]):
-            array = fitting(f"input '{name}'", array, port.shape, port.dtype)
-        fed[name] = array
-    if len(given) != len(fed):
-        refuse_names(ports, given)
-    return fed
-
-
-def refuse_names(ports: Mapping[str, object], given: Mapping[str, Array]) -> NoReturn:
-    """Raise PenstockError for arrays that have no port or ports that have no array."""
-    if missing := sorted(set(ports) - set(given)):
-        raise PenstockError(f"no arrays are given for inputs {', '.join(missing)}")
-    extra = ", ".join(sorted(set(given) - set(ports)))
-    known = ", ".join(sorted(ports)) or "none"
-    raise PenstockError(f"there are no inputs {extra}, the program takes {known}")

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -31,7 +32,9 @@ from weakref import ref
 
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
-from penstock.runtime.executors.executor import Executor, check_inputs
+from penstock.runtime.executors.arguments import check_inputs
+from penstock.runtime.executors.bound import Bound
+from penstock.runtime.executors.executor import Executor
 from penstock.runtime.executors.stream import UNTAKEN, Stream
 from penstock.runtime.options import Closing, check_pieces
 from penstock.runtime.program.executable import ProgramImage
@@ -164,8 +167,14 @@ class JobExecutor(Closing):
     ):
         facts = {job: facts_of(program.image) for job, program in programs.items()}
         uses = uses_of(facts, image.exclusive)
+        users = Counter(name for use in uses.values() for name in use.names)
         self._runners = {
-            job: _Runner(job, Executor(program, engine), facts[job], uses[job])
+            job: _Runner(
+                Executor(program, engine),
+                facts[job],
+                uses[job],
+                is_alone=all(users[name] == 1 for name in uses[job].names),
+            )
             for job, program in programs.items()
         }
         self._accesses = AccessQueue()
@@ -229,6 +238,32 @@ class JobExecutor(Closing):
             return runner.executor.run(inputs)
         call = self._call(job, inputs)
         return self._finish(call, self._ask(call.jobs))
+
+    def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+        """
+        What `run` returns; None, without a run, unless there is but one job, which is
+        free, and a quick look tells that the arrays can be read as they are.
+        """
+        only = self._only
+        return None if only is None or only.submitted else only.executor.quick(inputs)
+
+    def bind(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, Array] | None = None,
+        job: str | None = None,
+    ) -> Bound:
+        """
+        A run of a job whose arrays stay the same, see `Executor.bind`. Raises
+        PenstockError for a job that takes turns with others.
+        """
+        job = self._name_of(job)
+        runner = self._runners[job]
+        if not runner.is_alone:
+            raise PenstockError(
+                f"job '{job}' takes turns with others, so no arrays can be bound to it"
+            )
+        return runner.executor.bind(inputs, outputs)
 
     def submit(
         self, inputs: Mapping[str, Array], job: str | None = None
@@ -423,12 +458,14 @@ class _Call(NamedTuple):
 class _Runner:
     """The executor of one job, and the resources that the job uses."""
 
-    def __init__(self, job: str, executor: Executor, facts: JobFacts, use: Use):
+    def __init__(
+        self, executor: Executor, facts: JobFacts, use: Use, *, is_alone: bool
+    ):
         self.executor = executor
         self.facts = facts
         self.use = use
-        self.is_alone = use.names == frozenset({own_name(job)})
-        """Whether it has nothing that others could use at the same time."""
+        self.is_alone = is_alone and not facts.taken
+        """Whether it has nothing that other jobs use or make."""
         self.submitted = 0
         """The runs that were submitted and are not over."""
         self._early: dict[str, Callable[[], bool]] = {

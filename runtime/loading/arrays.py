@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -61,13 +60,17 @@ def _of_interface(array: Array) -> int:
     return array.ctypes.data
 
 
-def _quickest() -> Callable[[Array], int]:
+def _is_field_known() -> bool:
     probe = np.zeros(2)[1:]
     is_known = sys.implementation.name == "cpython"
-    if is_known and _of_field(probe) == _of_interface(probe):
-        return _of_field
-    return _of_interface
+    return is_known and _of_field(probe) == _of_interface(probe)
 
 
-address_of = _quickest()
+DATA_FIELD = _HEAD if _is_field_known() else None
+"""
+The offset of the address of the first element in an array object, which lies at
+`id(array)`; None if this Python has other objects.
+"""
+
+address_of = _of_interface if DATA_FIELD is None else _of_field
 """The address of the first element of an array."""

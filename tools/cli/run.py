@@ -259,7 +259,7 @@ def _bisect(
     """Search the first pass and the first task that are wrong; 1 if there is one."""
     if is_plan(args.file):
         raise UsageError("a saved plan cannot be bisected: its passes have run")
-    from penstock.runtime.executors.executor import refuse_names
+    from penstock.runtime.executors.arguments import refuse_names
     from penstock.tools.cli.bisect import Search, jobs_to_run, ports_of
     from penstock.tools.driver.compiler import installed_compiler
 
@@ -566,7 +566,7 @@ def _check_inputs(
     from penstock.dialects.utils.numpy_types import dtype_of
     from penstock.dialects.utils.tensors import tensor_type
     from penstock.lowering.analysis.repetitions import is_rated
-    from penstock.runtime.executors.executor import refuse_names
+    from penstock.runtime.executors.arguments import refuse_names
     from penstock.runtime.loading.loader import fitting
 
     if not isinstance(entry, JobOp):

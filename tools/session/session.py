@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.dialects.launch import ProgramOp
     from penstock.runtime.core.watchdog import Watchdog
+    from penstock.runtime.executors.bound import Bound
     from penstock.runtime.executors.executor import Executor
     from penstock.runtime.executors.stream import Stream
     from penstock.runtime.loading.initializers import Array
@@ -286,6 +287,30 @@ class Session(Closing, Displayed):
         must not change until this returns.
         """
         return self._jobs.run(inputs, job)
+
+    def bind(
+        self,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, Array] | None = None,
+        job: str | None = None,
+    ) -> Bound:
+        """
+        A run on arrays that stay the same, for as little time around it as can be:
+        each `bound.run()` reads what the arrays of `inputs` hold then, and writes to
+        those of `outputs`, by name, or to new ones, and returns these. Change the
+        arrays between runs, not in one.
+
+        Raises PenstockError unless all arrays are contiguous and fit, if an array of
+        outputs has bytes of another array, and for a job that takes turns with others.
+        """
+        return self._jobs.bind(inputs, outputs, job)
+
+    def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+        """
+        What `run` returns for arrays that can be read as they are, which a quick look
+        tells; None, without a run, if it does not.
+        """
+        return self._jobs.quick(inputs)
 
     def run_many(
         self, pieces: Sequence[Mapping[str, Array]], job: str | None = None
