@@ -241,7 +241,7 @@ class JobExecutor(Closing):
 
     def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
         """
-        What `run` returns; None, without a run, unless there is but one job, which is
+        The outputs of `run`; None, without a run, unless there is but one job, which is
         free, and a quick look tells that the arrays can be read as they are.
         """
         only = self._only

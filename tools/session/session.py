@@ -307,7 +307,7 @@ class Session(Closing, Displayed):
 
     def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
         """
-        What `run` returns for arrays that can be read as they are, which a quick look
+        The outputs of `run` for arrays that can be read as they are, which a quick look
         tells; None, without a run, if it does not.
         """
         return self._jobs.quick(inputs)
