@@ -22,6 +22,7 @@ PASSES = (
     "job-insert-boxing",
     "job-place",
     "job-recompute",
+    "job-shard-states",
     "launch-form-chains",
     "launch-form-waves",
     "launch-order-commits",

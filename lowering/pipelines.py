@@ -77,6 +77,8 @@ class PipelineOptions:
     """The type of 16 bits for ops that gain by it, `bf16` or `f16` (`job-cast-amp`)."""
     accumulate: int = 1
     """The micro-batches of one update (`job-accumulate`)."""
+    shard_states: int = 0
+    """What is split over devices that would have copies of it (`job-shard-states`)."""
     recompute: str | None = None
     """The policy of `job-recompute`, if another than that of segments."""
     budget: int | None = None
@@ -154,11 +156,12 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
 
 def training_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     """The passes that make ops of what jobs say of training."""
-    many = options.accumulate
+    many, stage = options.accumulate, options.shard_states
     return (
         call("op-infer-shapes"),
         call("job-cast-amp", type=None if options.amp == "none" else options.amp),
         call("job-add-gradients"),
+        call("job-shard-states", stage=stage or None),
         call("job-accumulate", count=None if many == 1 else many),
         call("job-add-updates"),
     )

@@ -230,7 +230,8 @@ class UpdateOp(IRDLOperation):
     none is given. The gradient is that of a loss times `scale`. With `skip` the
     variable and the states of its optimizer stay as they are.
 
-    Rates and scales are f64 for variables of f64, else f32.
+    Rates and scales are f64 for variables of f64, else f32. The attribute `sbp` says
+    how new states and values lie on several devices, if not as the variable does.
 
     ```mlir
     job.update %w by %g with <adamw, beta1 = 0.9> rate %rate scale %scale skip %over
@@ -252,7 +253,7 @@ class UpdateOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     traits = traits_def(
-        KnownAttributes("placement"), MemoryReadEffect(), MemoryWriteEffect()
+        KnownAttributes("placement", "sbp"), MemoryReadEffect(), MemoryWriteEffect()
     )
 
     assembly_format = (

@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects import kernel
+from penstock.dialects.job import BoxingOp
 from penstock.dialects.kernel.builder import PARALLEL, memref_type
 from penstock.dialects.kernel.indices import OUT_OF_RANGE
 from penstock.dialects.op.axes import (
@@ -65,21 +66,22 @@ if TYPE_CHECKING:
 
 class ReshapeToSameType(OpPattern["ReshapeOp"]):
     """
-    reshape(x) = x if the shape is x's own.
+    reshape(x) = x if the shape is x's own, and no other layout is asked for.
     """
 
     def rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        if same_static_type(op.source, op.result):
+        if same_static_type(op.source, op.result) and not asks_for_layout(op):
             replace_by_value(op, op.source, rewriter)
 
 
 class ReshapeOfReshape(OpPattern["ReshapeOp"]):
     """
-    reshape(reshape(x, a), b) = reshape(x, b).
+    reshape(reshape(x, a), b) = reshape(x, b), unless the inner one asks for a layout.
     """
 
     def rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        if not isinstance(inner := op.source.owner, ReshapeOp):
+        inner = op.source.owner
+        if not isinstance(inner, ReshapeOp) or asks_for_layout(inner):
             return
         outer = ReshapeOp.create(
             operands=[inner.source],
@@ -89,6 +91,16 @@ class ReshapeOfReshape(OpPattern["ReshapeOp"]):
             location=op.location,
         )
         rewriter.replace(op, outer)
+
+
+def asks_for_layout(op: ReshapeOp) -> bool:
+    """Whether a reshape says how its result lies, and its operand does not lie so."""
+    if (sbp := op.attributes.get("sbp")) is None:
+        return False
+    owner = op.source.owner
+    if isinstance(owner, BoxingOp):
+        return owner.target_sbp != sbp
+    return not isinstance(owner, Operation) or owner.attributes.get("sbp") != sbp
 
 
 @irdl_op_definition

@@ -24,6 +24,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.gradients import only
@@ -73,6 +74,14 @@ class RateOp(TensorOp):
     def made(self) -> int:
         """The acts for one piece of the result."""
         return 1
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        """Pieces are cut along any axis that they have on both sides."""
+        source, result = (
+            tensor_type(x).get_shape() for x in (self.source, self.result)
+        )
+        axes = [signature([a], [a]) for a, n in enumerate(source) if n == result[a]]
+        return (*axes, SbpSignature((PARTIAL,), (PARTIAL,)))
 
     @property
     def rows(self) -> tuple[int, list[int]]:

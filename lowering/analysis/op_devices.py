@@ -137,6 +137,12 @@ def place_on(op: Operation, place: PlacementAttr, devices: JobDevices) -> None:
         op.attributes["placement"] = place
 
 
+def place_like(op: Operation, other: Operation) -> None:
+    """Place an op where another one says that it is placed, if it does."""
+    if (place := other.attributes.get("placement")) is not None:
+        op.attributes["placement"] = place
+
+
 def kind_of(op: TensorOp, job: JobOp, device: str | None) -> str:
     """The kind of device that an op will run on."""
     if device is not None and "placement" not in op.attributes:

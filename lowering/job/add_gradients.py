@@ -11,9 +11,10 @@ A gradient that is zero everywhere is not computed: only one that is asked for b
 constant.
 
 New ops stand in place of the `job.gradients`. They have the attribute
-`pass = "backward"`, the location of the op whose gradient they compute, and the names
-of values with `_grad`. The gradient by a variable that says how it lies on several
-devices (`sbp`) lies like it, as OneFlow casts gradients
+`pass = "backward"`, the location and the `placement` of the op whose gradient they
+compute, and the names of values with `_grad`. A sum of gradients is placed where its
+value is made. The gradient by a variable on several devices lies as the variable does,
+whole if that says nothing (`sbp`), as OneFlow casts gradients
 ([OF-51](sources.md#of-51)): else sums that are not added up yet would reach the update.
 
 `op.stop_gradient` ends the way back, and is replaced by its operand at the end.
@@ -31,14 +32,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.job import GradientsOp, JobOp, VariableOp
+from penstock.dialects.job import GradientsOp, JobOp, VariableOp, placement_of
 from penstock.dialects.op.canonicalization import has_floats
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.op_builder import OpBuilder
+from penstock.dialects.op.sbp import BROADCAST, sbp_of
 from penstock.dialects.op.training.gradient_rules import (
     OWN,
     GradientRule,
@@ -52,6 +54,7 @@ from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.value_names import name_value
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.op_devices import place_like
 
 PASS, BACKWARD = "pass", StringAttr("backward")
 """The attribute of ops of a part of a training step."""
@@ -60,7 +63,8 @@ PASS, BACKWARD = "pass", StringAttr("backward")
 class BackwardPass:
     """The ops of one `job.gradients`, put in front of it."""
 
-    def __init__(self, op: GradientsOp, rules: Sequence[GradientRule]):
+    def __init__(self, job: JobOp, op: GradientsOp, rules: Sequence[GradientRule]):
+        self._job = job
         self._op = op
         self._rules = rules
         self._of: Operation = op
@@ -84,7 +88,6 @@ class BackwardPass:
         self._terms[loss] = [o.scalar(1, loss) if op.scale is None else op.scale]
         for member in reversed(path):
             self._add_gradients_of(member)
-        self._of = op
         return [self._gradient_by(value) for value in op.by]
 
     def drop_unused(self) -> None:
@@ -96,6 +99,7 @@ class BackwardPass:
     def _insert(self, op: Operation) -> None:
         op.attributes[PASS] = BACKWARD
         op.location = self._of.location
+        place_like(op, self._of)
         Rewriter.insert_op(op, InsertPoint.before(self._op))
         self._made[op] = None
 
@@ -140,11 +144,11 @@ class BackwardPass:
 
     def _add_gradients_of(self, op: Operation) -> None:
         """Add the gradients of the operands of an op, or report why there are none."""
+        self._of = op
         grads = [self._gradient_of(result) for result in op.results]
         is_missing = not self._missing.isdisjoint(op.results)
         if not is_missing and all(grad is None for grad in grads):
             return
-        self._of = op
         try:
             if is_missing:
                 # It is only to be found out that nothing else is wrong; rules are not
@@ -188,17 +192,27 @@ class BackwardPass:
 
     def _gradient_by(self, value: SSAValue) -> SSAValue:
         """The gradient by a value that was asked for, which lies as the value does."""
+        self._of = value.owner if isinstance(value.owner, Operation) else self._op
         grad = self._gradient_of(value)
         if grad is None:
             grad = self._builder.zeros(value)
         owner = value.owner
-        if not isinstance(owner, VariableOp) or "sbp" not in owner.attributes:
+        if not isinstance(owner, VariableOp) or (sbp := self._sbp_of(owner)) is None:
             return grad
         # An op of its own, whose layout is nobody else's.
         lying = ReshapeOp(grad, tensor_type(value).get_shape())
         self._insert(lying)
-        lying.attributes["sbp"] = owner.attributes["sbp"]
+        lying.attributes["sbp"] = sbp
+        lying.result.name_hint = grad.name_hint
         return lying.result
+
+    def _sbp_of(self, variable: VariableOp) -> Attribute | None:
+        """How a variable lies on several devices; None on one."""
+        placement = placement_of(variable, self._job)
+        if placement.single_device() is not None:
+            return None
+        whole = sbp_of(*[BROADCAST] * len(placement.shape))
+        return variable.attributes.get("sbp", whole)
 
 
 def name_of(value: SSAValue) -> str:
@@ -211,7 +225,7 @@ def name_of(value: SSAValue) -> str:
 def add_gradients(job: JobOp, rules: Sequence[GradientRule]) -> Iterator[Finding]:
     """Replace each `job.gradients` of a job, and yield what has no gradient."""
     for op in [op for op in job.body.block.ops if isinstance(op, GradientsOp)]:
-        backward = BackwardPass(op, rules)
+        backward = BackwardPass(job, op, rules)
         gradients = backward.add()
         if backward.findings:
             yield from backward.findings

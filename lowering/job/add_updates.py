@@ -8,22 +8,26 @@ values of the variable and of its states, in one `op.fused` of several results, 
 is assigned. Scalars that follow from the rate and the number of the step are made once,
 in f64, for all variables that are updated alike.
 
-A state is a variable `"<variable>/<optimizer>/<state>"` of the variable's type, part,
-placement and `sbp`. The number of steps is a variable `"step"`, an `i64` that counts
-from 0, or `"<job>/step"` where several jobs of the module have updates, or the job has
-a variable of this name. It is there if the job has it already, or an optimizer counts,
-and the job adds 1 to it unless the job assigns to it already. Where an update is
-skipped its variable and states keep their values, and so does the number where all are.
+A state is a variable `"<variable>/<optimizer>/<state>"` of the variable's type, part
+and placement, and of its `sbp` unless the update has one of its own: then the states,
+and what is computed of them, lie so. The number of steps is a variable `"step"`, an
+`i64` that counts from 0, or `"<job>/step"` where several jobs of the module have
+updates, or the job has a variable of this name. It is there if the job has it already,
+or an optimizer counts, and the job adds 1 to it unless the job assigns to it already.
+Where an update is skipped its variable and states keep their values, and so does the
+number where all are.
 
 New ops stand at the end of the job, say `pass = "update"`, and have the location of
-what they replace.
+what they replace. The gradient of a variable is scaled, cut and used where the variable
+is placed; scalars that several updates share are made where the job is.
 
 Example: `test/lowering/job/job-add-updates-example.mlir`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
@@ -61,6 +65,7 @@ from penstock.dialects.utils.diagnostics import (
 )
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.op_devices import place_like
 
 PASS, UPDATE = "pass", StringAttr("update")
 """The attribute that names the part of a training step of an op, and its value."""
@@ -100,6 +105,8 @@ class Writer:
         self._block: Block = job.body.block
         self.source: Operation = job
         """The op that is being replaced."""
+        self.place: Operation | None = None
+        """The variable that is being updated, which says where."""
         self.o = OpBuilder(self.add)
         self._made: dict[Hashable, SSAValue] = {}
 
@@ -111,13 +118,25 @@ class Writer:
     def add(self, op: Operation) -> None:
         """Put an op at the end of the job."""
         self.mark(op)
+        if self.place is not None and not isinstance(op, AssignOp):
+            place_like(op, self.place)
         self._block.add_op(op)
 
     def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
         """A value that is made when it is asked for first."""
         if key not in self._made:
-            self._made[key] = make()
+            with self.placed(None):
+                self._made[key] = make()
         return self._made[key]
+
+    @contextmanager
+    def placed(self, variable: Operation | None) -> Generator[None]:
+        """Place the ops that are put into the job where a variable is placed."""
+        before, self.place = self.place, variable
+        try:
+            yield
+        finally:
+            self.place = before
 
     def cast(self, value: SSAValue, element: AnyFloat) -> SSAValue:
         """A scalar in another type, made once."""
@@ -243,7 +262,8 @@ class Updates:
 
     def _squares(self, op: UpdateOp) -> SSAValue:
         """The sum of the squares of a gradient's elements, an f64 scalar."""
-        total = sum_of_squares(self._o, widened(self._o, op.gradient))
+        with self._writer.placed(variable_of(op)):
+            total = sum_of_squares(self._o, widened(self._o, op.gradient))
         if op.scale is None:
             return total
         scale = self._writer.cast(op.scale, f64)
@@ -256,8 +276,7 @@ class Updates:
         self, op: UpdateOp, factor: SSAValue | None, step: SSAValue | None
     ) -> None:
         """Assign what an optimizer makes of a variable and of its states."""
-        variable = op.target.owner
-        assert isinstance(variable, VariableOp), "has been verified"
+        variable, sbp = variable_of(op), op.attributes.get("sbp")
         optimizer, prefix = (
             self._made[op],
             f"{variable.port.data}/{op.optimizer.kind.data}",
@@ -270,11 +289,12 @@ class Updates:
             skip=op.skip,
         )
         states = [
-            self._state(variable, f"{prefix}/{name}", name, start).result
+            self._state(op, f"{prefix}/{name}", name, start).result
             for name, start in optimizer.states().items()
         ]
         scalars = self._scalars(op, step)
-        made = optimizer.update(builder, op.target, op.gradient, states, scalars)
+        with self._writer.placed(variable):
+            made = optimizer.update(builder, op.target, op.gradient, states, scalars)
         types = [value.type for value in (op.target, *states)]
         if [value.type for value in made] != types:
             names = f"optimizer '{op.optimizer.kind.data}' should make"
@@ -285,6 +305,8 @@ class Updates:
         for old, new in zip((op.target, *states), made, strict=True):
             hint = old.name_hint
             new.name_hint = None if hint is None else f"{hint}_next"
+            if sbp is not None and isinstance(maker := new.owner, Operation):
+                maker.attributes["sbp"] = sbp
             self._writer.add(AssignOp(new, old))
 
     def _scalars(self, op: UpdateOp, step: SSAValue | None) -> Sequence[SSAValue]:
@@ -300,13 +322,14 @@ class Updates:
             self._known[key] = [self._writer.cast(x, element) for x in found]
         return self._known[key]
 
-    def _state(
-        self, variable: VariableOp, name: str, state: str, start: float
-    ) -> VariableOp:
-        """The variable of a state, which lies as the one that it belongs to."""
+    def _state(self, op: UpdateOp, name: str, state: str, start: float) -> VariableOp:
+        """The variable of a state of the optimizer of an update."""
+        variable, sbp = variable_of(op), op.attributes.get("sbp")
         if (known := self._variables.get(name)) is not None:
             type = tensor_type(variable.result)
             self._expect(known, type, f"as the state of '{variable.port.data}'")
+            if sbp is not None:
+                known.attributes.setdefault("sbp", sbp)
             return known
         init = InitAttr("constant", {"value": start}) if start else InitAttr("zeros")
         made = VariableOp(name, init, tensor_type(variable.result))
@@ -314,6 +337,8 @@ class Updates:
         for key in OF_VALUES:
             if key in variable.attributes:
                 made.attributes[key] = variable.attributes[key]
+        if sbp is not None:
+            made.attributes["sbp"] = sbp
         hint = variable.result.name_hint
         made.result.name_hint = f"{hint}_{state}" if hint else state
         self._writer.add(made)
@@ -325,6 +350,13 @@ class Updates:
             got = f"should be {type}, {why}, got {known.result.type}"
             found = f"variable '{known.port.data}' {got}"
             raise LocatedPassFailure([(self._writer.source, found)])
+
+
+def variable_of(op: UpdateOp) -> VariableOp:
+    """The variable that is updated."""
+    variable = op.target.owner
+    assert isinstance(variable, VariableOp), "has been verified"
+    return variable
 
 
 def tree_sum(o: OpBuilder, terms: Sequence[SSAValue]) -> SSAValue:

@@ -19,13 +19,13 @@ Plug-ins can select and order candidates, and add what it costs to compute by on
 (`docs/plugins/sbp-candidates.md`), and say what a way costs
 (`docs/plugins/sbp-cost.md`).
 
-A constant has neither order nor cost: it is made as it is wanted. A variable is the
-first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the whole one. An
-input comes whole from the host; its consumers may expect the first that fits of `S(0)`,
-`B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie, `operand_sbp` how
-its operands are wanted. An op that has both stays as it is. On one device there is
-nothing to choose, and what ops ask for goes. The result of a `job.after` lies like the
-first operand; the others may lie in any way.
+A constant has neither order nor cost: it is made as it is wanted, but not in `P`. A
+variable is the first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the
+whole one. An input comes whole from the host; its consumers may expect the first that
+fits of `S(0)`, `B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie,
+`operand_sbp` how its operands are wanted. An op that has both stays as it is. On one
+device there is nothing to choose, and what ops ask for goes. The result of a
+`job.after` lies like the first operand; the others may lie in any way.
 
 Example: `test/lowering/job/job-infer-sbp-example.mlir`.
 """
@@ -61,6 +61,7 @@ from penstock.dialects.job import (
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.sbp import (
     BROADCAST,
+    PARTIAL,
     Layout,
     SbpSignature,
     entries_text,
@@ -235,6 +236,8 @@ class Choice:
             self.sources, candidate.operands, self.sizes, strict=True
         ):
             if source is None:
+                if entry == PARTIAL:
+                    cost = inf
                 continue
             if source.placement == self.placement and source.entries[dim] == entry:
                 order -= 10

@@ -21,6 +21,28 @@ func.func @reshape_and_back(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {
   return %1 : tensor<4x3xf32>
 }
 
+// A reshape that says how its result lies on several devices stays, as does one that says so between two, unless its operand lies like it.
+
+// CHECK-LABEL: job.job @layouts
+job.job @layouts placement <cpu, [0:0-1]> {
+  // CHECK-NEXT: %a = job.input "a"
+  %a = job.input "a" {sbp = #job.sbp<S(0)>} : tensor<4x2xf32>
+  // CHECK-NEXT: %b = op.reshape %a to [4, 2] {sbp = #job.sbp<B>}
+  %b = op.reshape %a to [4, 2] {sbp = #job.sbp<B>} : tensor<4x2xf32> -> tensor<4x2xf32>
+  // CHECK-NEXT: %c = op.reshape %b to [8]
+  %c = op.reshape %b to [8] : tensor<4x2xf32> -> tensor<8xf32>
+  %d = op.reshape %a to [4, 2] {sbp = #job.sbp<S(0)>} : tensor<4x2xf32> -> tensor<4x2xf32>
+  // CHECK-NEXT: %e = job.boxing %a
+  %e = job.boxing %a from <S(0)> on <cpu, [0:0-1]> to <B> on <cpu, [0:0-1]> : tensor<4x2xf32>
+  %f = op.reshape %e to [4, 2] {sbp = #job.sbp<B>} : tensor<4x2xf32> -> tensor<4x2xf32>
+  // CHECK-NEXT: job.output "c", %c
+  job.output "c", %c : tensor<8xf32>
+  // CHECK-NEXT: job.output "d", %a
+  job.output "d", %d : tensor<4x2xf32>
+  // CHECK-NEXT: job.output "f", %e
+  job.output "f", %f : tensor<4x2xf32>
+}
+
 // Types that leave extents open do not show that nothing changes.
 
 // CHECK-LABEL: func.func @reshape_of_unknown_shape

@@ -32,3 +32,21 @@ job.job @declined placement <cpu, [0:0]> {
   %g = op.acc %x every 3 : tensor<4xf32> -> tensor<4xf32>
   job.update %w by %g with <sgd> : tensor<4xf32>
 }
+
+// What several devices have of a gradient that will be whole is added up first; parts are added up as they lie.
+// CHECK-LABEL: job.job @devices
+job.job @devices placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %x = job.input "x" : tensor<4xf32>
+  // CHECK: [[SUM:%.+]] = op.acc %x every 2
+  // CHECK: [[MEAN:%.+]] = op.mul [[SUM]]
+  // CHECK-NEXT: [[WHOLE:%.+]] = op.reshape [[MEAN]] to [4] {pass = "update", sbp = #job.sbp<B>}
+  %g = op.reshape %x to [4] {pass = "backward", sbp = #job.sbp<B>} : tensor<4xf32> -> tensor<4xf32>
+  // CHECK-NEXT: [[PART:%.+]] = op.reshape %x to [4] {pass = "backward", sbp = #job.sbp<S(0)>}
+  // CHECK-NEXT: op.acc [[PART]] every 2
+  %h = op.reshape %x to [4] {pass = "backward", sbp = #job.sbp<S(0)>} : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: job.update %w by [[WHOLE]] with <sgd>
+  job.update %w by %g with <sgd> : tensor<4xf32>
+  job.update %v by %h with <sgd> : tensor<4xf32>
+}

@@ -51,6 +51,40 @@ job.job @parts placement <cpu, [0:0-1]> {
 
 // -----
 
+// One that says nothing lies whole on several devices, and so does its gradient.
+
+job.job @whole placement <cpu, [0:0-3], hierarchy = [2, 2]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %loss = op.reduce_sum %w axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @whole
+// CHECK:         %[[g:.*]] = op.reshape %{{.*}} to [4] {pass = "backward", sbp = #job.sbp<B, B>}
+// CHECK-NEXT:    job.output "g", %[[g]]
+
+// -----
+
+// Ops of the backward pass are placed as those that they belong to; sums and gradients of variables as values are.
+
+job.job @stages placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32>
+  %a = op.exp %w {placement = #job.placement<cpu, [0:2]>} : tensor<4xf32> -> tensor<4xf32>
+  %b = op.neg %w {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32> -> tensor<4xf32>
+  %s = op.mul %a, %b : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %s axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @stages
+// CHECK:         op.mul %{{.*}}, %b {pass = "backward"}
+// CHECK:         op.neg %{{.*}} {pass = "backward", placement = #job.placement<cpu, [0:1]>}
+// CHECK:         op.mul %{{.*}}, %a {pass = "backward", placement = #job.placement<cpu, [0:2]>}
+// CHECK:         %[[g:.*]] = op.add %{{.*}} {pass = "backward", placement = #job.placement<cpu, [0:1]>}
+// CHECK-NEXT:    job.output "g", %[[g]]
+
+// -----
+
 // A gradient of a gradient; a job without any is left alone.
 
 job.job @second placement <cpu, [0:0]> {

@@ -170,6 +170,25 @@ job.job @rate placement <cpu, [0:0]> {
 
 // -----
 
+// States, and what is computed of them, lie as the update says, where the variable is placed.
+
+job.job @parts placement <cpu, [0:2]> {
+  %w = job.variable "w" init <ones> {placement = #job.placement<cpu, [0:0-1]>} : tensor<4xf32>
+  %m = job.variable "w/momentum/buffer" init <zeros> {placement = #job.placement<cpu, [0:0-1]>} : tensor<4xf32>
+  %g = job.input "g" : tensor<4xf32>
+  job.update %w by %g with <momentum> {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+  %v = job.variable "v" init <ones> {placement = #job.placement<cpu, [0:0-1]>} : tensor<4xf32>
+  job.update %v by %g with <momentum> {sbp = #job.sbp<S(0)>} : tensor<4xf32>
+}
+// CHECK-LABEL: @parts
+// CHECK:         job.variable "w/momentum/buffer" init <zeros> {placement = #job.placement<cpu, [0:0-1]>, sbp = #job.sbp<S(0)>}
+// CHECK:         op.fused %w
+// CHECK-SAME:      {pass = "update", placement = #job.placement<cpu, [0:0-1]>, sbp = #job.sbp<S(0)>}
+// CHECK:         job.assign %w_next to %w
+// CHECK:         job.variable "v/momentum/buffer" init <zeros> {placement = #job.placement<cpu, [0:0-1]>, sbp = #job.sbp<S(0)>, pass = "update"}
+
+// -----
+
 // What asks for nothing is left alone.
 
 job.job @eval placement <cpu, [0:0]> {

@@ -400,3 +400,34 @@ def test_sums_of_bytes_are_not_multiplied_by_their_terms():
         "(P, B) -> (P)",
         "(B, P) -> (P)",
     ]
+
+
+RATES = {
+    "acc": ops.AccOp(tensor([4, 6]), 2, TensorType(f64, [4, 6])),
+    "repeat": ops.RepeatOp(tensor([4, 6]), 2, TensorType(f64, [4, 6])),
+    "pack": ops.PackOp(tensor([4, 6]), 2, TensorType(f64, [8, 6])),
+    "unpack": ops.UnpackOp(tensor([4, 6]), 2, TensorType(f64, [2, 6])),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_parts_of_pieces_make_up_whole_pieces(name: str):
+    """An axis that is made longer or shorter by the number of pieces is never cut."""
+    op, rng = RATES[name], np.random.default_rng(5)
+    pieces = rng.normal(size=(6, 4, 6))
+    (expected,) = floats(op.evaluate(pieces))
+    axes = {0, 1} if name in ("acc", "repeat") else {1}
+    found: set[int] = set()
+    for (source,), (result,) in op.sbp_signatures(2):
+        if isinstance(source, SplitAttr):
+            assert source == result
+            axis = source.axis.data
+            found.add(axis)
+            parts = np.split(pieces, 2, axis + 1)
+            made = [op.evaluate(part)[0] for part in parts]
+            np.testing.assert_array_equal(np.concatenate(made, axis + 1), expected)
+        else:
+            assert source == result == PartialAttr()
+            (half,) = floats(op.evaluate(pieces / 2))
+            np.testing.assert_allclose(half + half, expected)
+    assert found == axes
