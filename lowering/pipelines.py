@@ -78,7 +78,7 @@ class PipelineOptions:
     accumulate: int = 1
     """The micro-batches of one update (`job-accumulate`)."""
     shard_states: int = 0
-    """What is split over devices that would have copies of it (`job-shard-states`)."""
+    """The stage of splitting over devices what each would have (`job-shard-states`)."""
     recompute: str | None = None
     """The policy of `job-recompute`, if another than that of segments."""
     budget: int | None = None

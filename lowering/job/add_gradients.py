@@ -207,7 +207,7 @@ class BackwardPass:
         return lying.result
 
     def _sbp_of(self, variable: VariableOp) -> Attribute | None:
-        """How a variable lies on several devices; None on one."""
+        """The layout of a variable on several devices; None on one."""
         placement = placement_of(variable, self._job)
         if placement.single_device() is not None:
             return None
