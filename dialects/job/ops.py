@@ -57,7 +57,12 @@ from penstock.dialects.job.ports import (
 )
 from penstock.dialects.job.sections import SECTIONS, sections_of
 from penstock.dialects.utils.assembly import Body
-from penstock.dialects.utils.attributes import OF_JOBS, OF_VALUES, KnownAttributes
+from penstock.dialects.utils.attributes import (
+    OF_JOBS,
+    OF_VALUES,
+    KnownAttributes,
+    replace_op,
+)
 from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
 from penstock.dialects.utils.gradients import Differentiable
 
@@ -207,7 +212,7 @@ class AfterImplied(RewritePattern):
                 new = AfterOp(after.value, kept)
                 new.attributes.update(after.attributes)
                 new.location = after.location
-                rewriter.replace(after, new)
+                replace_op(after, new, rewriter=rewriter)
 
 
 def needs_of(job: JobOp, bits: dict[SSAValue, int]) -> Iterator[tuple[SSAValue, int]]:

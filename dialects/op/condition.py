@@ -38,7 +38,7 @@ from penstock.dialects.op.flow_edits import (
 )
 from penstock.dialects.op.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.attributes import KnownAttributes, replace_op
 from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class KnownBranch(OpPattern["IfOp"]):
         elif not op.then.is_structurally_equivalent(op.otherwise):
             return
         if may_change(op):
-            rewriter.replace(op, [], inline(op, block, op.reads, rewriter))
+            replace_op(op, [], inline(op, block, op.reads, rewriter), rewriter=rewriter)
 
 
 class SameResult(OpPattern["IfOp"]):
@@ -93,7 +93,9 @@ class UnreadResults(OpPattern["IfOp"]):
             return
         for region in op.regions:
             end = yield_of(region.block)
-            rewriter.replace(end, YieldOp(*(end.values[i] for i in wanted)))
+            replace_op(
+                end, YieldOp(*(end.values[i] for i in wanted)), rewriter=rewriter
+            )
         regions = [*map(rewriter.move_region_contents_to_new_regions, op.regions)]
         made = IfOp.create(
             operands=op.operands,
@@ -105,7 +107,7 @@ class UnreadResults(OpPattern["IfOp"]):
         results: list[SSAValue | None] = [None] * len(op.outs)
         for number, result in zip(wanted, made.results, strict=True):
             results[number] = result
-        rewriter.replace(op, made, results)
+        replace_op(op, made, results, rewriter=rewriter)
 
 
 class UnreadValues(OpPattern["IfOp"]):

@@ -39,6 +39,7 @@ from penstock.dialects.op.tensor_op import (
     InPlacePair,
     TensorOp,
 )
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class FusedOp(FusibleOp, BodyOp):
         for member in fused.members:
             cut = _broadcast_part(tensor_type(member.results[0]), shape, parts[0])
             new = member.part(member.operands, [cut])
-            Rewriter.replace_op(member, new)
+            replace_op(member, new)
         return fused
 
     def scalar(self, k: KernelBuilder, operands: Sequence[SSAValue]) -> SSAValue:

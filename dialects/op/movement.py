@@ -50,7 +50,7 @@ from penstock.dialects.op.sbp import (
 )
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
-from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.attributes import replace_by_value, replace_op
 from penstock.dialects.utils.gradients import GradientBuilder, Gradients, in_f32, only
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text, tensor_type
@@ -90,7 +90,7 @@ class ReshapeOfReshape(OpPattern["ReshapeOp"]):
             attributes=op.attributes,
             location=op.location,
         )
-        rewriter.replace(op, outer)
+        replace_op(op, outer, rewriter=rewriter)
 
 
 def asks_for_layout(op: ReshapeOp) -> bool:
@@ -241,7 +241,7 @@ class TransposeOfTranspose(OpPattern["TransposeOp"]):
             attributes=op.attributes,
             location=op.location,
         )
-        rewriter.replace(op, outer)
+        replace_op(op, outer, rewriter=rewriter)
 
 
 @irdl_op_definition

@@ -2,17 +2,19 @@
 Discardable attributes: those of an op that are no part of its definition.
 
 An attribute without a dialect's prefix is ours, and its name has to be declared at its
-op; one with a prefix, such as `acme.note`, may be anything, as in MLIR.
+op; one with a prefix, such as `acme.note`, may be anything, as in MLIR. It stays where
+an op is replaced: `replace_op` and `carry` give it to the ops that take its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
+from xdsl.rewriter import Rewriter
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
@@ -127,11 +129,33 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f", did you mean '{close[0]}'?" if close else ""
 
 
+def replace_op(
+    op: Operation,
+    made: Operation | Sequence[Operation],
+    values: Sequence[SSAValue | None] | None = None,
+    *,
+    rewriter: PatternRewriter | None = None,
+) -> None:
+    """
+    Replace an op by others, in a pass or, with its `rewriter`, in a pattern.
+
+    `values` stand for its results, by default those of the last op that is made; their
+    makers have its attributes with a dialect's prefix. An op that has no results, or
+    none that something stands for, leaves them to all ops that are made.
+    """
+    ops = (made,) if isinstance(made, Operation) else tuple(made)
+    found = values if values is not None else ops[-1].results if ops else ()
+    owners = [value.owner for value in found if value is not None]
+    makers = [owner for owner in owners if isinstance(owner, Operation)]
+    for maker in makers or ops:
+        carry(op, maker)
+    replace = Rewriter.replace_op if rewriter is None else rewriter.replace
+    replace(op, ops, values)
+
+
 def replace_by_value(op: Operation, value: SSAValue, rewriter: PatternRewriter) -> None:
     """Replace an op by a value that is there, whose maker stands for it from now on."""
-    if isinstance(value.owner, Operation):
-        carry(op, value.owner)
-    rewriter.replace(op, [], [value])
+    replace_op(op, (), [value], rewriter=rewriter)
 
 
 def carry(source: Operation, target: Operation) -> None:
@@ -142,3 +166,13 @@ def carry(source: Operation, target: Operation) -> None:
     for name, attribute in source.attributes.items():
         if "." in name:
             target.attributes.setdefault(name, attribute)
+
+
+def carry_with_body(source: Operation, target: Operation) -> None:
+    """
+    Let an op that takes the place of a group have the attributes with a dialect's
+    prefix of the group and of its members, the last one's first.
+    """
+    carry(source, target)
+    for member in source.walk(reverse=True):
+        carry(member, target)

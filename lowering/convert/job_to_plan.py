@@ -58,7 +58,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import (
@@ -86,8 +85,8 @@ from penstock.dialects.op.sbp import (
     whole,
 )
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.plan import PlanOp
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.counts import count_of
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
@@ -306,6 +305,7 @@ class JobTasks:
         """Make the tasks of one op of the job."""
         if isinstance(op, AfterOp):
             self._parts[op.result] = self._parts[op.value]
+            self._carry_to_makers(op)
             self._waits.note_after(op, self._parts)
             return
         self.builder.waiting = self._waits.of(op.operands)
@@ -325,6 +325,12 @@ class JobTasks:
                 self._parts[value] = (outer,)
         else:
             self._add_parts(op, base)
+
+    def _carry_to_makers(self, op: AfterOp) -> None:
+        """An op that becomes waits leaves its attributes to the tasks of its value."""
+        for part in self._parts[op.value]:
+            if isinstance(task := part.owner, TaskOp):
+                carry(op, task.op)
 
     def _plans_of(self, op: FlowOp) -> list[PlanOp]:
         """A plan of each body of an op, which has them still: they say what it does."""
@@ -446,4 +452,4 @@ class ConvertJobToPlanPass(ModulePass):
         maxima = [JobMaxima(job) for job in jobs]
         fail_if_any(found for each in maxima for found in findings_about(each))
         for each in maxima:
-            Rewriter.replace_op(each.job, plan_of(each, policy), [])
+            replace_op(each.job, plan_of(each, policy), [])

@@ -51,7 +51,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects import launch
 from penstock.dialects.job import (
@@ -63,7 +62,7 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import WaveOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp, alias_place
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -446,7 +445,7 @@ def convert_plans(plans: Sequence[PlanOp], simulate_ranks: bool) -> None:
         for found in builder.findings
     )
     for plan, of_plan in zip(plans, programs, strict=True):
-        Rewriter.replace_op(plan, of_plan, [])
+        replace_op(plan, of_plan, [])
 
 
 @dataclass(frozen=True)

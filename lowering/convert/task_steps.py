@@ -46,7 +46,7 @@ from penstock.dialects.regst import (
     RegisterOp,
     alias_place,
 )
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import carry, carry_with_body
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import does_nothing, operand_register
@@ -89,9 +89,12 @@ class TaskSteps:
         steps = [*self._steps(task, scope)]
         for step in steps:
             # Members of a wave have places of their own.
-            if not isinstance(task.op, WaveOp):
-                step.location = task.op.location
-                carry(task.op, step)
+            if isinstance(task.op, WaveOp):
+                continue
+            step.location = task.op.location
+            # So do the ops of bodies, which are tasks.
+            is_flow = isinstance(task.op, FlowOp)
+            (carry if is_flow else carry_with_body)(task.op, step)
         return steps
 
     def _steps(self, task: TaskOp, scope: Scope) -> Sequence[Operation]:
@@ -157,7 +160,7 @@ class TaskSteps:
             ins = [scope.name_of(operand_register(task, i)) for i in operands]
             call = launch.CallOp(kernel, [*ins, *islice(outs, len(member.results))])
             call.location = member.location
-            carry(member, call)
+            carry_with_body(member, call)
             yield call
 
     def _round(self, task: TaskOp, op: RateOp, scope: Scope) -> Sequence[Operation]:

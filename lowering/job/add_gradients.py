@@ -49,6 +49,7 @@ from penstock.dialects.op.training.gradient_rules import (
     gradient_rule,
 )
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import tensor_type
@@ -230,7 +231,7 @@ def add_gradients(job: JobOp, rules: Sequence[GradientRule]) -> Iterator[Finding
         if backward.findings:
             yield from backward.findings
         else:
-            Rewriter.replace_op(op, [], gradients)
+            replace_op(op, [], gradients)
             backward.drop_unused()
 
 
@@ -238,7 +239,7 @@ def drop_stops(job: JobOp) -> None:
     """Replace each `op.stop_gradient` of a job and of its loops by its operand."""
     for op in list(job.walk()):
         if isinstance(op, StopGradientOp):
-            Rewriter.replace_op(op, [], [op.operand])
+            replace_op(op, [], [op.operand])
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ from penstock.dialects.op.training.update_builder import (
     sum_of_squares,
     widened,
 )
-from penstock.dialects.utils.attributes import OF_VALUES
+from penstock.dialects.utils.attributes import OF_VALUES, carry, replace_op
 from penstock.dialects.utils.diagnostics import (
     Finding,
     LocatedPassFailure,
@@ -114,6 +114,8 @@ class Writer:
         """Note what an op is made for."""
         op.location = self.source.location
         op.attributes[PASS] = UPDATE
+        if isinstance(op, AssignOp):
+            carry(self.source, op)
 
     def add(self, op: Operation) -> None:
         """Put an op at the end of the job."""
@@ -160,7 +162,7 @@ def replace_schedule(writer: Writer, op: ScheduleOp) -> None:
     if rate.type != op.result.type:
         rate = o.cast(rate, o.element(op.result))
     rate.name_hint = op.result.name_hint
-    Rewriter.replace_op(op, [], [rate])
+    replace_op(op, [], [rate])
 
 
 @dataclass

@@ -34,6 +34,7 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.job import JobOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
@@ -161,7 +162,7 @@ class Caster:
             if hint := old.name_hint:
                 result.name_hint = f"{hint}_{self._element.name}"
             kept.append(self._back(op, result, made))
-        Rewriter.replace_op(op, made, kept)
+        replace_op(op, made, kept)
 
     def _back(self, op: TensorOp, result: SSAValue, made: list[Operation]) -> SSAValue:
         if not floats_of([result]):

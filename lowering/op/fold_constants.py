@@ -21,7 +21,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.job import JobOp
@@ -30,6 +29,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.triangle import TriangleOp
+from penstock.dialects.utils.attributes import carry_with_body, replace_op
 from penstock.dialects.utils.numpy_types import array_of, dense_of
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
@@ -91,8 +91,9 @@ def fold(op: TensorOp, max_elements: int) -> None:
         # A constant has no operands to lie over.
         constant.attributes.pop(IN_PLACE, None)
         constant.location = op.location
+        carry_with_body(op, constant)
     count("ops folded")
-    Rewriter.replace_op(op, constants, [constant.result for constant in constants])
+    replace_op(op, constants, [constant.result for constant in constants])
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from penstock.dialects.op.tensor_op import (
     FusibleOp,
     is_elementwise,
 )
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
@@ -197,7 +197,7 @@ def start_sums(root: ContractionOp, group: FusedOp) -> None:
     Rewriter.insert_op(sums, InsertPoint.after(root))
     made.replace_uses_with_if(sums.result, lambda use: use.operation is not sums)
     (before,) = (value for value in added.operands if value is not start)
-    Rewriter.replace_op(added, [], [before])
+    replace_op(added, [], [before])
 
 
 def added_to(made: SSAValue) -> tuple[AddOp, BlockArgument] | None:

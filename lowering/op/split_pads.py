@@ -35,6 +35,7 @@ from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp, placed
 from penstock.dialects.op.padding import PadOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
@@ -59,7 +60,7 @@ def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None
         key = op.input, op.pads, op.input_last, op.attributes.get("placement")
         if key not in padded:
             padded[key] = insert_pad(op)
-        Rewriter.replace_op(op, without_pads(op, padded[key]))
+        replace_op(op, without_pads(op, padded[key]))
 
 
 def skips_pads(op: Conv2dOp, job: JobOp, vector_bytes: int) -> bool:

@@ -29,6 +29,7 @@ from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
@@ -74,7 +75,7 @@ def widen(op: TensorOp, wide: dict[Hashable, SSAValue]) -> None:
     set_placement(op, back)
     if hint := result.name_hint:
         new.results[0].name_hint = f"{hint}_wide"
-    Rewriter.replace_op(op, [new, back])
+    replace_op(op, [new, back])
 
 
 def widened(op: TensorOp, value: SSAValue, wide: dict[Hashable, SSAValue]) -> SSAValue:

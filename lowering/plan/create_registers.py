@@ -45,10 +45,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects.plan import PlanOp, TaskOp, segments_of
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.register_types import (
@@ -101,7 +101,7 @@ def write_registers(task: TaskOp, registers: list[RegisterOp]) -> None:
         regions=[task.detach_region(region) for region in tuple(task.regions)],
         location=task.location,
     )
-    Rewriter.replace_op(task, new_task, [None] * len(results))
+    replace_op(task, new_task, [None] * len(results))
 
 
 def create_registers(plan: PlanOp) -> None:

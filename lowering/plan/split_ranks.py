@@ -27,7 +27,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects.job import CopyOp, DeviceAttr, ReceiveOp, SendOp
 from penstock.dialects.plan import (
@@ -39,6 +38,7 @@ from penstock.dialects.plan import (
     segments_of,
 )
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -188,6 +188,8 @@ class RankSplitter:
         )
         for op in block.ops:
             op.location = like.op.location
+            if not isinstance(op, YieldOp):
+                carry(like.op, op)
         if is_end:
             made.results_[0].name_hint = like.results_[0].name_hint
         else:
@@ -236,4 +238,4 @@ class PlanSplitRanksPass(ModulePass):
             made = RankSplitter(plan).split()
             for each in made:
                 ask_for_slots(each, needed)
-            Rewriter.replace_op(plan, made, [])
+            replace_op(plan, made, [])

@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
 from penstock.dialects.op.in_place import NEVER, hints_of
 from penstock.dialects.op.multirate import RateOp, RepeatOp, UnpackOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import DataType, RegisterOp
+from penstock.dialects.utils.attributes import replace_op
 from penstock.lowering.analysis.in_place_pairs import Refusal
 from penstock.lowering.analysis.plan_waits import slots_of_value
 from penstock.lowering.analysis.repetitions import rates_of
@@ -145,4 +145,4 @@ def replace(task: TaskOp, source: RegisterOp | None, slots: IntegerAttr) -> None
         result_types=[result.register.type],
         location=result.location,
     )
-    Rewriter.replace_op(result, made)
+    replace_op(result, made)

@@ -19,7 +19,7 @@ job.job @a placement <cpu, [0:0]> attributes {acme.job = 1 : i64} {
 
 !t = tensor<4x4xf32>
 
-// A whole has those of the op that makes its result. An op that a value of another one stands
+// A whole has first those of the op that makes its result. An op that a value of another one stands
 // for hands them to that, and what it has itself stays. A view that does nothing keeps them.
 
 // CHECK-LABEL: launch.program @fused
@@ -110,11 +110,11 @@ job.job @two placement <cpu, [0:0]> attributes {acme.job = 2 : i64} {
 
 !t = tensor<4x4xf32>
 
-// The part of an op on each device has them.
+// The part of an op on each device has them, the call of a group those of all members.
 
 // CHECK-LABEL: launch.program @parts
 // CHECK-COUNT-2: launch.variable {{.*}} {acme.variable = 1 : i64}
-// CHECK-COUNT-2: launch.call {{.*}} {acme.tanh = 1 : i64}
+// CHECK-COUNT-2: launch.call {{.*}} {acme.tanh = 1 : i64, acme.add = 1 : i64}
 job.job @parts placement <cpu, [0:0, 0:1]> {
   %x = job.input "x" {sbp = #job.sbp<S(0)>} : !t
   %w = job.variable "w" init <zeros> {acme.variable = 1 : i64, sbp = #job.sbp<S(0)>} : !t

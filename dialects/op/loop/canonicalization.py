@@ -27,7 +27,7 @@ from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.loop.form import INDEX, LoopForm
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.tensors import tensor_type
 
 SLICES = 3
@@ -46,7 +46,7 @@ class NoIteration(OpPattern["LoopForm"]):
         types = [tensor_type(value) for value in op.outs[len(op.carried) :]]
         if is_empty and all(type.has_static_shape() for type in types):
             zeros = [filled_before(op, type, rewriter) for type in types]
-            rewriter.replace(op, [], [*op.carried, *zeros])
+            replace_op(op, [], [*op.carried, *zeros], rewriter=rewriter)
 
 
 class OneIteration(OpPattern["LoopForm"]):
@@ -71,7 +71,7 @@ class OneIteration(OpPattern["LoopForm"]):
             add_before(op, ReshapeOp(x, [1, *tensor_type(x).get_shape()]), rewriter)
             for x in yielded[kept:]
         ]
-        rewriter.replace(op, [], [*yielded[:kept], *stacks])
+        replace_op(op, [], [*yielded[:kept], *stacks], rewriter=rewriter)
 
 
 class KnownCount(OpPattern["LoopForm"]):
@@ -309,7 +309,7 @@ def slice_also(
     place = len(op.operands) - len(op.reads)
     op.operands = [*op.operands[:place], tensor, *op.operands[place:]]
     resize(op, SLICES, 1)
-    rewriter.replace(member, [], [arg])
+    replace_op(member, [], [arg], rewriter=rewriter)
     rewriter.notify_op_modified(op)
 
 
@@ -357,7 +357,7 @@ def rebuild(
         block.erase_arg(block.args[1 + number])
     wanted = [*carried, *(len(firsts) + number for number in stacks)]
     end = yield_of(block)
-    rewriter.replace(end, YieldOp(*(end.values[i] for i in wanted)))
+    replace_op(end, YieldOp(*(end.values[i] for i in wanted)), rewriter=rewriter)
     if made:
         wanted.append(len(op.outs) - 1)
     rest = [firsts[i] for i in carried if op.going is None or i > 0]
@@ -378,5 +378,5 @@ def rebuild(
     results: list[SSAValue | None] = [None] * len(op.outs)
     for number, result in zip(wanted, loop.outs, strict=True):
         results[number] = result
-    rewriter.replace(op, loop, results)
+    replace_op(op, loop, results, rewriter=rewriter)
     return loop

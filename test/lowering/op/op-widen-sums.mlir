@@ -9,7 +9,7 @@ job.job @product placement <cpu, [0:0]> {
   // CHECK:      %a_wide = op.cast %a to f32 : tensor<4x5xbf16> -> tensor<4x5xf32>
   // CHECK-NEXT: %b_wide = op.cast %b to f32 : tensor<5x3xbf16> -> tensor<5x3xf32>
   // CHECK-NEXT: %y_wide = op.matmul %a_wide, %b_wide {acme.keep} : tensor<4x5xf32>, tensor<5x3xf32> -> tensor<4x3xf32>
-  // CHECK-NEXT: %y = op.cast %y_wide to bf16 : tensor<4x3xf32> -> tensor<4x3xbf16>
+  // CHECK-NEXT: %y = op.cast %y_wide to bf16 {acme.keep} : tensor<4x3xf32> -> tensor<4x3xbf16>
   %y = op.matmul %a, %b {acme.keep} : tensor<4x5xbf16>, tensor<5x3xbf16> -> tensor<4x3xbf16>
   // CHECK-NEXT: job.output "y", %y
   job.output "y", %y : tensor<4x3xbf16>
