@@ -336,6 +336,8 @@ class JobTasks:
         """A plan of each body of an op, which has them still: they say what it does."""
         copy = op.clone()
         jobs = [job_of_body(copy, x, self._maxima.job) for x in copy.regions]
+        # Values around it are read by the op that becomes a task alone.
+        copy.drop_all_references()
         for port in [x for job in jobs for x in job.body.ops if isinstance(x, InputOp)]:
             if not port.result.uses:
                 port.detach()

@@ -129,6 +129,7 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
 
 def bad_control_flow(graph: ProgramGraph) -> Iterator[Finding]:
     """All that is wrong within loops and conditions."""
+    read = {name for actor in graph.program.actors for name in names_of(actor.reads)}
     for actor in dict.fromkeys(graph.actors):
         over = [
             name
@@ -137,7 +138,12 @@ def bad_control_flow(graph: ProgramGraph) -> Iterator[Finding]:
         ]
         known = [x for x in known_before(actor, over) if x in graph.all_spans]
         known += [x for x in graph.all_spans if graph.is_variable(x)]
-        yield from bad_loops(actor, graph.table, graph.all_spans, known, graph.effects)
+        handed = [
+            x for x in names_of(actor.writes) if x in read and x in graph.all_spans
+        ]
+        yield from bad_loops(
+            actor, graph.table, graph.all_spans, known, handed, graph.effects
+        )
 
 
 def deadlock(graph: ProgramGraph, cycle: Sequence[int]) -> Finding:

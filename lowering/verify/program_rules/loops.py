@@ -3,14 +3,17 @@ Rules of `verify-program` about loops and conditions of an actor.
 
 A local name stands for bytes. Bytes that a step reads under one name were written
 under it, under the name of bytes that it is of or that are of it, or as the value that
-a loop carries to it; nothing else was written over them since. Of two names of typed
-bytes, as of rows of one register, either may be read as the other was written.
-Workspaces have bytes of the type `i8` alone, and hold many values.
+a loop carries to it; nothing else was written over them since. So it is with a register
+that the actor hands on to others, at the end. Of two names of typed bytes, as of rows
+of one register, either may be read as the other was written; places of carried values
+are none of these. Workspaces have bytes of the type `i8` alone, and hold many values.
 
 The first two iterations of a loop are walked, and what it writes after that counts as
-written where its bytes lie side by side. So the cost does not grow with the number of
-iterations. A name whose bytes move from iteration to iteration and that is written may
-share no bytes, of any iteration, with another one that the loop uses.
+written where its bytes lie side by side, and the second one has written all of them. So
+the cost does not grow with the number of iterations. A name whose bytes move from
+iteration to iteration and that is written may share no bytes, of any iteration, with
+another one that the loop uses, and none with itself in other iterations. A loop with a
+count or a condition may make no iteration.
 """
 
 from __future__ import annotations
@@ -83,11 +86,8 @@ class Bytes:
         """The same."""
         return Bytes([*self.pieces])
 
-    def joined(self, other: Bytes, *, is_written: bool) -> Bytes:
-        """
-        The names after one or the other. If it `is_written`, bytes count as written
-        that are so in one of them.
-        """
+    def joined(self, other: Bytes) -> Bytes:
+        """The names after one or the other."""
         edges = {x for p in (*self.pieces, *other.pieces) for x in (p.start, p.end)}
         joined = Bytes()
         for start, end in pairwise(sorted(edges)):
@@ -95,9 +95,8 @@ class Bytes:
             for side in (self, other):
                 for piece in side.within(start, end):
                     names |= piece.names
-            known = names - {UNWRITTEN}
-            if known:
-                joined.pieces.append(Piece(start, end, known if is_written else names))
+            if names != frozenset({UNWRITTEN}):
+                joined.pieces.append(Piece(start, end, names))
         return joined
 
 
@@ -124,11 +123,13 @@ def bad_loops(
     table: Mapping[str, Operation],
     spans: Mapping[str, Span],
     known: Sequence[str],
+    handed: Sequence[str],
     effects: Effects,
 ) -> Iterator[Finding]:
     """
     All that is wrong within the loops and conditions of an actor. `known` are the
     registers that hold something before it acts, `spans` where each of them lies.
+    Other actors read those that are `handed` on.
     """
     if any(isinstance(step, IfOp | LoopOp | NAMING) for step in actor.body.block.ops):
         walk = _Walk(actor, table, spans, effects)
@@ -137,6 +138,8 @@ def bad_loops(
             span = spans[name]
             walk.bytes.write(span.start, span.start + span.size, frozenset({name}))
         walk.steps(actor.body.block)
+        for name in handed:
+            walk.read(actor, name, "hands on")
         yield from walk.findings
 
 
@@ -179,7 +182,7 @@ class _Walk:
         return start, start + memref_bytes(self.type(name))
 
     def chain(self, name: str) -> set[str]:
-        """A name, and those of the bytes that it is of."""
+        """A name, and those of the bytes that it may lie in."""
         found = {name}
         if name in self.local:
             step = self.local[name].step
@@ -187,10 +190,34 @@ class _Walk:
             found.update(*(self.chain(source) for source in sources_of(step)))
         return found
 
+    def views(self, name: str) -> set[str]:
+        """
+        A name, and those of the values that it is a part of. The place of a carried
+        value is no part of anything before the last iteration.
+        """
+        found = {name}
+        if (local := self.local.get(name)) is None:
+            return found
+        step = local.step
+        if isinstance(step, SubviewOp):
+            found |= self.views(step.source.string_value())
+        elif isinstance(step, CarryOp) and name in self.ended:
+            found |= self.views(step.places.data[0].source.string_value())
+        return found
+
+    def found_in(self, name: str) -> str | None:
+        """The value that an iteration finds where it writes one that it hands on."""
+        step = self.local[name].step if name in self.local else None
+        if isinstance(step, CarryOp) and step.after.data == name:
+            return step.before.data
+        return None
+
     def is_related(self, name: str, other: str) -> bool:
         """Whether what was written under the other name may be read under a name."""
-        own, others = self.chain(name), self.chain(other)
+        own, others = self.views(name), self.views(other)
         if name in others or other in own:
+            return True
+        if any(self.found_in(x) in others for x in own):
             return True
         # Registers that hold something in the same bytes before the actor are views.
         if other in self.known and not own.isdisjoint(self.known):
@@ -199,6 +226,13 @@ class _Walk:
             return True
         shared = own & others
         return any(self.is_typed(common, name, other) for common in shared)
+
+    def is_near(self, name: str, other: str) -> bool:
+        """Whether one name stands for bytes of the other, or both for typed ones."""
+        own, others = self.chain(name), self.chain(other)
+        if name in others or other in own:
+            return True
+        return any(self.is_typed(common, name, other) for common in own & others)
 
     def is_same(self, name: str, other: str) -> bool:
         """Whether two names stand for the same bytes as the same type."""
@@ -240,17 +274,17 @@ class _Walk:
     def write(self, name: str) -> None:
         self.bytes.write(*self.range(name), frozenset({name}))
 
-    def read(self, step: Operation, name: str) -> None:
+    def read(self, step: Operation, name: str, verb: str = "reads") -> None:
         for piece in self.bytes.within(*self.range(name)):
             for other in sorted(piece.names):
                 size = piece.end - piece.start
                 if other == UNWRITTEN:
-                    text = f"reads @{name}, but {size} of its bytes are not written"
+                    text = f"{verb} @{name}, but {size} of its bytes are not written"
                 elif self.is_related(name, other):
                     continue
                 else:
                     text = (
-                        f"reads @{name}, but {size} of its bytes are @{other} by then"
+                        f"{verb} @{name}, but {size} of its bytes are @{other} by then"
                     )
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
 
@@ -261,7 +295,7 @@ class _Walk:
         self.steps(step.then.block)
         after, self.bytes = self.bytes, before
         self.steps(step.otherwise.block)
-        self.bytes = after.joined(self.bytes, is_written=False)
+        self.bytes = after.joined(self.bytes)
 
     # Loops
 
@@ -282,7 +316,8 @@ class _Walk:
         if times:
             self.end(loop)
         if loop.is_bounded:
-            self.bytes = self.bytes.joined(before, is_written=True)
+            # Perhaps no iteration is made.
+            self.bytes = self.bytes.joined(before)
         if loop.made is not None:
             self.write(loop.made.string_value())
 
@@ -294,16 +329,25 @@ class _Walk:
                 place = step.places.data[turn % len(step.places)]
                 at = self.start(place.source.string_value()) + place.offset.data
                 self.local[name] = Local(step, step.type, at)
+            self.ended.discard(names[1])
+            self.hand_on(*names)
+
+    def hand_on(self, before: str, after: str) -> None:
+        """Let a value that an iteration has made be one that the next one finds."""
+        for piece in [*self.bytes.within(*self.range(before))]:
+            if made := {x for x in piece.names if after in self.views(x)}:
+                names = piece.names - made | {before}
+                self.bytes.write(piece.start, piece.end, names)
 
     def enter(self, loop: LoopOp) -> None:
         """Note that initial values are carried ones, under any name of these bytes."""
         for step in loop.carried:
-            before, after = local_names(step)
+            before = step.before.data
             names = {x for p in self.bytes.within(*self.range(before)) for x in p.names}
             if UNWRITTEN not in names and all(
                 self.is_related(before, x) or self.is_same(before, x) for x in names
             ):
-                self.bytes.write(*self.range(before), frozenset({after}))
+                self.bytes.write(*self.range(before), frozenset({before}))
 
     def end(self, loop: LoopOp) -> None:
         """Note what is written in iterations that are not walked."""
@@ -331,11 +375,21 @@ class _Walk:
             if not writes:
                 continue
             start, end = self.hull(loop, name)
+            apart, size = abs(step.bytes_per_number), memref_bytes(step.type)
+            if apart < size and loop.times.value.data > 1:
+                text = f"writes @{name} over bytes of it in other iterations"
+                self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
             for other, (first, last) in hulls.items():
-                if first < end and start < last and not self.is_related(other, name):
+                if first < end and start < last and not self.is_near(other, name):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            self.bytes.write(start, end, frozenset({name}))
+            if apart == size and self.is_whole(name):
+                self.bytes.write(start, end, frozenset({name}))
+
+    def is_whole(self, name: str) -> bool:
+        """Whether all bytes of a name are written, under names that it is read as."""
+        names = {x for p in self.bytes.within(*self.range(name)) for x in p.names}
+        return all(x != UNWRITTEN and self.is_related(name, x) for x in names)
 
     def hull(self, loop: LoopOp, name: str) -> tuple[int, int]:
         """The bytes of a name in all iterations of a loop."""

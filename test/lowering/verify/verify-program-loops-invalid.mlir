@@ -126,6 +126,7 @@ launch.program @p rank 0 {
   launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
     launch.subview @x0 of @x at 0 : memref<2xf32>
     launch.copy @x0 to @h
+    launch.copy @x to @y
     launch.loop 3 {
       launch.subview @yi of @y at 0 step 8 : memref<2xf32>
       launch.carry @before to @after in [@h at 0, @b at 0] : memref<2xf32>
@@ -160,6 +161,7 @@ launch.program @p rank 0 {
   launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y, @b] {
     launch.subview @x0 of @x at 0 : memref<2xf32>
     launch.copy @x0 to @h
+    launch.copy @x to @y
     launch.subview @p of @b at 8 : memref<2xf32>
     launch.subview @yi of @y at 0 : memref<2xf32>
     launch.if @t {
@@ -237,6 +239,182 @@ launch.program @p rank 0 {
       launch.subview @p of @b at 0 : memref<2xf32>
       launch.call @k [@h, @p]
       launch.call @k [@p, @s]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A result that only one branch writes, and of which iterations leave out a row.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  // expected-error@+2 {{verify-program: @a hands on @h, but 8 of its bytes are not written}}
+  // expected-error@+1 {{verify-program: @a hands on @y, but 8 of its bytes are not written}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y] {
+    launch.loop 3 {
+      launch.subview @xi of @x at 8 step 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.call @k [@xi, @yi]
+    }
+    launch.if @t {
+      launch.subview @x0 of @x at 0 : memref<2xf32>
+      launch.call @k [@x0, @h]
+    } else {
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A value that is read after that of this iteration has been written over it.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.subview @xi of @x at 0 step 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.carry @before to @after in [@h at 0] : memref<2xf32>
+      launch.call @k [@xi, @after]
+      // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are @after by then}}
+      launch.call @k [@before, @yi]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// Two carried values that take turns in one place.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.subview @xi of @x at 0 step 8 : memref<2xf32>
+      launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      launch.carry @before to @after in [@h at 0] : memref<2xf32>
+      launch.carry @last to @next in [@h at 0] : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are @last by then}}
+      launch.call @k [@before, @after]
+      launch.call @k [@xi, @next]
+      // expected-error@+1 {{verify-program: @a reads @after, but 8 of its bytes are @next by then}}
+      launch.call @k [@after, @yi]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// Rows that lie over each other, and a carried value that is not there without
+// iterations.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  // expected-error@+1 {{verify-program: @a hands on @h, but 8 of its bytes are not written}}
+  launch.actor @a on <0, cpu:0> stream 0 can_fail reads [@x, @t] writes [@h, @y] {
+    launch.copy @x to @y
+    launch.loop up to 4 while @t {
+      launch.subview @xi of @x at 0 step 8 : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a writes @yi over bytes of it in other iterations}}
+      launch.subview @yi of @y at 0 step 4 : memref<2xf32>
+      launch.call @k [@xi, @h]
+      launch.call @k [@h, @yi]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// Rows of which each iteration writes a part.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  // expected-error@+1 {{verify-program: @a hands on @y, but 8 of its bytes are not written}}
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 2 {
+      launch.subview @yi of @y at 0 step 16 : memref<2x2xf32>
+      launch.loop 2 {
+        launch.subview @yij of @yi at 0 step 4 : memref<1xf32>
+        launch.subview @xj of @x at 0 step 4 : memref<1xf32>
+        launch.copy @xj to @yij
+      }
     }
   }
   launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {

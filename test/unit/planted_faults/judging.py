@@ -20,10 +20,16 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.dialects.launch import (
+    ActorOp,
     CallOp,
+    CarryOp,
     ProgramOp,
+    SubviewOp,
     VariableOp,
+    local_names,
+    steps_within,
 )
+from penstock.dialects.launch.actors import DONE
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -31,10 +37,11 @@ from penstock.dialects.regst import (
 )
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import array_of as array_of_attribute
+from penstock.lowering.analysis.body_plans import bodies_in
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.loading.initializers import WeightFiles, initial_value
-from penstock.runtime.program.executable import ProgramImage
-from penstock.tools.session.program_export import image_of, initializer_of
+from penstock.runtime.program.executable import ProgramImage, TensorKind
+from penstock.tools.session.program_export import image_of, initializer_of, kind_of
 from planted_faults.compiling import only, parsed, run_passes
 from planted_faults.jobs import (
     with_most_rows,
@@ -52,7 +59,7 @@ from planted_faults.machine import (
 )
 from planted_faults.plan_faults import data_of
 from planted_faults.subjects import Subject
-from planted_faults.works import works_of
+from planted_faults.works import works_by_kernel, works_of
 
 
 class Verdict(NamedTuple):
@@ -70,18 +77,29 @@ def broken_op(entry: PlanOp | ProgramOp, kept: Container[int]) -> str | None:
     The error that the verifiers of ops find in a plan or program that was right, if
     any. Those at the numbers `kept` have not changed, but what they lie on may have.
     """
-    known: set[SSAValue] = set()
+    plans = [entry, *bodies_in(entry)] if isinstance(entry, PlanOp) else [entry]
+    if any(map(is_out_of_order, plans)):
+        return "used before it is defined, as the driver says"
     try:
         for number, op in enumerate(entry.body.block.ops):
-            if not known.issuperset(op.operands):
-                return "used before it is defined, as the driver says"
-            known.update(op.results)
-            if number not in kept or isinstance(op, RegisterOp | BlockOp):
+            if number not in kept:
+                op.verify(verify_nested_ops=isinstance(op, ActorOp | TaskOp))
+            elif isinstance(op, RegisterOp | BlockOp):
                 op.verify(verify_nested_ops=False)
         entry.verify(verify_nested_ops=False)
     except VerifyException as error:
         return str(error)
     return None
+
+
+def is_out_of_order(entry: PlanOp | ProgramOp) -> bool:
+    """Whether an op comes before another one whose result it has."""
+    known: set[SSAValue] = set()
+    for op in entry.body.block.ops:
+        if not known.issuperset(op.operands):
+            return True
+        known.update(op.results)
+    return False
 
 
 def refusal(module: ModuleOp, passes: str) -> str | None:
@@ -120,7 +138,8 @@ def launched(subject: Subject, module: ModuleOp) -> Launched:
     run_passes(module, "convert-plan-to-launch{simulate-ranks=true}")
     if subject.kind in ("jobs", "main", "rates"):
         waits = None
-    return Launched(only(module, ProgramOp), works, waits)
+    program = only(module, ProgramOp)
+    return Launched(program, works_by_kernel(program, works), waits)
 
 
 def judge(subject: Subject, module: ModuleOp, rng: random.Random) -> Verdict:
@@ -197,9 +216,7 @@ def fault_by_events(
     The fault of one act of all, kept in order by streams and events alone, if any.
     """
     image, run = image_of(program), subject.runs[0]
-    machine = Machine(
-        image, works, values_of(program, image), promises_of(program), rng
-    )
+    machine = machine_of(program, image, works, rng)
     started = EventRun(None, image, 1, run.inputs)
     numbers = {actor.name: i for i, actor in enumerate(image.actors)}
     started.before = [[numbers[x] for x in waits[a.name]] for a in image.actors]
@@ -216,9 +233,7 @@ def fault_of(
 ) -> str | None:
     """The fault of a machine's results for a program, if there is one."""
     image = image_of(program)
-    machine = Machine(
-        image, works, values_of(program, image), promises_of(program), rng
-    )
+    machine = machine_of(program, image, works, rng)
     if image.is_linked:
         return fault_of_linked(subject, machine)
     turns = turns_of(subject, machine)
@@ -242,6 +257,14 @@ def fault_of(
     except Stuck:
         return "stuck"
     return None
+
+
+def machine_of(
+    program: ProgramOp, image: ProgramImage, works: Works, rng: random.Random
+) -> Machine:
+    """A machine with the initial values of variables in its memory."""
+    values, promises = values_of(program, image), promises_of(program)
+    return Machine(image, works, values, promises, kinds_of(program), rng)
 
 
 def fault_of_linked(subject: Subject, machine: Machine) -> str | None:
@@ -327,7 +350,19 @@ def promises_of(program: ProgramOp) -> dict[tuple[str, int], frozenset[str]]:
     """The arguments that calls promise to leave unchanged, by actors and steps."""
     found: dict[tuple[str, int], frozenset[str]] = {}
     for actor in program.actors:
-        for number, step in enumerate(actor.body.block.ops):
+        steps = (x for x in steps_within(actor.body.block) if isinstance(x, DONE))
+        for number, step in enumerate(steps):
             if isinstance(step, CallOp):
                 found[actor.sym_name.data, number] = frozenset(step.unchanged)
     return found
+
+
+def kinds_of(program: ProgramOp) -> dict[tuple[str, str], TensorKind]:
+    """The types of the local names of actors, by both names."""
+    return {
+        (actor.sym_name.data, name): kind_of(step.type)
+        for actor in program.actors
+        for step in steps_within(actor.body.block)
+        if isinstance(step, CarryOp | SubviewOp)
+        for name in local_names(step)
+    }

@@ -5,7 +5,8 @@ Memory is full of poison at first, but for variables, and so is what a step writ
 while it is under way. A step begins and ends at two moments, between which others act;
 what it reads has to be the same at both. Actors act in any order that registers and
 controls allow, whatever their streams, and so do jobs that nothing keeps apart. Kernels
-do what their ops mean in NumPy. Nothing here comes from the verifiers.
+do what their ops mean in NumPy. Loops and conditions are walked as the reference
+executor does, step by step. Nothing here comes from the verifiers.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.runtime.program.control_assembly import assemble
+from penstock.runtime.program.control_flow import BadLoop, Walk
 from penstock.runtime.program.executable import (
     ActorImage,
     ProgramImage,
@@ -63,7 +66,8 @@ class Work(Protocol):
 Works: TypeAlias = Mapping[str, Sequence[Work]]
 """
 The works of the calls of actors, by the names of these: one after the other, or a
-single one that all have.
+single one that all have. Those of actors with loops or conditions, the calls of which
+faults may put in another order, are listed by the names of kernels.
 """
 
 
@@ -85,6 +89,13 @@ class Place:
         return self.chunk == other.chunk and not apart
 
 
+Kinds: TypeAlias = Mapping[tuple[str, str], TensorKind]
+"""The types of the local names of actors, by both names."""
+
+CHUNK_BITS = 40
+"""The bits of an address within its chunk; those above them number the chunk."""
+
+
 @dataclass
 class UnderWay:
     """A step that has begun."""
@@ -92,6 +103,16 @@ class UnderWay:
     number: int
     places: list[Place]
     saved: list[bytes]
+
+
+@dataclass
+class BodyWalk:
+    """The way of an actor through its loops and conditions in one act."""
+
+    walk: Walk
+    steps: Iterator[int]
+    cells: Mapping[str, int]
+    """The cell of each local name."""
 
 
 @dataclass
@@ -112,6 +133,7 @@ class JobRun:
         self.number = [0] * len(actors)
         """The next step of each actor in its act."""
         self.under_way: list[UnderWay | None] = [None] * len(actors)
+        self.walks: dict[int, BodyWalk] = {}
         self.is_acting = [False] * len(actors)
         queues = {queue.name: queue for queue in self.image.queues}
         self.queues = queues
@@ -276,11 +298,13 @@ class Machine:
         works: Works,
         values: Mapping[str, Array],
         unchanged: Mapping[tuple[str, int], frozenset[str]],
+        kinds: Kinds,
         rng: random.Random,
     ) -> None:
         self.image = image
         self.works = works
         self.unchanged = unchanged
+        self.kinds = kinds
         self.rng = rng
         self.by_rank = False
         """Whether some actors always go before others."""
@@ -373,6 +397,9 @@ class Machine:
         if isinstance(run, LinkedRun) and run.image.actors[index].kind != "plain":
             self.hand_on(run, index)
             return
+        if run.image.actors[index].control:
+            self.walk_on(run, index)
+            return
         steps = run.steps_of(index)
         run.is_acting[index] = True
         if (under_way := run.under_way[index]) is not None:
@@ -384,6 +411,39 @@ class Machine:
         if run.number[index] == len(steps):
             run.number[index] = 0
             run.complete(index)
+
+    # Loops and conditions
+
+    def walk_on(self, run: JobRun, index: int) -> None:
+        """
+        Begin or end one step of an actor with loops or conditions. Raises Stuck where
+        one of these cannot go on.
+        """
+        run.is_acting[index] = True
+        if (under_way := run.under_way[index]) is not None:
+            self.end_step(run, index, under_way)
+            run.under_way[index] = None
+            return
+        if index not in run.walks:
+            run.walks[index] = self.walk_of(run, index)
+        try:
+            number = next(run.walks[index].steps, None)
+        except BadLoop:
+            raise Stuck from None
+        if number is not None:
+            run.under_way[index] = self.begin_step(run, index, number)
+            return
+        del run.walks[index]
+        run.complete(index)
+
+    def walk_of(self, run: JobRun, index: int) -> BodyWalk:
+        """The way through an act of an actor that begins."""
+        control, roots, cells = assemble(run.image.actors[index])
+        chunks = {name: number for number, name in enumerate(self.memory)}
+        places = [self.place(run, index, name) for name in roots]
+        starts = [(chunks[x.chunk] << CHUNK_BITS) + x.start for x in places]
+        walk = Walk(control, starts, WalkMemory([*self.memory.values()]))
+        return BodyWalk(walk, walk.calls(), cells)
 
     # Main jobs
 
@@ -503,6 +563,8 @@ class Machine:
 
     def work(self, actor: ActorImage, step: Step) -> Work:
         """The work of a call."""
+        if actor.control:
+            return self.works[step.subject][0]
         works = self.works[actor.name]
         calls = [other for other in actor.steps if other.verb == "call"]
         return works[0] if len(works) == 1 else works[calls.index(step)]
@@ -545,16 +607,47 @@ class Machine:
 
     def place(self, run: JobRun, index: int, name: str) -> Place:
         """Where an argument lies in an act."""
+        owner = run.image.actors[index].name
+        if (kind := self.kinds.get((owner, name))) is not None:
+            body = run.walks[index]
+            chunk, start = divmod(body.walk.cells[body.cells[name]], 1 << CHUNK_BITS)
+            return Place([*self.memory][chunk], start, kind)
         if (variable := self.variables.get(name)) is not None:
             return place_of(variable)
-        actor = run.image.actors[index].name
-        is_read = (name, actor) in run.used
-        piece = run.used[name, actor] if is_read else run.made[name]
+        is_read = (name, owner) in run.used
+        piece = run.used[name, owner] if is_read else run.made[name]
         return place_of(run.queues[name], piece)
 
     def garbage(self, place: Place) -> Array:
         """Poison with the shape of a place."""
         return array_of(bytes([self.poison]) * place.kind.size, place.kind)
+
+
+@dataclass(frozen=True)
+class WalkMemory:
+    """The chunks of a machine, as loops and conditions read and write them."""
+
+    chunks: Sequence[Bytes]
+
+    def part(self, address: int, size: int) -> Bytes:
+        """Bytes from an address on. Raises Stuck where there are none."""
+        chunk, start = divmod(address, 1 << CHUNK_BITS)
+        found = self.chunks[chunk][start : start + size]
+        if len(found) < size:
+            raise Stuck
+        return found
+
+    def word(self, address: int) -> int:
+        return int(np.frombuffer(self.part(address, 8).tobytes(), np.int64)[0])
+
+    def flag(self, address: int) -> bool:
+        return bool(self.part(address, 1)[0])
+
+    def write(self, address: int, word: int) -> None:
+        self.part(address, 8)[:] = as_bytes(np.asarray(word, np.int64))
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        self.part(target, size)[:] = self.part(source, size).copy()
 
 
 def place_of(owner: Queue | Variable, piece: int = 0) -> Place:

@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import SSAValue
 
-from penstock.dialects.launch import (
-    ActorOp,
-)
+from penstock.dialects.launch import ActorOp, steps_within
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.lowering.analysis.body_plans import bodies_in
+from planted_faults.body_faults import BODY_FAULTS
 from planted_faults.judging import Verdict, broken_op, judge
 from planted_faults.plan_faults import PLAN_FAULTS
 from planted_faults.program_faults import PROGRAM_FAULTS
@@ -30,10 +31,29 @@ def traits_of(entry: Any) -> list[object]:
     for op in entry.body.block.ops:
         numbers.update((value, len(numbers)) for value in op.results)
         operands = [(numbers.get(value), value.type) for value in op.operands]
-        steps = op.body.block.ops if isinstance(op, ActorOp) else ()
-        promises = [dict(step.attributes) for step in steps]
-        found.append((operands, dict(op.properties), dict(op.attributes), promises))
+        inner: list[object] = []
+        if isinstance(op, ActorOp):
+            steps = steps_within(op.body.block)
+            inner += ((dict(x.properties), dict(x.attributes)) for x in steps)
+        if isinstance(op, TaskOp):
+            inner += map(traits_of, op.bodies)
+        found.append((operands, dict(op.properties), dict(op.attributes), inner))
     return [*found, entry.properties.get("exclusive")]
+
+
+def faulty_part(subject: Subject, module: ModuleOp, rng: random.Random) -> Any:
+    """The plan or program that gets a fault, rather the plan of a body."""
+    entry = subject.entry(module)
+    bodies = [*bodies_in(entry)] if isinstance(entry, PlanOp) else []
+    return rng.choice(bodies) if bodies and rng.random() < 0.8 else entry
+
+
+def faults_of(subject: Subject) -> Any:
+    """The faults of plans or programs, and of bodies in programs that have some."""
+    if subject.level == 3:
+        return PLAN_FAULTS
+    is_body = subject.kind == "bodies"
+    return [*PROGRAM_FAULTS, *BODY_FAULTS, *BODY_FAULTS] if is_body else PROGRAM_FAULTS
 
 
 class Mutant(NamedTuple):
@@ -49,7 +69,7 @@ def planted(subject: Subject, rng: random.Random) -> Mutant:
     A mutant of a subject, mostly of one fault. Most of those that an op's own verifier
     refuses are not taken.
     """
-    faults: Any = PLAN_FAULTS if subject.level == 3 else PROGRAM_FAULTS
+    faults = faults_of(subject)
     before = traits_of(subject.entry(subject.module))
     while True:
         module = subject.module.clone()
@@ -58,7 +78,7 @@ def planted(subject: Subject, rng: random.Random) -> Mutant:
             fault = rng.choice(faults)
             # There may be nothing of the kind to be changed.
             with suppress(IndexError, ValueError):
-                fault(subject.entry(module), rng)
+                fault(faulty_part(subject, module, rng), rng)
                 names.append(fault.__name__)
         after = traits_of(subject.entry(module))
         if not names or after == before:
@@ -107,18 +127,22 @@ class Tally:
         return "\n".join([*rows, *self.holes])
 
 
-def plant(seed: int, count: int, of_each: int = 20) -> Iterator[Tally]:
-    """Plant so many faults, `of_each` subject some, and judge them all."""
+def plant(
+    seed: int, count: int, of_each: int = 20, kind: str | None = None
+) -> Iterator[Tally]:
+    """Plant so many faults, `of_each` subject of a kind some, and judge them all."""
     tally = Tally()
     for number in range(-(-count // of_each)):
         left = min(of_each, count - number * of_each)
-        tally.extend(*planted_in(f"{seed}/{number}", left))
+        tally.extend(*planted_in(f"{seed}/{number}", left, kind))
         yield tally
 
 
-def planted_in(seed: str, count: int) -> tuple[Subject, list[tuple[str, Verdict]]]:
+def planted_in(
+    seed: str, count: int, kind: str | None = None
+) -> tuple[Subject, list[tuple[str, Verdict]]]:
     """A subject, and so many mutants of it: their faults, and what becomes of them."""
-    subject = random_subject(random.Random(seed))
+    subject = random_subject(random.Random(seed), kind)
     check_itself(subject, seed)
     found: list[tuple[str, Verdict]] = []
     for mutant in range(count):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from random_flow import RandomJob
 from xdsl.dialects.builtin import (
     ModuleOp,
 )
@@ -33,7 +34,12 @@ from planted_faults.machine import (
     Outputs,
     Works,
 )
-from planted_faults.works import chained_works, waves_as_printed, works_of
+from planted_faults.works import (
+    chained_works,
+    waves_as_printed,
+    works_by_kernel,
+    works_of,
+)
 
 
 class Run(NamedTuple):
@@ -108,6 +114,23 @@ def numpy_runs(
     return runs
 
 
+def body_runs(made: RandomJob, text: str, rng: random.Random) -> list[Run]:
+    """The results of a job with loops and conditions for random inputs, by NumPy."""
+    model, runs = Model(parsed(text), {}, Path()), list[Run]()
+    for _ in range(2):
+        acts = rng.choice((1, 2, 3))
+        inputs: dict[str, list[Array]] = {}
+        outputs: Outputs = {}
+        for _ in range(acts):
+            given = made.inputs()
+            for name, value in given.items():
+                inputs.setdefault(name, []).append(value)
+            for name, value in evaluate_model(model, given).items():
+                outputs.setdefault(name, []).append(np.asarray(value))
+        runs.append(Run(None, acts, inputs, outputs, {}))
+    return runs
+
+
 def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:
     """The inputs of the job in a module, and the shape of what is given."""
     from penstock.dialects.job import InputOp, JobOp
@@ -160,30 +183,22 @@ def planned(rng: random.Random, kind: str) -> str:
 
 
 KINDS = (
-    *("cuda", "headers", "jobs", "jobs", "main"),
+    *("bodies", "cuda", "headers", "jobs", "jobs", "main"),
     *("plain", "ranks", "rates", "slots", "updates"),
 )
 
 
-def random_subject(rng: random.Random) -> Subject:
-    """A plan or program of random jobs that is right."""
-    kind = rng.choice(KINDS)
-    texts: dict[str, str] = {}
-    if kind == "rates":
-        texts["j"] = rated_job(rng, rng.randrange(4, 9))
-    elif kind == "headers":
-        texts["j"] = dynamic_job(rng, rng.randrange(4, 9))
-    elif kind in ("jobs", "main"):
-        texts = several_jobs(rng)
+def random_subject(rng: random.Random, kind: str | None = None) -> Subject:
+    """A plan or program of random jobs that is right, of some kind."""
+    kind = kind or rng.choice(KINDS)
+    if kind == "bodies":
+        made = RandomJob(np.random.default_rng(rng.randrange(1 << 32)))
+        texts = {"random": made.text(depth=2, size=3).decode()}
+        runs = body_runs(made, texts["random"], rng)
     else:
-        shape = [("x", 4)] + [("z", rng.choice((1, 2, 4)))] * (rng.random() < 0.5)
-        job = JobText("j", rng, shape, DEVICES.get(kind), kind != "plain")
-        job.updates = kind == "updates"
-        job.grow(rng.randrange(7, 13))
-        texts["j"] = job.finish()
-    is_alone = kind not in ("jobs", "main")
-    meant = {job: with_most_rows(text) for job, text in texts.items()}
-    runs = numpy_runs(meant, rng, is_alone=is_alone)
+        texts = random_texts(rng, kind)
+        meant = {job: with_most_rows(text) for job, text in texts.items()}
+        runs = numpy_runs(meant, rng, is_alone=kind not in ("jobs", "main"))
     module = parsed("".join(texts.values()))
     passes = planned(rng, kind)
     run_passes(module, f"{passes},verify-plan")
@@ -193,6 +208,7 @@ def random_subject(rng: random.Random) -> Subject:
     if kind == "headers" or rng.random() < 0.5:
         return Subject(kind, module, 3, runs, works, names, joined)
     run_passes(module, "convert-plan-to-launch{simulate-ranks=true},verify-program")
+    works = works_by_kernel(only(module, ProgramOp), works)
     if joined and rng.random() < 0.6:
         before = only(module.clone(), ProgramOp)
         run_passes(module, "launch-form-waves,verify-program")
@@ -204,6 +220,21 @@ def random_subject(rng: random.Random) -> Subject:
         works = chained_works(before, only(module, ProgramOp), works)
         joined = "chains"
     return Subject(kind, module, 4, runs, works, names, joined)
+
+
+def random_texts(rng: random.Random, kind: str) -> dict[str, str]:
+    """The texts of random jobs without bodies, by their names."""
+    if kind == "rates":
+        return {"j": rated_job(rng, rng.randrange(4, 9))}
+    if kind == "headers":
+        return {"j": dynamic_job(rng, rng.randrange(4, 9))}
+    if kind in ("jobs", "main"):
+        return several_jobs(rng)
+    shape = [("x", 4)] + [("z", rng.choice((1, 2, 4)))] * (rng.random() < 0.5)
+    job = JobText("j", rng, shape, DEVICES.get(kind), kind != "plain")
+    job.updates = kind == "updates"
+    job.grow(rng.randrange(7, 13))
+    return {"j": job.finish()}
 
 
 def shared_by(job: str, text: str) -> tuple[frozenset[str], frozenset[str]]:

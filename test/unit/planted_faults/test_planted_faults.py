@@ -26,6 +26,7 @@ from planted_faults.planting import plant, planted
 from planted_faults.subjects import random_subject
 
 COUNT = 300
+IN_BODIES = 60
 
 
 @pytest.mark.slow
@@ -38,6 +39,16 @@ def test_no_planted_fault_is_accepted_and_wrong():
     assert sum(tally.results.values()) == COUNT
     assert tally.results["refused"] > COUNT // 4
     assert tally.results["right"] > COUNT // 20
+
+
+@pytest.mark.slow
+def test_no_planted_fault_of_a_body_is_accepted_and_wrong():
+    seed = int(os.environ.get("PENSTOCK_FAULT_SEED", secrets.randbits(32)))
+    print(f"PENSTOCK_FAULT_SEED={seed}")
+    *_, tally = plant(seed, IN_BODIES, of_each=10, kind="bodies")
+    print(tally)
+    assert not tally.holes
+    assert tally.results["refused"] > IN_BODIES // 5
 
 
 @pytest.mark.slow

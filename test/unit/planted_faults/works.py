@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +15,23 @@ from xdsl.utils.hints import isa
 from penstock.dialects.launch import (
     ActorOp,
     CallOp,
+    IfOp,
+    LoopOp,
     ProgramOp,
     names_of,
+    steps_within,
 )
+from penstock.dialects.op.body import FlowOp
+from penstock.dialects.op.loop import LoopOp as TensorLoopOp
 from penstock.dialects.op.multirate import AccOp, RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import WaveOp
-from penstock.dialects.plan import PlanOp
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.utils.tensors import tensor_type
+from penstock.lowering.analysis.aliases import does_nothing
+from penstock.lowering.convert.boxing_tasks import zeros
 from penstock.lowering.convert.kernel_bodies import overwritten_by
+from penstock.lowering.convert.task_steps import in_order
 from penstock.tools.session.program_export import image_of
 from planted_faults.machine import (
     Array,
@@ -103,17 +112,47 @@ class JoinedWork:
 
 def works_of(plan: PlanOp) -> dict[str, Sequence[Work]]:
     """The works of the calls of the actors that tasks become, by their names."""
-    found: dict[str, Sequence[Work]] = {}
-    for task in plan.tasks:
-        name, op = task.task_name.data, task.op
-        if isinstance(op, AccOp):
-            found[name] = [AccWork()]
-        elif isinstance(op, RateOp) or task.kind != "compute":
-            continue
-        elif isinstance(op, WaveOp):
-            found[name] = [OpWork(member, {}) for member in op.members]
-        elif isinstance(op, TensorOp):
-            found[name] = [OpWork(op, dict(overwritten_by(task)))]
+    return {
+        task.task_name.data: works
+        for task in plan.tasks
+        if (works := [*works_of_task(task)])
+    }
+
+
+def works_of_task(task: TaskOp) -> Iterator[Work]:
+    """The works of the calls of a task, those in its bodies in their order."""
+    match task.op:
+        case AccOp():
+            yield AccWork()
+        case RateOp():
+            pass
+        case WaveOp() as op:
+            yield from (OpWork(member, {}) for member in op.members)
+        case FlowOp() as op:
+            if isinstance(op, TensorLoopOp) and op.is_bounded:
+                # Rows of iterations that are not made are zeros.
+                stacks = op.outs[len(op.ends) : len(op.ends) + len(op.stacks)]
+                yield from (OpWork(zeros(tensor_type(x)), {}) for x in stacks)
+            for body in task.bodies:
+                for inner in in_order(body):
+                    if not does_nothing(inner):
+                        yield from works_of_task(inner)
+        case TensorOp() as op if task.kind == "compute":
+            yield OpWork(op, dict(overwritten_by(task)))
+        case _:
+            pass
+
+
+def works_by_kernel(program: ProgramOp, works: Works) -> Works:
+    """The same works, with those of the kernels that loops and conditions call."""
+    found = dict(works)
+    for actor in program.actors:
+        steps = [*steps_within(actor.body.block)]
+        if any(isinstance(step, IfOp | LoopOp) for step in steps):
+            calls = [step for step in steps if isinstance(step, CallOp)]
+            own = works.get(actor.sym_name.data, ())
+            for call, work in zip(calls, own, strict=True):
+                found[call.kernel.string_value()] = [work]
     return found
 
 

@@ -1,0 +1,198 @@
+"""Faults of loops and conditions of launch programs, each a change of one thing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Block, Operation
+
+from penstock.dialects.launch import (
+    ActorOp,
+    CallOp,
+    CarryOp,
+    CopyOp,
+    IfOp,
+    LoopOp,
+    NumberOp,
+    PlaceAttr,
+    ProgramOp,
+    SubviewOp,
+    names_of,
+    steps_within,
+    symbols,
+)
+from planted_faults.plan_faults import number
+
+
+def steps_of(program: ProgramOp) -> Iterator[tuple[ActorOp, Operation]]:
+    """The steps of actors with loops and conditions."""
+    for actor in program.actors:
+        steps = [*steps_within(actor.body.block)]
+        if any(isinstance(step, IfOp | LoopOp) for step in steps):
+            yield from ((actor, step) for step in steps)
+
+
+def planned_parts(program: ProgramOp) -> list[SubviewOp]:
+    """
+    The names of bytes that an actor writes. Those of bytes that it is given say what it
+    computes, not where.
+    """
+    found: list[SubviewOp] = []
+    local: set[tuple[ActorOp, str]] = set()
+    for actor, step in steps_of(program):
+        if not isinstance(step, SubviewOp):
+            continue
+        source = step.source.string_value()
+        if source in names_of(actor.writes) or (actor, source) in local:
+            local.add((actor, step.sym_name.data))
+            found.append(step)
+    return found
+
+
+def shift_part(program: ProgramOp, rng: random.Random) -> None:
+    """A name stands for bytes some way off."""
+    part = rng.choice(planned_parts(program))
+    steps = (-64, -32, -8, -1, 1, 8, 16, 32, 64, 96)
+    part.offset = number(part.offset.value.data + rng.choice(steps))
+
+
+def stack_parts(program: ProgramOp, rng: random.Random) -> None:
+    """A name stands for the bytes of another one, or near these."""
+    one, other = rng.sample(planned_parts(program), 2)
+    one.offset = number(other.offset.value.data + rng.choice((0, 0, 8, -8, 32)))
+    if rng.random() < 0.3:
+        one.source = other.source
+
+
+def exchange_parts(program: ProgramOp, rng: random.Random) -> None:
+    """Two names change their bytes."""
+    one, other = rng.sample(planned_parts(program), 2)
+    one.offset, other.offset = other.offset, one.offset
+    one.source, other.source = other.source, one.source
+
+
+def change_stride(program: ProgramOp, rng: random.Random) -> None:
+    """The rows that iterations stack lie closer, or further apart."""
+    moving = [x for x in planned_parts(program) if x.bytes_per_number]
+    part = rng.choice(moving)
+    stride = rng.choice((0, 8, 16, 24, 40, 64, -part.bytes_per_number))
+    part.properties.pop("step")
+    if stride:
+        part.properties["step"] = number(stride)
+
+
+def carried_in(program: ProgramOp) -> list[CarryOp]:
+    """The carried values of a program."""
+    return [step for _, step in steps_of(program) if isinstance(step, CarryOp)]
+
+
+def shift_place(program: ProgramOp, rng: random.Random) -> None:
+    """A carried value lies elsewhere."""
+    carry = rng.choice(carried_in(program))
+    places = list(carry.places)
+    index = rng.randrange(len(places))
+    source, offset = places[index].source.string_value(), places[index].offset.data
+    shift = rng.choice((-64, -32, -8, 1, 8, 16, 32, 64))
+    places[index] = PlaceAttr(source, offset + shift)
+    carry.places = ArrayAttr(places)
+
+
+def turn_places(program: ProgramOp, rng: random.Random) -> None:
+    """The two places of a carried value change their turns."""
+    turning = [carry for carry in carried_in(program) if len(carry.places) == 2]
+    carry = rng.choice(turning)
+    carry.places = ArrayAttr([*carry.places][::-1])
+
+
+def drop_place(program: ProgramOp, rng: random.Random) -> None:
+    """A carried value has one place where it had two."""
+    turning = [carry for carry in carried_in(program) if len(carry.places) == 2]
+    carry = rng.choice(turning)
+    carry.places = ArrayAttr([rng.choice([*carry.places])])
+
+
+def add_place(program: ProgramOp, rng: random.Random) -> None:
+    """A carried value has two places where it had one."""
+    lying = [carry for carry in carried_in(program) if len(carry.places) == 1]
+    carry, other = rng.choice(lying), rng.choice(carried_in(program))
+    part = rng.choice(planned_parts(program))
+    near = PlaceAttr(part.source.string_value(), max(0, part.offset.value.data))
+    place = rng.choice((near, rng.choice([*other.places])))
+    carry.places = ArrayAttr([*carry.places, place])
+
+
+def take_place(program: ProgramOp, rng: random.Random) -> None:
+    """A carried value lies where another one does."""
+    one, other = rng.sample(carried_in(program), 2)
+    places = list(one.places)
+    places[rng.randrange(len(places))] = rng.choice([*other.places])
+    one.places = ArrayAttr(places)
+
+
+def drop_step(program: ProgramOp, rng: random.Random) -> None:
+    """The number of an iteration, or a first value, is not written."""
+    steps = [step for _, step in steps_of(program)]
+    # Rows that no iteration writes may be zeros, which nobody can tell from others.
+    moving = {x.sym_name.data for x in planned_parts(program) if x.bytes_per_number}
+    writing = [
+        step
+        for step in steps
+        if isinstance(step, NumberOp)
+        or (isinstance(step, CopyOp) and step.target.string_value() not in moving)
+    ]
+    step = rng.choice(writing)
+    step.detach()
+    step.erase()
+
+
+def target_of(step: CallOp | CopyOp) -> str:
+    """The last name that a step writes."""
+    if isinstance(step, CopyOp):
+        return step.target.string_value()
+    return names_of(step.arguments)[-1]
+
+
+def exchange_steps(program: ProgramOp, rng: random.Random) -> None:
+    """
+    Two steps that follow each other, and do not write the same, are made in the other
+    order.
+    """
+    followed: list[tuple[Block, Operation, Operation]] = []
+    for _, step in steps_of(program):
+        after, block = step.next_op, step.parent
+        if not isinstance(step, CallOp | CopyOp) or block is None:
+            continue
+        if isinstance(after, CallOp | CopyOp) and target_of(step) != target_of(after):
+            followed.append((block, step, after))
+    block, step, after = rng.choice(followed)
+    after.detach()
+    block.insert_op_before(after, step)
+
+
+def change_inner_promise(program: ProgramOp, rng: random.Random) -> None:
+    """A call in a body promises to leave alone what it may not."""
+    call = rng.choice([x for _, x in steps_of(program) if isinstance(x, CallOp)])
+    call.attributes["unchanged"] = symbols([rng.choice(names_of(call.arguments))])
+
+
+BODY_FAULTS: Sequence[Callable[[ProgramOp, random.Random], None]] = (
+    shift_part,
+    shift_part,
+    stack_parts,
+    stack_parts,
+    exchange_parts,
+    change_stride,
+    shift_place,
+    shift_place,
+    turn_places,
+    drop_place,
+    drop_place,
+    add_place,
+    take_place,
+    drop_step,
+    exchange_steps,
+    exchange_steps,
+    change_inner_promise,
+)
