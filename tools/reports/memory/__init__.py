@@ -1,6 +1,7 @@
 """
 The target `memory-report`: which registers own the bytes of a plan, when, and why no
-others do.
+others do; the same of the bodies of its loops and conditions, each of which has one
+register of the plan as its memory.
 
     penstock-opt plan.mlir -t memory-report
     penstock-opt plan.mlir -t 'memory-report{format=json}'
@@ -16,6 +17,7 @@ bound.
 from penstock.tools.reports.memory.as_json import Json, json_of, json_text
 from penstock.tools.reports.memory.model import (
     Block,
+    Body,
     Chunk,
     Register,
     Report,
@@ -28,13 +30,16 @@ from penstock.tools.reports.memory.target import MemoryReportTarget
 from penstock.tools.reports.memory.text import (
     bound_text,
     jobs_text,
+    plan_title,
     text_of,
+    unplaced_text,
     zone_head,
 )
 
 __all__ = [
     "NO_PLACES",
     "Block",
+    "Body",
     "Chunk",
     "Json",
     "MemoryReportTarget",
@@ -47,8 +52,10 @@ __all__ = [
     "jobs_text",
     "json_of",
     "json_text",
+    "plan_title",
     "report_of",
     "reports_of",
     "text_of",
+    "unplaced_text",
     "zone_head",
 ]

@@ -23,9 +23,11 @@ def json_of(reports: Sequence[Report]) -> Json:
 
 
 def plan_json(report: Report) -> Json:
-    """A report as dictionaries and lists."""
+    """A report as dictionaries and lists, with those of bodies in it."""
+    bodies: list[Json] = [plan_json(body) for body in report.bodies]
     return {
         "plan": report.plan,
+        "body": None if report.body is None else asdict(report.body),
         "jobs": list(report.jobs),
         "exclusive": [list(group) for group in report.exclusive],
         "streams": list(report.streams),
@@ -33,6 +35,7 @@ def plan_json(report: Report) -> Json:
         "zones": [zone_json(zone) for zone in report.zones],
         "unplaced": list(report.unplaced),
         "given_up": list(report.given_up),
+        "bodies": bodies,
     }
 
 

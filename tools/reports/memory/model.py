@@ -4,7 +4,7 @@ The report of the memory of a plan, as plain values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -134,12 +134,30 @@ class Zone:
 
 
 @dataclass(frozen=True)
+class Body:
+    """
+    The place of the plan of a body: the path of its task from the outermost one on, the
+    form of its loop or branch, and the register that is its memory.
+    """
+
+    task: str
+    form: str
+    register: str | None
+
+    @property
+    def title(self) -> str:
+        """The body in a heading, such as `body of scan (op.loop 20) in scan/memory`."""
+        place = "" if self.register is None else f" in {self.register}"
+        return f"body of {self.task} ({self.form}){place}"
+
+
+@dataclass(frozen=True)
 class Report:
     """
     The memory of a plan.
 
     `exclusive` are the groups of jobs that never run at the same time, `unplaced` are
-    registers without a place.
+    registers without a place. Those of a body without one lie outside of its memory.
     """
 
     plan: str
@@ -151,3 +169,13 @@ class Report:
     unplaced: Sequence[str]
     given_up: Sequence[str] = ()
     """The cost of several streams, in parallelism or in memory."""
+    body: Body | None = None
+    """The task that the plan is of a body of; None for a plan of its own."""
+    bodies: Sequence[Report] = ()
+    """The plans of the bodies of its tasks, in the order of these."""
+
+    def with_bodies(self) -> Iterator[Report]:
+        """This report, and those of all bodies in it, each before those in it."""
+        yield self
+        for body in self.bodies:
+            yield from body.with_bodies()

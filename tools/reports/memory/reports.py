@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.op.loop import LoopOp
+from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import BlockOp, ChunkOp, MemoryCaseAttr, alias_place
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.convert.chunk_report import fill_of, together
 from penstock.tools.reports.memory.counting import Counting, Tree, chunk_of
-from penstock.tools.reports.memory.model import Block, Chunk, Report, Step, Zone
+from penstock.tools.reports.memory.model import Block, Body, Chunk, Report, Step, Zone
 from penstock.tools.reports.memory.planners import packing_of
 from penstock.tools.reports.memory.registers import registers_of
 from penstock.tools.reports.memory.steps import (
@@ -27,8 +29,11 @@ NO_PLACES = "no register has a place, run regst-plan-memory first"
 
 
 def reports_of(module: Operation) -> list[Report]:
-    """A report of each plan in a module whose registers have places."""
-    plans = [op for op in module.walk() if isinstance(op, PlanOp)]
+    """
+    A report of each plan in a module whose registers have places, with those of the
+    bodies in it.
+    """
+    plans = outermost(module, PlanOp)
     return [report_of(plan) for plan in plans if has_places(plan)]
 
 
@@ -37,8 +42,8 @@ def has_places(plan: PlanOp) -> bool:
     return any(register.block is not None for register in plan.registers)
 
 
-def report_of(plan: PlanOp) -> Report:
-    """The memory of a plan."""
+def report_of(plan: PlanOp, body: Body | None = None) -> Report:
+    """The memory of a plan, which may be of a body."""
     counting = Counting(plan)
     cases: dict[MemoryCaseAttr, list[ChunkOp]] = {}
     for op in plan.body.block.ops:
@@ -57,7 +62,27 @@ def report_of(plan: PlanOp) -> Report:
             if alias_place(register.register).root not in counting.trees
         ],
         list(given_up_lines(plan)),
+        body,
+        list(bodies_of(counting, body)),
     )
+
+
+def bodies_of(counting: Counting, around: Body | None) -> Iterator[Report]:
+    """The reports of the bodies of tasks, in the order in which these act."""
+    for task in counting.tasks:
+        for number, plan in enumerate(task.bodies):
+            path = "" if around is None else f"{around.task}/"
+            register = name_of(task.outs[-1]) if task.outs else None
+            form = form_of(task.op, number)
+            yield report_of(plan, Body(path + task.task_name.data, form, register))
+
+
+def form_of(op: Operation, number: int) -> str:
+    """The form of a loop, or of the branch of a condition with this number."""
+    if not isinstance(op, LoopOp):
+        return f"{op.name}, {('then', 'else')[number]}"
+    most = "up to " if op.is_bounded else ""
+    return f"{op.name} {most}{op.count}"
 
 
 def step_of(counting: Counting, task: TaskOp) -> Step:

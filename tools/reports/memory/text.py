@@ -22,12 +22,24 @@ def text_of(report: Report, top: int) -> str:
     """Tables of a plan's memory, of `top` registers a kind of memory."""
     steps, streams = len(report.steps), len(report.streams)
     head = f"{counted(steps, 'step')} on {counted(streams, 'stream')}"
-    parts = [f"plan @{report.plan}: {head}{jobs_text(report)}\n"]
+    parts = [f"{plan_title(report)}: {head}{jobs_text(report)}\n"]
     parts += [zone_text(report, zone, top) for zone in report.zones]
     parts += [f"{line}\n" for line in report.given_up]
     if report.unplaced:
-        parts.append(f"without a place: {', '.join(report.unplaced)}\n")
+        parts.append(f"{unplaced_text(report)}\n")
+    parts += [text_of(body, top) for body in report.bodies]
     return "\n".join(parts)
+
+
+def plan_title(report: Report) -> str:
+    """The name of a plan, or the body that it is of."""
+    return f"plan @{report.plan}" if report.body is None else report.body.title
+
+
+def unplaced_text(report: Report) -> str:
+    """The registers without a place, which those of a body have outside of it."""
+    start = "without a place" if report.body is None else "outside of its memory"
+    return f"{start}: {', '.join(report.unplaced)}"
 
 
 def jobs_text(report: Report) -> str:

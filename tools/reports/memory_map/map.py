@@ -3,13 +3,15 @@ A page that draws the memory of plans over time: `penstock-opt --memory-map OUT.
 
 Each block is a picture: steps go from left to right, bytes from the bottom to the top,
 and a register is a rectangle, with its aliases hatched on top of it. Lines are the live
-bytes, their bound, and the bytes that other packing algorithms need. The page loads
-nothing; it is readable without its script, which adds zoom, search, and the layouts of
-the other algorithms.
+bytes, their bound, and the bytes that other packing algorithms need. Bodies of loops
+and conditions unfold below their plan, each with the memory that it has of its own. The
+page loads nothing; it is readable without its script, which adds zoom, search, and the
+layouts of the other algorithms.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,7 +35,9 @@ from penstock.tools.reports.memory import (
     Zone,
     bound_text,
     jobs_text,
+    plan_title,
     reports_of,
+    unplaced_text,
     zone_head,
 )
 from penstock.tools.reports.memory.as_json import plan_json
@@ -110,9 +114,11 @@ class LastPlans:
 def page_of(reports: Sequence[Report], planners: Sequence[str] = ()) -> str:
     """The whole page for some plans, and for the layouts of packing algorithms."""
     title = "Memory of " + ", ".join(f"@{report.plan}" for report in reports)
+    outer, reports = reports, [x for report in reports for x in report.with_bodies()]
     colours = colours_of(reports)
     drawn = Drawn(colours, layouts_by_key(reports, planners))
-    plans = [line for i, r in enumerate(reports) for line in plan_lines(i, r, drawn)]
+    numbers = itertools.count()
+    plans = [line for r in outer for line in plan_lines(numbers, r, drawn)]
     zones = [zone for report in reports for zone in report.zones]
     return Page(
         title=title,
@@ -162,7 +168,7 @@ def blocks_of(reports: Sequence[Report]) -> Iterator[tuple[str, Block]]:
 def map_data(
     reports: Sequence[Report], layouts: Mapping[str, Sequence[PlannerLayout]]
 ) -> Json:
-    """The data of the script."""
+    """The data of the script, with a plan for each report."""
     blocks = dict(blocks_of(reports))
     planners: dict[str, Json] = {
         key: [layout_json(layout, blocks[key]) for layout in found]
@@ -270,14 +276,30 @@ def legend_lines(colours: Mapping[str, str], *, has_planners: bool) -> Lines:
 ################################################################################
 
 
-def plan_lines(index: int, report: Report, drawn: Drawn) -> Lines:
-    """The section of a plan."""
+def plan_lines(numbers: Iterator[int], report: Report, drawn: Drawn) -> Lines:
+    """The section of a plan, which gets the next number, and those of its bodies."""
     steps, streams = len(report.steps), len(report.streams)
     yield '<section class="plan">'
     yield (
         f"<h2>@{escape(report.plan)} <small>{counted(steps, 'step')} on "
         f"{counted(streams, 'stream')}{escape(jobs_text(report))}</small></h2>"
     )
+    yield from inner_lines(numbers, report, drawn)
+    yield "</section>"
+
+
+def body_lines(numbers: Iterator[int], report: Report, drawn: Drawn) -> Lines:
+    """The part of a body, which is closed at first."""
+    steps = counted(len(report.steps), "step")
+    yield '<details class="body"><summary>'
+    yield f"{escape(plan_title(report))}, {steps}</summary>"
+    yield from inner_lines(numbers, report, drawn)
+    yield "</details>"
+
+
+def inner_lines(numbers: Iterator[int], report: Report, drawn: Drawn) -> Lines:
+    """The pictures of a plan, and its bodies below them."""
+    index = next(numbers)
     yield from zone_table(report)
     for z, zone in enumerate(report.zones):
         yield f'<section data-rank="{zone.rank}">'
@@ -289,8 +311,9 @@ def plan_lines(index: int, report: Report, drawn: Drawn) -> Lines:
                 yield from block_lines(key, report, chunk, block, drawn)
         yield "</section>"
     if report.unplaced:
-        yield f"<p>Without a place: {escape(', '.join(report.unplaced))}</p>"
-    yield "</section>"
+        yield f"<p>{escape(unplaced_text(report))}</p>"
+    for body in report.bodies:
+        yield from body_lines(numbers, body, drawn)
 
 
 def zone_table(report: Report) -> Lines:

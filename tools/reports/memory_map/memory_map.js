@@ -37,6 +37,8 @@ function choose(picture, index) {
 function chooseAndShow([picture, index]) {
   const section = picture.figure.closest("[data-rank]");
   if (section.hidden) find('#ranks button[data-rank=""]').click();
+  for (let at = section.closest("details"); at; at = at.parentElement.closest("details"))
+    at.open = true;
   choose(picture, index);
   picture.reveal(index);
   picture.svg.scrollIntoView({ block: "nearest" });

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from os.path import basename
 from typing import Any, TypeAlias
 
+from xdsl.ir import Operation
+
 from penstock.dialects.job import DeviceAttr
-from penstock.dialects.launch import ActorOp, ChunkOp, KernelOp, ProgramOp
+from penstock.dialects.launch import ActorOp, CallOp, ChunkOp, KernelOp, ProgramOp
 from penstock.dialects.utils.diagnostics import nodes_of
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Queue, Step
+from penstock.tools.reports.view.bodies import BodySteps, bodies_of
 from penstock.tools.reports.view.edges import Edge, edges_of
 from penstock.tools.reports.view.kernel_stages import Region, region_of
 from penstock.tools.reports.view.trace_file import TraceFile
@@ -37,6 +40,8 @@ class Graph:
         self.regions: dict[str, Region | None] = {}
         self.holds: dict[str, list[str]] = {}
         """The ops of each kernel that computes several."""
+        self.bodies: dict[str, BodySteps] = {}
+        """The steps of actors with loops or conditions, by the names of these."""
         self.ranks: dict[str, int] = {}
         """The rank of each chunk of memory, if it is known."""
         if is_ir:
@@ -47,6 +52,8 @@ class Graph:
             held = {kernel.sym_name.data: [*kernel.computes] for kernel in kernels}
             self.holds = {name: ops for name, ops in held.items() if len(ops) > 1}
         self.kernels = {kernel.name: kernel for kernel in image.kernels}
+        if is_ir:
+            self.bodies = bodies_of(program, self._op_text)
         self.queues = [*image.queues]
         self.number = {queue.name: i for i, queue in enumerate(self.queues)}
         self.writer = {
@@ -72,6 +79,15 @@ class Graph:
         work = self.kernels[step.subject].work
         return step.subject if work is None else work.op
 
+    def _op_text(self, step: Operation) -> str:
+        """The op of a step of a body, or the ops that its kernel holds."""
+        if not isinstance(step, CallOp):
+            return step.name.partition(".")[2]
+        name = step.kernel.string_value()
+        work, held = self.kernels[name].work, self.holds.get(name)
+        own = name if work is None else work.op
+        return " + ".join(held or (own,)).replace("op.", "")
+
     def edges(self) -> list[Edge]:
         """The edges of all reads of other tasks' registers, and what they are for."""
         return [*edges_of(self.image, self.actors)]
@@ -93,13 +109,17 @@ class Graph:
                 for v in self.image.variables
             ],
             "edges": self.edges(),
-            "regions": [region for region in self.regions.values() if region],
+            "regions": [
+                *(region for region in self.regions.values() if region),
+                *(body.region for body in self.bodies.values()),
+            ],
         }
 
     def _tasks(self) -> list[Json]:
         variables = {v.name: i for i, v in enumerate(self.image.variables)}
         shown = [name for name, region in self.regions.items() if region]
         regions = {name: i for i, name in enumerate(shown)}
+        bodies = {name: len(shown) + i for i, name in enumerate(self.bodies)}
         devices = device_texts(self.image.actors, self.actors)
         rows = zip(self.image.actors, self.kinds, self.actors, devices, strict=True)
         return [
@@ -115,7 +135,9 @@ class Graph:
                 "ops": [*map(self._op_json, actor.steps)],
                 "reads": [self.number[name] for name in actor.reads],
                 "writes": [self.number[name] for name in actor.writes],
-                "regions": [
+                "regions": [bodies[actor.name]]
+                if actor.name in bodies
+                else [
                     regions[step.subject]
                     for step in actor.steps
                     if step.verb == "call" and step.subject in regions

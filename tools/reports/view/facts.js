@@ -13,6 +13,7 @@ tasks.forEach((task, i) => {
 const users = variables.map(() => []);
 tasks.forEach((task, i) => { for (const v of task.variables) users[v].push(i); });
 const registerOf = new Map(registers.map((r, i) => [r.name, i]));
+const taskOf = new Map(tasks.map((task, i) => [task.name, i]));
 const variableOf = new Map(variables.map((v, i) => [v.name, i]));
 const times = tasks.map(() => ({ count: 0, total: 0, least: Infinity, most: 0 }));
 const waits = tasks.map(() => new Map());

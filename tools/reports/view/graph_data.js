@@ -25,7 +25,7 @@ function subOf(task) {
   return shortened(task.scope.length && last ? last.split("/").at(-1) : task.name);
 }
 
-/** The stages of the kernel of a task, and links from one that writes to one that reads. */
+/** The stages of the kernel of a task, or steps of its bodies, and links from one that writes to one that reads. */
 function stagesOf({ buffers, stages }) {
   const writer = new Map(), links = [];
   const boxes = stages.map(([name, reads, writes], i) => {

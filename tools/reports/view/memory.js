@@ -9,9 +9,10 @@ function chooseIn(picture, index) {
   const { name } = picture.block.registers[index];
   if (registerOf.has(name)) chooseRegister(registerOf.get(name));
   else if (variableOf.has(name)) chooseVariable(variableOf.get(name));
+  else if (picture.plan.body) chooseTask(taskOf.get(picture.plan.body.task), true);
 }
 
-const pictures = picturesOf([memory], {}, {
+const pictures = picturesOf([memory, ...memory.bodies], {}, {
   facts: registerFacts, choose: chooseIn, unchoose,
 });
 

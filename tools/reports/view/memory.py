@@ -34,11 +34,14 @@ from penstock.tools.reports.memory.model import OWNERS
 
 
 def memory_of(
-    image: ProgramImage, kinds: Sequence[str], ranks: Mapping[str, int] | None = None
+    image: ProgramImage,
+    kinds: Sequence[str],
+    ranks: Mapping[str, int] | None = None,
+    bodies: Sequence[Report] = (),
 ) -> Report:
     """
     The report of a program, the actors of which do these kinds of ops, with the ranks
-    of chunks that are not of the first one.
+    of chunks that are not of the first one, and the reports of bodies.
     """
     steps = [
         Step(actor.name, kind, actor.device, f"stream {actor.stream}", 0, None)
@@ -55,7 +58,7 @@ def memory_of(
         name = f"{memory.device} {memory.name}"
         zones.append(Zone(name, usage, [chunk], rank=rank))
     streams = sorted({f"stream {actor.stream}" for actor in image.actors})
-    return Report(image.name, (), (), streams, steps, zones, ())
+    return Report(image.name, (), (), streams, steps, zones, (), bodies=bodies)
 
 
 class _Registers:

@@ -10,7 +10,7 @@ from html import escape
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.program.executable import ProgramImage
-from penstock.tools.reports.memory import Block, Report, Usage
+from penstock.tools.reports.memory import Block, Report, Usage, plan_title
 from penstock.tools.reports.memory.as_json import plan_json
 from penstock.tools.reports.memory_map.map import (
     HATCH,
@@ -23,6 +23,7 @@ from penstock.tools.reports.memory_map.map import (
     rank_lines,
 )
 from penstock.tools.reports.page.assemble import Page, beside
+from penstock.tools.reports.view.bodies import memory_of_body
 from penstock.tools.reports.view.data import Graph, trace_json
 from penstock.tools.reports.view.memory import memory_of
 from penstock.tools.reports.view.trace_file import TraceFile
@@ -94,7 +95,9 @@ def page_of(
     """
     graph = Graph(program)
     image = graph.image
-    memory = memory_of(image, graph.kinds, graph.ranks)
+    found = [memory_of_body(body) for body in graph.bodies.values()]
+    bodies = [report for report in found if report is not None]
+    memory = memory_of(image, graph.kinds, graph.ranks, bodies)
     palette = palette_of(graph.kinds)
     tasks = {actor.name: index for index, actor in enumerate(image.actors)}
     data = {
@@ -191,20 +194,29 @@ def canvas_view(name: str, label: str) -> list[str]:
 
 
 def memory_lines(report: Report, palette: Mapping[str, str]) -> list[str]:
-    """The pictures of all chunks."""
+    """The pictures of all chunks, and below them those of the memory of bodies."""
+    lines = zone_lines(0, report, palette)
+    for number, body in enumerate(report.bodies, start=1):
+        lines += ['<details class="body"><summary>', escape(plan_title(body))]
+        lines += ["</summary>", *zone_lines(number, body, palette), "</details>"]
+    lines.append(
+        "<p>Steps are tasks in the order in which the program lists them, in a body "
+        "the steps of an iteration. Grey is a variable, hatched is what lies on the "
+        "bytes of something else, and the line is how many bytes are alive.</p>"
+    )
+    return lines
+
+
+def zone_lines(number: int, report: Report, palette: Mapping[str, str]) -> list[str]:
+    """The pictures of the chunks of a report; `number` is its place in the data."""
     lines: list[str] = []
     for z, zone in enumerate(report.zones):
         lines.append(f'<section data-rank="{zone.rank}">')
         lines.append(f"<h3>Memory {escape(zone.memory_case)}</h3>")
         for c, chunk in enumerate(zone.chunks):
             for b, block in enumerate(chunk.blocks):
-                lines += figure_lines(f"0.{z}.{c}.{b}", report, block, palette)
+                lines += figure_lines(f"{number}.{z}.{c}.{b}", report, block, palette)
         lines.append("</section>")
-    lines.append(
-        "<p>Steps are tasks in the order in which the program lists them. Grey is a "
-        "variable, hatched is what lies on the bytes of something else, and the line "
-        "is how many bytes are alive.</p>"
-    )
     return lines
 
 

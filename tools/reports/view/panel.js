@@ -18,14 +18,15 @@ function rates(op, i) {
       `${(op[key] * count / total / 1000).toFixed(2)} ${unit}`).join(", ");
 }
 
-/** The stages of a kernel, and the memory that it has of its own. */
+/** The stages of a kernel or the steps of bodies, and the memory that these have. */
 function stageNodes([buffers, stages]) {
   const own = buffers.filter(([, , , isOwn]) => isOwn);
   return [element("h3", "stages"),
     list(stages.map(([name, , writes], i) => [
       `${i + 1}`, `${name}${writes.length ? ` → ${buffers[writes[0]][1]}` : ""}`])),
     ...(own.length ? [element("h3", "memory of its own"),
-      list(own.map(([, type, size]) => [type, bytes(size)]))] : [])];
+      list(own.map(([name, type, size]) => (name === "own memory"
+        ? [type, bytes(size)] : [name, `${type}, ${bytes(size)}`])))] : [])];
 }
 
 function chooseTask(i, move) {

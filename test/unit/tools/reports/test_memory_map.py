@@ -208,6 +208,82 @@ def test_planners_that_are_not_there_are_refused(
     refuses(capsys, text, registers, "--planners", "best")
 
 
+# Bodies ------------------------------------------------------------------------------
+
+NESTED = """
+!t = tensor<64xf32>
+job.job @nested placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %go = job.input "go" : tensor<i1>
+  %y = op.loop 5 carries(%x : !t) reads(%go : tensor<i1>) -> !t {
+  ^bb0(%i: tensor<i64>, %z: !t, %g: tensor<i1>):
+    %c = op.cum_sum %z axis 0 : !t -> !t
+    %d = op.if %g reads(%c, %z : !t, !t) -> !t {
+    ^bb1(%e: !t, %f: !t):
+      %h = op.softmax %e axis 0 : !t -> !t
+      %k = op.mul %h, %f : !t, !t -> !t
+      op.yield %k : !t
+    } else {
+    ^bb1(%e: !t, %f: !t):
+      op.yield %f : !t
+    }
+    op.yield %d : !t
+  }
+  job.output "y", %y : !t
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def bodies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The map of a job with a condition in a loop."""
+    folder = tmp_path_factory.mktemp("bodies")
+    (model := folder / "nested.mlir").write_text(NESTED, encoding="utf-8")
+    path, out = folder / "map.html", str(folder / "out.mlir")
+    passes = f"{TO_REGISTERS.replace(',regst', ',regst-mark-interfaces,regst')}"
+    passes += ",regst-plan-memory"
+    run(str(model), "-p", passes, "--memory-map", str(path), "-o", out)
+    return path
+
+
+def test_bodies_are_folded_below_their_plan(bodies: Path) -> None:
+    text, data = bodies.read_text(encoding="utf-8"), data_of(bodies)
+    found = [plan["body"] and plan["body"]["task"] for plan in data["plans"]]
+    assert found == [None, "y", "y/d", "y/d"]
+    titles = re.findall(r'<details class="body"><summary>\n(.*)</summary>', text)
+    assert titles == [
+        "body of y (op.loop 5) in y/memory, 5 steps",
+        "body of y/d (op.if, then) in d/memory, 5 steps",
+        "body of y/d (op.if, else) in d/memory, 3 steps",
+    ]
+    for key in re.findall(r'data-key="([^"]+)"', text):
+        p, z, c, b = map(int, key.split("."))
+        assert data["plans"][p]["zones"][z]["chunks"][c]["blocks"][b]["registers"]
+    # The memory of a body is a register of the plan around it.
+    for outer, inner in ((0, 1), (1, 2)):
+        sizes = {
+            register["name"]: register["bytes"]
+            for zone in data["plans"][outer]["zones"]
+            for chunk in zone["chunks"]
+            for block in chunk["blocks"]
+            for register in block["registers"]
+        }
+        body = data["plans"][inner]
+        assert sizes[body["body"]["register"]] == body["zones"][0]["size"] > 0
+
+
+def test_a_register_that_is_found_unfolds_its_body(
+    browser: Browser, bodies: Path
+) -> None:
+    with browser.open(bodies) as tab:
+        assert tab.run('all("details.body").map(d => d.open)') == [False] * 3
+        tab.type("#search", "h/out")
+        tab.press("Enter")
+        assert "h/out" in tab.text("#side")
+        assert tab.run('all("details.body").map(d => d.open)') == [True, True, False]
+        assert tab.is_quiet()
+
+
 # In a browser ------------------------------------------------------------------------
 
 

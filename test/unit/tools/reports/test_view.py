@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -529,3 +530,100 @@ def test_tasks_that_only_come_before_or_after_others_are_ticks() -> None:
     )
     assert kinds["total/source"] == kinds["outputs/sink"] == "tick"
     assert (kinds["r"], kinds["y"]) == ("view", "op.softmax")
+
+
+# Bodies ------------------------------------------------------------------------------
+
+NESTED = """
+!t = tensor<64xf32>
+job.job @nested placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %go = job.input "go" : tensor<i1>
+  %m = job.variable "m" init <ones> : tensor<64x64xf32>
+  %y = op.loop 5 carries(%x : !t) reads(%go, %m : tensor<i1>, tensor<64x64xf32>) -> !t {
+  ^bb0(%i: tensor<i64>, %z: !t, %g: tensor<i1>, %n: tensor<64x64xf32>):
+    %c = op.matmul %z, %n : !t, tensor<64x64xf32> -> !t
+    %d = op.if %g reads(%c, %n : !t, tensor<64x64xf32>) -> !t {
+    ^bb1(%e: !t, %f: tensor<64x64xf32>):
+      %h = op.softmax %e axis 0 : !t -> !t
+      %k = op.matmul %h, %f : !t, tensor<64x64xf32> -> !t
+      op.yield %k : !t
+    } else {
+    ^bb1(%e: !t, %f: tensor<64x64xf32>):
+      %k = op.cum_sum %e axis 0 : !t -> !t
+      op.yield %k : !t
+    }
+    op.yield %d : !t
+  }
+  job.output "y", %y : !t
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a job with a condition in a loop."""
+    folder = tmp_path_factory.mktemp("nested")
+    (model := folder / "nested.mlir").write_text(NESTED, encoding="utf-8")
+    assert run_tool([str(model), "-o", str(folder / "nested.html")]) == 0
+    return folder / "nested.html"
+
+
+def test_the_steps_of_bodies_are_stages_of_their_task(nested: Path):
+    graph = data_of(nested.read_text(encoding="utf-8"))["graph"]
+    (task,) = [task for task in graph["tasks"] if task["name"] == "y"]
+    (region,) = task["regions"]
+    buffers, stages = graph["regions"][region]
+    inner = [name for name, _, _ in stages if name.startswith("loop 5 > ")]
+    assert [name.removeprefix("loop 5 > ") for name in inner] == [
+        "matmul",
+        "then > softmax",
+        "then > matmul",
+        "else > cum_sum",
+    ]
+    # Each step reads what the step before it writes; both branches the first product.
+    written = [{buffers[b][0] for b in writes} for _, _, writes in stages][-4:]
+    read = [{buffers[b][0] for b in reads} for _, reads, _ in stages][-4:]
+    assert written[0] <= read[1]
+    assert written[0] <= read[3]
+    assert written[1] <= read[2]
+    own = {name: text for name, text, _, is_own in buffers if is_own}
+    assert all(" at byte " in text for text in own.values())
+    assert written[0] | written[1] <= own.keys()
+
+
+def test_the_memory_of_bodies_is_drawn_below_that_of_the_program(nested: Path):
+    memory = data_of(nested.read_text(encoding="utf-8"))["memory"]
+    (body,) = memory["bodies"]
+    assert body["body"] == {"task": "y", "form": "loop 5", "register": "y/memory"}
+    ((zone,),) = [[*body["zones"]]]
+    block = zone["chunks"][0]["blocks"][0]
+    lives = {r["name"]: (r["first"], r["last"]) for r in block["registers"]}
+    steps = [step["task"] for step in body["steps"]]
+    softmax = steps.index("loop 5 > then > softmax")
+    assert (softmax, softmax + 1) in lives.values()
+    # What is alive at a step lies in the memory, side by side.
+    for step, live in enumerate(zone["live"]):
+        spans = sorted(
+            (r["offset"], r["bytes"])
+            for r in block["registers"]
+            if r["alias_of"] is None and r["first"] <= step <= r["last"]
+        )
+        assert sum(size for _, size in spans) == live <= zone["size"]
+        for (start, size), (after, _) in pairwise(spans):
+            assert start + size <= after
+    text = nested.read_text(encoding="utf-8")
+    assert "<summary>\nbody of y (loop 5) in y/memory\n</summary>" in text
+
+
+def test_a_loop_opens_to_its_steps(browser: Browser, nested: Path):
+    with browser.open(nested) as tab:
+        settled = "graphView.settled.then(() => graphView.picture.nodes.length)"
+        before = tab.run(settled)
+        tab.run('chooseTask(tasks.findIndex(t => t.name === "y"), true)')
+        assert "then > softmax" in tab.text("#side")
+        tab.run("graphView.settled.then(() => true)")
+        tab.run("graphView.canvas.focus()")
+        tab.press("Enter")
+        assert tab.run(settled) >= before + 4
+        assert tab.is_quiet()
