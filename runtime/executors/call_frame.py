@@ -104,7 +104,7 @@ def call_frame(
     inputs: Mapping[str, Port], outputs: Mapping[str, Port]
 ) -> CallFrame | None:
     """A frame for calls; None if a port takes several pieces in an iteration."""
-    if any(port.turns > 1 for port in (*inputs.values(), *outputs.values())):
+    if any(port.repetitions > 1 for port in (*inputs.values(), *outputs.values())):
         return None
     return None if DATA_FIELD is None else CallFrame(inputs, outputs, DATA_FIELD)
 
