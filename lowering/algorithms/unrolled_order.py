@@ -9,12 +9,13 @@ source.
 A *guard* lets the tasks of a line act in an order that a loop would have: tasks beside
 each other that act equally often, and do not wait for several acts of each other, are a
 group, in which each acts once, in order, before the first one acts again; and one group
-acts after the other, in as many rounds in a launch as all of them can count.
+acts after the other, in as many rounds in a launch as all of them can count. Where a
+task of a group may act ahead of the others, the first one need not wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from math import gcd
 from typing import NamedTuple
@@ -107,10 +108,13 @@ class Acts:
         """The tasks of a line that follow each other and are of one kind."""
         return [list(x) for _, x in groupby(line, key=self._kinds.__getitem__)]
 
-    def guard(self, line: Sequence[int]) -> list[list[Control]]:
+    def guard(
+        self, line: Sequence[int], ahead: Collection[int] = ()
+    ) -> list[list[Control]]:
         """
         The control registers that let the tasks of a line act like a loop: those of
-        each group, and each of those between groups alone.
+        each group, and each of those between groups alone. A group with a task that may
+        act again before the others have is in order, but no loop.
         """
         groups = self.groups(line)
         rounds = gcd(*(self.repetitions[task] for task in line))
@@ -119,7 +123,7 @@ class Acts:
             acts = self.repetitions[group[0]]
             found.append([Control(a, b, 0, acts) for a, b in pairwise(group)])
             is_inner = len(groups) == 1 or acts > rounds
-            if is_inner and len(group) > 1:
+            if is_inner and len(group) > 1 and not any(x in ahead for x in group):
                 found[-1].append(Control(group[-1], group[0], 1, acts))
         if len(groups) > 1:
             for one, other in pairwise(groups):

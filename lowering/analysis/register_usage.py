@@ -238,7 +238,7 @@ class Usage:
         if (acts := self.acts) is not None:
             guards = [acts.queue_of(control) for control in self._controls(guard)]
             # Guards come first, so that chains follow them.
-            return PartialOrder(acts.count, acts.edges([*guards, *self._queues]))
+            return PartialOrder(acts.count, acts.edges([*guards, *self.queues]))
         lines = [
             [self.number[task] for task in self.streams[stream]]
             for stream in guard.streams
@@ -270,7 +270,7 @@ class Usage:
         return list(edges)
 
     @cached_property
-    def _queues(self) -> list[Queue]:
+    def queues(self) -> list[Queue]:
         """The queues of pieces between tasks, with their number in a launch."""
         return [
             Queue(first, second, pieces, *tokens_of(register))
@@ -294,7 +294,7 @@ class Usage:
         """Whether no acts wait for each other with more control registers."""
         assert self.acts is not None, "asked of plans with rates"
         more = map(self.acts.queue_of, controls)
-        return self.acts.can_end([*more, *self._queues])
+        return self.acts.can_end([*more, *self.queues])
 
     def _window(self, window: int) -> Iterator[Control]:
         """The control registers that keep the lanes of devices together."""
@@ -339,7 +339,7 @@ class Usage:
         if (acts := self.acts) is None:
             yield from self._register_edges
             return
-        for first, second, pieces, full, free in self._queues:
+        for first, second, pieces, full, free in self.queues:
             if acts.repetitions[first] == acts.repetitions[second] == pieces:
                 yield Edge(first, second, full)
                 yield Edge(second, first, free)

@@ -4,8 +4,10 @@ Split a plan on several ranks into a plan `<name>_<rank>` of each.
 A copy from one rank to another becomes two tasks: `<copy>/send` on the rank of what is
 copied (`job.send`), and one of the name of the copy on the other (`job.receive`), both
 on the stream `<network, 0>` of their CPU. Their tags count the copies of the plan in
-the order of the list, which all ranks know alike. All other tasks, and the control
-registers between them, are of one rank. Attributes of the plan are those of each.
+the order of the list, which all ranks know alike. All other tasks are of one rank, and
+so are control registers: where one end of a register is such a copy, it is of the rank
+of the other end, where that task sends or receives. Attributes of the plan are those of
+each.
 
 Where tasks act at different rates, a rank that knows but its own ones would take fewer
 slots than a launch of all ranks needs: the tasks that need more ask for them (`slots`).
@@ -73,19 +75,36 @@ def ranks_of(plan: PlanOp) -> list[int]:
     return sorted({rank_of(task) for task in plan.tasks})
 
 
+def control_ranks(plan: PlanOp) -> dict[SSAValue, int]:
+    """
+    The rank of each control register: one that all its tasks act on, if there is, where
+    a copy between ranks acts on both.
+    """
+    common: dict[SSAValue, list[int]] = {}
+    for task in plan.tasks:
+        source, own = crossing(task), [rank_of(task)]
+        if source is not None:
+            own.append(source.rank.data)
+        for value in (*task.waits, *task.signals):
+            before = common.setdefault(value, own)
+            common[value] = [rank for rank in before if rank in own] or before
+    return {value: ranks[0] for value, ranks in common.items()}
+
+
 def findings_about(plan: PlanOp) -> Iterator[Finding]:
     """
     The tasks that use what lies on another rank, or wait for one of it, and the copies
     between ranks that are no messages.
     """
-    ranks: dict[SSAValue, int] = {}
+    known = control_ranks(plan)
     for task in plan.tasks:
         name, rank = task.task_name.data, rank_of(task)
-        for value in (*task.waits, *task.signals):
-            if ranks.setdefault(value, rank) != rank:
-                text = f"task '{name}' of rank {rank} shares a control register with"
-                yield task, f"{text} rank {ranks[value]}"
         source = crossing(task)
+        own = {rank} if source is None else {rank, source.rank.data}
+        for value in (*task.waits, *task.signals):
+            if known[value] not in own:
+                text = f"task '{name}' of rank {rank} shares a control register with"
+                yield task, f"{text} rank {known[value]}"
         if source is not None:
             for end in (source, device_of(task.results_[0])):
                 if end is not None and end.kind.data != "cpu":
@@ -118,6 +137,7 @@ class RankSplitter:
         for task in self.plan.tasks:
             self._names.make(task.task_name.data)
         self._stream = StreamAttr(StringAttr("network"), IntAttr(0))
+        self._control_ranks = control_ranks(self.plan)
 
     def split(self) -> list[PlanOp]:
         """The plans, by rising rank; the plan itself is empty then."""
@@ -129,9 +149,7 @@ class RankSplitter:
                 rank = rank_of(op)
             else:
                 assert isinstance(op, RegisterOp), "a plan on values has no chunks"
-                use = next(iter(op.register.uses), None)
-                task = None if use is None else use.operation
-                rank = rank_of(task) if isinstance(task, TaskOp) else 0
+                rank = self._control_ranks.get(op.register, 0)
             op.detach()
             self.ops[rank].append(op)
         return [self._plan(rank) for rank in sorted(self.ops)]
@@ -153,11 +171,12 @@ class RankSplitter:
         block.args[0].name_hint = value.name_hint
         block.add_ops([SendOp(block.args[0], target, self.tags), YieldOp()])
         name = self._names.make(f"{task.task_name.data}/send")
-        sender = self._task(task, name, source, block, Ports([value], [], [], []))
+        controls = self._controls(task, source.rank.data)
+        sender = self._task(task, name, source, block, Ports([value], [], *controls))
         got = ReceiveOp(source, self.tags, tensor_type(copy.result))
         got.result.name_hint = copy.result.name_hint
         block = Block([got, YieldOp(got.result)])
-        ports = Ports([], [], task.waits, task.signals)
+        ports = Ports([], [], *self._controls(task, target.rank.data))
         receiver = self._task(task, task.task_name.data, target, block, ports)
         self.tags += 1
         self.ops[source.rank.data].append(sender)
@@ -165,6 +184,16 @@ class RankSplitter:
         task.results_[0].replace_all_uses_with(receiver.results_[0])
         task.detach()
         task.erase()
+
+    def _controls(
+        self, task: TaskOp, rank: int
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """The control registers of one rank that a task waits for, and signals."""
+        waits, signals = (
+            [value for value in values if self._control_ranks[value] == rank]
+            for values in (task.waits, task.signals)
+        )
+        return waits, signals
 
     def _task(
         self, like: TaskOp, name: str, device: DeviceAttr, block: Block, ports: Ports

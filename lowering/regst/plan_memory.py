@@ -48,13 +48,15 @@ In a plan with rates all acts of a launch are looked at, and all pieces of a reg
 two registers may share bytes if all pieces of the one may with all of the other. Tasks
 that act equally often and follow each other in a guarded stream are a loop, in which
 each acts once before the first one acts again, unless one waits for several acts of
-another, which begins a new loop. One such group acts after the other, in as many rounds
-in a launch as all of them can count: control registers between them say in `pieces` how
-many these are. A stream in which the slots that there are do not allow that is
-listed in `unguarded` of the plan: of its groups those are loops that can be, and act
-one after the other where they can. `all` guards all streams, but launches overlap. Of
-more than 16,384 acts in a launch all those of a task count as one, and no stream is
-guarded.
+another, which begins a new loop. A loop in which a task asks for `slots` is only put in
+order: its first task may act again before the last one has. One such group acts after
+the other, in as many rounds in a launch as all of them can count: control registers
+between them say in `pieces` how many these are. A stream in which the slots that there
+are do not allow that is listed in `unguarded` of the plan: of its groups those are
+loops that can be, and act one after the other where they can. Plans of several ranks
+are looked at together, as tasks of one wait for messages of another. `all` guards all
+streams, but launches overlap. Of more than 16,384 acts in a launch all those of a task
+count as one, and no stream is guarded.
 
 Plans of bodies come before the plan around them: the memory of a task with bodies is as
 large as that of the plan that needs most. Registers of what a body reads and yields are
@@ -77,9 +79,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -138,6 +140,7 @@ from penstock.lowering.algorithms.unrolled_order import Control
 from penstock.lowering.analysis.acting_order import Stream
 from penstock.lowering.analysis.body_plans import lies_outside, plans_and_bodies
 from penstock.lowering.analysis.control_edges import write_control
+from penstock.lowering.analysis.joint_acts import joint_acts
 from penstock.lowering.analysis.memory_bound import Liveness, write_bounds
 from penstock.lowering.analysis.plan_reports import GIVEN_UP
 from penstock.lowering.analysis.register_usage import (
@@ -169,7 +172,13 @@ KEPT = "kept"
 ################################################################################
 
 
-def guards_of(usage: Usage, guard: str, window: int | None = None) -> list[Guard]:
+CanAct: TypeAlias = "Callable[[Sequence[Control]], bool]"
+"""Whether no acts of tasks wait for each other with more control registers."""
+
+
+def guards_of(
+    usage: Usage, guard: str, can_act: CanAct, window: int | None = None
+) -> list[Guard]:
     """
     The guards that may be added to the order of registers, each more than the one
     before.
@@ -177,7 +186,7 @@ def guards_of(usage: Usage, guard: str, window: int | None = None) -> list[Guard
     if guard == "none" or (usage.rates.is_rated and usage.acts is None):
         return [Guard()]
     if usage.acts is not None:
-        return [guard_with_rates(usage, guard)]
+        return [guard_with_rates(usage, guard, can_act)]
     guards = [Guard(streams_that_share(usage))]
     if window is not None:
         streams = tuple(dict.fromkeys((*guards[0].streams, *usage.parallel)))
@@ -188,24 +197,32 @@ def guards_of(usage: Usage, guard: str, window: int | None = None) -> list[Guard
     return list(dict.fromkeys(guards))
 
 
-def guard_with_rates(usage: Usage, guard: str) -> Guard:
+def guard_with_rates(usage: Usage, guard: str, can_act: CanAct) -> Guard:
     """The streams that can be guarded with the slots that there are; notes others."""
     wanted = streams_that_share(usage) if guard == "stream" else tuple(usage.streams)
     acts, found, refused = usage.acts, list[Control](), list[Attribute]()
     assert acts is not None, "has rates"
-    for stream in wanted if usage.can_act(()) else ():
-        parts = acts.guard([usage.number[task] for task in usage.streams[stream]])
+    ahead = tasks_ahead(usage)
+    for stream in wanted if can_act(()) else ():
+        line = [usage.number[task] for task in usage.streams[stream]]
+        parts = acts.guard(line, ahead)
         whole = [control for part in parts for control in part]
-        if usage.can_act([*found, *whole]):
+        if can_act([*found, *whole]):
             found += whole
             continue
         refused.append(StringAttr(stream_text(*stream)))
         for part in parts:
-            if part and usage.can_act([*found, *part]):
+            if part and can_act([*found, *part]):
                 found += part
     if refused:
         usage.plan.attributes[UNGUARDED] = ArrayAttr(refused)
     return Guard(controls=tuple(found))
+
+
+def tasks_ahead(usage: Usage) -> set[int]:
+    """The tasks that ask for slots, so as to act again before others have."""
+    found = (task for task in usage.tasks if "slots" in task.attributes)
+    return {usage.number[task] for task in found}
 
 
 def stream_text(device: DeviceAttr, stream: StreamAttr) -> str:
@@ -478,10 +495,11 @@ class MemoryPlanner:
     usage: Usage
     algorithm: str
     budget: Budget
+    can_act: CanAct
 
     def place(self, guard: str, window: int | None = None) -> Placing:
         """Places under a guard. Raises `CycleError` if tasks wait for each other."""
-        guards = guards_of(self.usage, guard, window)
+        guards = guards_of(self.usage, guard, self.can_act, window)
         placer = Placer(self.usage, guards[-1], self.algorithm, self.budget)
         return Placing(guards, placer.place())
 
@@ -493,7 +511,8 @@ class MemoryPlanner:
         single = Usage(one_thread_plan(self.usage))
         if found.taken <= MOST * least_bytes(single):
             return found
-        one = MemoryPlanner(single, self.algorithm, self.budget).place("stream").taken
+        alone = replace(self, usage=single, can_act=single.can_act)
+        one = alone.place("stream").taken
         if found.taken <= MOST * one:
             return found
         free = found.taken
@@ -549,17 +568,19 @@ def least_bytes(usage: Usage) -> int:
     )
 
 
-def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> None:
+def plan_memory(planner: MemoryPlanner, guard: str) -> list[Control]:
     """
-    Give the registers of a plan their places, and its tasks the order they need.
+    Give the registers of a plan their places, and its tasks the order they need; the
+    result has the control registers that are made for it.
 
     Raises `LocatedPassFailure` if tasks wait for each other.
     """
+    usage = planner.usage
     try:
-        guards, chunks = MemoryPlanner(usage, algorithm, budget).plan(guard)
+        guards, chunks = planner.plan(guard)
     except CycleError as error:
         fail_if_any([cycle_finding(usage, error)])
-        return
+        raise
     places = dict(place for chunk in chunks for place in chunk.places())
     controls = list(usage.missing_controls(least_guard(usage, guards, places)))
     log.debug("guards %s", guards)
@@ -571,6 +592,7 @@ def plan_memory(usage: Usage, guard: str, algorithm: str, budget: Budget) -> Non
         write_chunk(usage.plan, chunk)
     write_controls(usage, controls)
     write_bounds(usage.plan)
+    return controls
 
 
 def hold_bodies(plan: PlanOp) -> bool:
@@ -636,10 +658,15 @@ class RegstPlanMemoryPass(ModulePass):
         fail_if_any(found for plan in placed for found in left_out(plan))
         fail_if_any(found for usage in usages for found in findings_about(usage))
         packer_of(self.algorithm)
-        budget = self.budget()
+        budget, joint = self.budget(), joint_acts(usages)
         for usage in usages:
             usage = Usage(usage.plan) if hold_bodies(usage.plan) else usage
-            plan_memory(usage, self.guard, self.algorithm, budget)
+            of_ranks = joint.get(usage.plan)
+            can_act = usage.can_act if of_ranks is None else of_ranks.of(usage)
+            planner = MemoryPlanner(usage, self.algorithm, budget, can_act)
+            controls = plan_memory(planner, self.guard)
+            if of_ranks is not None:
+                of_ranks.add(usage, controls)
 
     def budget(self) -> Budget:
         """The budget of all searches together."""

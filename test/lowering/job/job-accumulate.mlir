@@ -50,3 +50,14 @@ job.job @devices placement <cpu, [0:0-1]> {
   job.update %w by %g with <sgd> : tensor<4xf32>
   job.update %v by %h with <sgd> : tensor<4xf32>
 }
+
+// The sum and the mean lie where the gradient is made.
+// CHECK-LABEL: job.job @far
+job.job @far placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
+  // CHECK: %g = op.neg
+  // CHECK-NEXT: op.acc %g every {{.*}} {pass = "update", placement = #job.placement<cpu, [1:0]>}
+  // CHECK: op.mul %g_sum, %{{.*}} {pass = "update", placement = #job.placement<cpu, [1:0]>}
+  %g = op.neg %w {pass = "backward", placement = #job.placement<cpu, [1:0]>} : tensor<4xf32> -> tensor<4xf32>
+  job.update %w by %g with <sgd> : tensor<4xf32>
+}

@@ -104,3 +104,23 @@ job.job @none placement <cpu, [0:0]> {
 // CHECK-LABEL: @none
 // CHECK-NEXT:    %x = job.input
 // CHECK-NEXT:    job.output
+
+// -----
+
+// Gradients are computed where their ops are placed, and a sum of gradients where its
+// value is made.
+
+job.job @stages placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %a = op.exp %w : tensor<4xf32> -> tensor<4xf32>
+  %b = op.tanh %a {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32> -> tensor<4xf32>
+  %c = op.mul %a, %b {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %c axes [0] {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @stages
+// CHECK:         %b_grad = op.mul %{{.*}}, %a {pass = "backward", placement = #job.placement<cpu, [1:0]>}
+// CHECK:         %[[OF_B:.+]] = op.mul %b_grad, %{{.*}} {pass = "backward", placement = #job.placement<cpu, [1:0]>}
+// CHECK:         %a_grad = op.add %{{.*}}, %[[OF_B]] {pass = "backward"}
+// CHECK-NEXT:    %w_grad = op.mul %a_grad, %a {pass = "backward"}

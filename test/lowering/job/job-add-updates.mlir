@@ -199,3 +199,18 @@ job.job @eval placement <cpu, [0:0]> {
 // CHECK-NEXT:   %t = job.variable "step" init <zeros> : tensor<i64>
 // CHECK-NEXT:   job.output "t", %t : tensor<i64>
 // CHECK-NEXT: }
+
+// -----
+
+// A variable is updated where it is placed, and the norm of its gradient is summed there.
+
+job.job @far placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
+  %g = job.input "g" {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
+  job.update %w by %g with <momentum, clip_norm = 1.0> : tensor<4xf32>
+}
+// CHECK-LABEL: @far
+// CHECK:         op.reduce_sum %{{.*}} {pass = "update", placement = #job.placement<cpu, [1:0]>}
+// CHECK:         op.sqrt %{{.*}} {pass = "update"}
+// CHECK:         job.variable "w/momentum/buffer" init <zeros> {placement = #job.placement<cpu, [1:0]>, pass = "update"}
+// CHECK:         %w_next, %{{.*}} = op.fused %w, %{{.*}} {pass = "update", placement = #job.placement<cpu, [1:0]>}

@@ -150,3 +150,50 @@ plan.plan @sums {
     plan.yield
   }
 }
+
+// -----
+
+// A variable is read by a copy to another rank before it is written: that waits for the
+// sender, which is on its rank. What the copy waits for on its own rank the receiver does.
+
+// CHECK-LABEL: plan.plan @update_0 rank 0
+// CHECK:         %[[READ:.+]] = regst.register "far -> assign"
+// CHECK-NOT:     regst.register
+// CHECK:         plan.task "far/send" on <0, cpu:0> {{.*}} signals(%[[READ]] : !regst.control)
+// CHECK:         plan.task "assign" on <0, cpu:0> {{.*}} waits(%[[READ]] : !regst.control)
+// CHECK-LABEL: plan.plan @update_1 rank 1
+// CHECK:         %[[READY:.+]] = regst.register "y -> far"
+// CHECK-NOT:     regst.register
+// CHECK:         plan.task "y" on <1, cpu:0> {{.*}} signals(%[[READY]] : !regst.control)
+// CHECK:         plan.task "far" on <1, cpu:0> {{.*}} waits(%[[READY]] : !regst.control)
+plan.plan @update {
+  %k = regst.register "far -> assign" slots 1 on <0, host> : !regst.control
+  %l = regst.register "y -> far" slots 1 on <1, host> : !regst.control
+  %w = plan.task "w" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %y = plan.task "y" on <1, cpu:0> stream <compute, 0> ins() signals(%l : !regst.control) -> tensor<4xf32> {
+    %v = job.input "y" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %far = plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) waits(%l : !regst.control) signals(%k : !regst.control) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = job.copy %v to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%x, %w : tensor<4xf32>, tensor<4xf32>) waits(%k : !regst.control) {
+  ^bb0(%v: tensor<4xf32>, %u: tensor<4xf32>):
+    job.assign %v to %u : tensor<4xf32>
+    plan.yield
+  }
+  plan.task "z" on <1, cpu:0> stream <compute, 0> ins(%far : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "z", %v : tensor<4xf32>
+    plan.yield
+  }
+}

@@ -72,3 +72,20 @@ job.job @many placement <cpu, [0:0]> {
   %y = op.relu %s : !t -> !t
   job.output "y", %y : !t
 }
+
+// A task that asks for slots may act again before the others of its loop have: the loop is
+// in order, but not closed.
+// CHECK-LABEL: plan.plan @ahead
+job.job @ahead placement <cpu, [0:0]> {
+  // CHECK-NOT: "s -> p"
+  // CHECK: regst.register "s -> y" slots 1 on <0, host> : !regst.control
+  // CHECK-NOT: "s -> p"
+  // CHECK: plan.task
+  %x = job.input "x" : !t
+  %p = op.repeat %x times 4 : !t -> !t
+  %a = op.tanh %p {slots = 2 : i64} : !t -> !t
+  %b = op.exp %a : !t -> !t
+  %s = op.acc %b every 4 : !t -> !t
+  %y = op.relu %s : !t -> !t
+  job.output "y", %y : !t
+}
