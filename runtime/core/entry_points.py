@@ -11,10 +11,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TypeAlias
 
 from penstock.runtime.core.object_key import core_folder
 from penstock.runtime.jit.first_start import first_start
+from penstock.runtime.jit.lease import lease
 from penstock.runtime.jit.object_file import (
     ObjectCode,
     load_object,
@@ -37,9 +39,19 @@ def address_of_entry(name: str) -> int:
     `feed`, `fetch`, `copy` or `fault`.
     """
     path = core_folder() / f"{name}.o"
-    found = read_object(path)
-    if found and (address := load_object(found)):
+    if (address := _find(path)) is not None:
         return address
+    with lease(path):
+        # The process that had the lease before may have made it.
+        return _find(path) or _make(path, name)
+
+
+def _find(path: Path) -> int | None:
+    found = read_object(path)
+    return None if found is None else load_object(found)
+
+
+def _make(path: Path, name: str) -> int:
     made = _compiled(name)
     write_object(path, made)
     address = load_object(made)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from numba.core.serialize import dumps
 
 from penstock.runtime.jit.cache_files import keep, read_kept
 from penstock.runtime.jit.first_start import first_start
+from penstock.runtime.jit.lease import lease
 
 
 class KeptFunction(Cache):
@@ -38,7 +40,8 @@ class KeptFunction(Cache):
         self._py_func = function
         self._name = function.__qualname__
         self._folder = folder
-        self._missing: set[Path] = set()
+        self._missing: dict[Path, ExitStack] = {}
+        """The files of functions that are being compiled, each with its lease."""
         self.enable()
 
     @property
@@ -51,20 +54,27 @@ class KeptFunction(Cache):
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         path = self._path(sig, target_context.codegen())
-        if (data := read_kept(path)) is not None:
-            rebuild: Any = getattr(CompileResult, "_rebuild")  # noqa: B009
-            return rebuild(target_context, *pickle.loads(data))
-        self._missing.add(path)
-        first_start.begin(self._name)
-        return None
+        if (data := read_kept(path)) is None and path not in self._missing:
+            # Another process may be compiling it, and have it there then.
+            held = ExitStack()
+            held.enter_context(lease(path))
+            if (data := read_kept(path)) is None:
+                self._missing[path] = held
+                first_start.begin(self._name)
+                return None
+            held.close()
+        if data is None:
+            return None
+        rebuild: Any = getattr(CompileResult, "_rebuild")  # noqa: B009
+        return rebuild(target_context, *pickle.loads(data))
 
     def _save_overload(self, sig: Any, data: Any) -> None:
         path = self._path(sig, data.codegen)
         # Code that holds addresses of this process is of no use to others.
         if not data.library.has_dynamic_globals:
             keep(path, dumps(data._reduce()))
-        if path in self._missing:
-            self._missing.remove(path)
+        if (held := self._missing.pop(path, None)) is not None:
+            held.close()
             first_start.end()
 
     def _path(self, sig: Any, codegen: Any) -> Path:

@@ -27,6 +27,7 @@ from penstock.runtime.jit.cache import (
     size_limit,
 )
 from penstock.runtime.jit.cache_files import keep_text
+from penstock.runtime.jit.lease import lease
 from penstock.runtime.jit.object_file import (
     load_object,
     read_object,
@@ -86,14 +87,32 @@ def compile_cpu(source: str, name: str) -> CompiledKernel:
     """
     The machine code of a module text that defines the C function `kernel`.
 
-    The same text is compiled once per process, and once for all heads. `name` is for
-    people: it is the name in tracebacks and of no influence.
+    The same text is compiled once per host, and once for all heads: where another
+    process is compiling it, this one waits for it. `name` is for people: it is the name
+    in tracebacks and of no influence.
     """
+    found = _compiled_of(source, name, wait=True)
+    assert found is not None, "it waits for others"
+    return found
+
+
+def compile_unless_leased(source: str) -> bool:
+    """
+    Compile a module text, unless another process is doing that; whether its machine
+    code is on disk then. Raises what `compile_cpu` does.
+    """
+    _compiled_of(source, "kernel", wait=False)
+    return is_kept(source)
+
+
+def _compiled_of(source: str, name: str, *, wait: bool) -> CompiledKernel | None:
     code, parts, row = split_head(source)
     key = key_of(code)
     with _lock:
         if key not in _compiled:
-            _compiled[key] = {(None, ()): _load(code, key, name)}
+            if (plain := _load(code, key, name, wait=wait)) is None:
+                return None
+            _compiled[key] = {(None, ()): plain}
         found = _compiled[key]
         if (parts, row) not in found:
             plain = found[None, ()]
@@ -121,11 +140,27 @@ def _path(key: str) -> Path:
     return cache_dir() / key / "kernel.o"
 
 
-def _load(source: str, key: str, name: str) -> CompiledKernel:
+def _load(source: str, key: str, name: str, *, wait: bool) -> CompiledKernel | None:
     path = _path(key)
+    if (found := _find(path, name)) is not None:
+        return found
+    with lease(path, wait=wait) as may_make:
+        if not may_make:
+            return None
+        # The process that had the lease before may have made it.
+        return _find(path, name) or _make(source, key, name)
+
+
+def _find(path: Path, name: str) -> CompiledKernel | None:
+    """A kernel that is on disk."""
     found = read_object(path)
     if found and (address := load_object(found)):
         return CompiledKernel(name, address, found.parts, True)
+    return None
+
+
+def _make(source: str, key: str, name: str) -> CompiledKernel:
+    path = _path(key)
     # For people, and for tools that look up lines.
     text = path.with_suffix(".py")
     keep_text(text, source.encode())

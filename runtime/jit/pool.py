@@ -19,7 +19,7 @@ from threading import Thread
 
 from penstock.runtime.jit.cache import VARIABLE, cache_dir
 from penstock.runtime.jit.child import child_command
-from penstock.runtime.jit.cpu import is_kept
+from penstock.runtime.jit.cpu import compile_unless_leased, is_kept
 from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.options import processors
 
@@ -31,11 +31,14 @@ def compile_missing(
     sources: Mapping[str, str],
     *,
     processes: int | None = None,
+    ranks: int = 1,
     done: Callable[[str], None] = lambda name: None,
 ) -> None:
     """
     Compile the sources of CPU kernels, given by name, that are not in the cache, if
     there are enough of them for several processes (by default, as many as processors).
+    Of several `ranks` on a host, which need the same kernels at the same time, each
+    compiles what no other one does, and has its share of the processors.
 
     `done` is told, from any thread, of each kernel that is in the cache then, once. An
     interrupt ends the processes at once.
@@ -46,8 +49,10 @@ def compile_missing(
             done(name)
         else:
             missing.setdefault(split_head(source).code, []).append(name)
-    count = min(processes or processors(), len(missing) // LEAST_EACH)
+    count = min(processes or processors() // ranks, len(missing) // LEAST_EACH)
     if count < 2:
+        if ranks > 1:
+            _share(missing, done)
         return
     waiting: SimpleQueue[str] = SimpleQueue()
     # Long ones first, so that none runs alone in the end.
@@ -69,6 +74,19 @@ def compile_missing(
         for worker in workers:
             worker.kill()
         raise
+
+
+def _share(missing: Mapping[str, list[str]], done: Callable[[str], None]) -> None:
+    """
+    Compile what no other process is compiling: so ranks of one host share the work, and
+    wait for each other only at the end, when kernels are loaded.
+    """
+    for source, names in missing.items():
+        # An error is told when the kernel is loaded.
+        with suppress(Exception):
+            if compile_unless_leased(source):
+                for name in names:
+                    done(name)
 
 
 def _worker() -> subprocess.Popen[str]:

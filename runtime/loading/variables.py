@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import part_of, raise_if_any
 from penstock.runtime.loading.weight_layout import as_usual, stored_value
 from penstock.runtime.program.executable import Variable
+from penstock.runtime.program.variable_part import Part
 
 
 class HasVariables(Protocol):
@@ -34,20 +35,31 @@ class HasVariables(Protocol):
         ...
 
 
-def read_variables(program: HasVariables) -> dict[str, Array]:
+def read_parts(program: HasVariables) -> list[Part]:
+    """A copy of each part of a variable that a program has, each one once."""
+    found: dict[tuple[str, tuple[int, ...]], Part] = {}
+    for variable in program.variables:
+        offsets = (0,) * len(variable.whole) if variable.winograd else variable.offsets
+        name = name_of(variable)
+        if (name, offsets) not in found:
+            array = _read(program, variable)
+            found[name, offsets] = Part(name, offsets, variable.whole, array)
+    return list(found.values())
+
+
+def whole_of(parts: Iterable[Part]) -> dict[str, Array]:
     """
-    A copy of each variable by name. Raises PenstockError for one of which this process
-    has only parts.
+    The whole variables by name. Raises PenstockError for one that lacks elements.
     """
     arrays: dict[str, Array] = {}
     seen: dict[str, Array] = {}
-    for variable in program.variables:
-        name = name_of(variable)
+    for part in parts:
+        name, place = part.name, (*part.place, ...)
         if name not in arrays:
-            arrays[name] = np.zeros(variable.whole, variable.kind.dtype)
-            seen[name] = np.zeros(variable.whole, np.bool_)
-        arrays[name][(*variable.place, ...)] = _read(program, variable)
-        seen[name][(*variable.place, ...)] = True
+            arrays[name] = np.zeros(part.whole, part.array.dtype)
+            seen[name] = np.zeros(part.whole, np.bool_)
+        arrays[name][place] = part.array
+        seen[name][place] = True
     problems = [
         f"variable '{name}' lies in several processes, this one has "
         f"{np.count_nonzero(mask)} of its {mask.size} elements"
@@ -56,6 +68,14 @@ def read_variables(program: HasVariables) -> dict[str, Array]:
     ]
     raise_if_any(problems, "variables")
     return dict(sorted(arrays.items()))
+
+
+def read_variables(program: HasVariables) -> dict[str, Array]:
+    """
+    A copy of each variable by name. Raises PenstockError for one of which this process
+    has only parts.
+    """
+    return whole_of(read_parts(program))
 
 
 def name_of(variable: Variable) -> str:
@@ -123,15 +143,24 @@ def _read(program: HasVariables, variable: Variable) -> Array:
 Places: TypeAlias = Callable[[], Mapping[str, str]]
 """Says where variables were written, as far as that is known, for a message."""
 
+Agree: TypeAlias = "Callable[[Sequence[str], str], None]"
+"""Raises PenstockError if something is wrong with a thing."""
+
 
 def write_variables(
-    program: HasVariables, arrays: Mapping[str, Array], places: Places = dict
+    program: HasVariables,
+    arrays: Mapping[str, Array],
+    places: Places = dict,
+    elsewhere: Collection[str] = (),
+    agree: Agree = raise_if_any,
 ) -> None:
     """
     Set all variables. Raises PenstockError, before any is written, unless there is an
-    array for each name that fits, and no other.
+    array for each name that fits, and no other but those of variables `elsewhere`, in
+    other processes, which `agree` on that.
     """
-    names = {name_of(variable) for variable in program.variables}
+    own = {name_of(variable) for variable in program.variables}
+    names = own.union(elsewhere)
     problems: list[str] = []
     if missing := sorted(names - set(arrays)):
         problems.append(f"the state lacks variables {', '.join(missing)}")
@@ -145,7 +174,7 @@ def write_variables(
             parts.append((variable, part_of(variable, given)))
         except PenstockError as error:
             problems.append(with_place(str(error), name_of(variable), places()))
-    raise_if_any(problems, "state")
+    agree(problems, "state")
     for variable, value in parts:
         chunk = program.chunks[variable.chunk]
         chunk.write(variable.offset, stored_value(variable, value))

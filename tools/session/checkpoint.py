@@ -13,6 +13,10 @@ the package `safetensors` is installed, else `state.npz`, and a `manifest.json` 
 their SHA-256. It is written under another name, and gets its own when all of it is on
 the disk. So whenever a process is killed, what carries the name is whole, and older
 checkpoints are removed only after that.
+
+On several ranks each one writes the parts that lie there, `session.state_parts()`, to a
+file of its own, `state-<rank>`, in one folder, which rank 0 names. `state()` has
+whole arrays again, for any number of ranks.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,10 +38,13 @@ from penstock.tools.session.safetensors_files import read_safetensors
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.state_parts import StateParts
 
 MANIFEST = "manifest.json"
 FORMAT = "penstock checkpoint"
 FORMAT_VERSION = 1
+PARTS_VERSION = 2
+"""The version of a checkpoint in parts, which older ones cannot read."""
 STATE = "state"
 KINDS = ("npz", "safetensors")
 """The files that arrays are kept in, by suffix."""
@@ -74,10 +81,10 @@ class Checkpoint:
         found = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
         if found.get("format") != FORMAT:
             raise self._error(f"is no {FORMAT}")
-        if (version := found.get("version")) != FORMAT_VERSION:
+        if (version := found.get("version")) not in (FORMAT_VERSION, PARTS_VERSION):
             raise self._error(
                 f"has version {version} of the format, but this penstock reads "
-                f"version {FORMAT_VERSION}"
+                f"versions {FORMAT_VERSION} and {PARTS_VERSION}"
             )
         return found
 
@@ -109,16 +116,40 @@ class Checkpoint:
         facts = self.manifest
         if (kind := facts.get("arrays")) not in KINDS:
             raise self._error(f"has arrays of the unknown kind {kind!r}")
-        name = f"{STATE}.{kind}"
+        if facts["version"] == FORMAT_VERSION:
+            found = self._file(f"{STATE}.{kind}", facts.get("sha256"))
+            return dict(sorted(found.items()))
+        return self._whole(facts.get("files"))
+
+    def _file(self, name: str, digest: object) -> dict[str, Array]:
+        """The arrays of a file that is as it was written."""
         path = self.path / name
         try:
-            if sha256_of(path) != facts.get("sha256"):
+            if sha256_of(path) != digest:
                 raise self._error(
                     f"is damaged: the checksum of {name} is not that of its manifest"
                 )
         except OSError as error:
             raise self._error(f"lacks {name}: {explain_os_error(error)}") from error
-        return dict(sorted(self._arrays(path).items()))
+        return self._arrays(path)
+
+    def _whole(self, files: Any) -> dict[str, Array]:
+        """The arrays of which several files have parts."""
+        from penstock.runtime.loading.variables import whole_of
+        from penstock.tools.session.state_parts import parts_in
+
+        try:
+            return whole_of(
+                part
+                for file in files
+                for part in parts_in(
+                    self._file(Path(file["name"]).name, file["sha256"]), file["parts"]
+                )
+            )
+        except CheckpointError:
+            raise
+        except (IndexError, KeyError, TypeError, ValueError, PenstockError) as error:
+            raise self._error(f"has parts that do not fit: {error}") from error
 
     def _arrays(self, path: Path) -> dict[str, Array]:
         from penstock.runtime.loading.npz import (
@@ -195,7 +226,7 @@ class Checkpoints:
 
     def save(
         self,
-        state: Mapping[str, Array],
+        state: Mapping[str, Array] | StateParts,
         step: int,
         note: Mapping[str, Any] | None = None,
         *,
@@ -206,11 +237,91 @@ class Checkpoints:
         Write a checkpoint of the arrays of a `state` by name after a `step`. With it
         goes all that a run needs to go on: the state of its `data` loader, or of
         several by names, its `seeds` by names, and a `note` of anything that JSON can
-        hold. Then remove those that need not be kept.
+        hold. Then remove those that need not be kept. Of a state in parts
+        (`Session.state_parts`) each rank writes its own, to a folder that all of them
+        see: all call this, and the checkpoint is there when it returns.
 
         Raises CheckpointError, and leaves all others as they are, unless it is of more
         steps than they are, or if it cannot be written.
         """
+        if not isinstance(state, Mapping) and state.size > 1:
+            return self._save_parts(state, step, note, data=data, seeds=seeds)
+        if not isinstance(state, Mapping):
+            from penstock.runtime.loading.variables import whole_of
+
+            state = whole_of(state.parts)
+        final, saved = self._checked(step, note, data, seeds)
+        try:
+            with self._draft(final) as draft:
+                arrays = _write_arrays(draft, STATE, state)
+                _write_manifest(
+                    draft,
+                    FORMAT_VERSION,
+                    step,
+                    arrays.suffix,
+                    {"sha256": sha256_of(arrays), **saved},
+                )
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write {final}: {explain_os_error(error)}"
+            ) from error
+        self._remove_old()
+        return Checkpoint(final, step)
+
+    def _save_parts(
+        self,
+        state: StateParts,
+        step: int,
+        note: Mapping[str, Any] | None,
+        *,
+        data: Mapping[str, Any] | None,
+        seeds: Mapping[str, int] | None,
+    ) -> Checkpoint:
+        """`save` of the parts of several ranks. Rank 0 makes and names the folder."""
+        final = self.folder / f"step-{step:010}"
+        draft = self.folder / f".{final.name}.tmp"
+        own, is_first = state.own(), state.rank == 0
+
+        def begin() -> object:
+            saved = self._checked(step, note, data, seeds)[1]
+            if is_first:
+                self._make_draft(draft)
+            return saved
+
+        def write() -> object:
+            path = _write_arrays(draft, f"{STATE}-{state.rank}", keyed(own))
+            _sync(path)
+            digest = sha256_of(path)
+            return {"name": path.name, "sha256": digest, "parts": facts_of(own)}
+
+        def end(saved: Mapping[str, Any], files: Sequence[Any]) -> None:
+            if is_first:
+                suffix = Path(files[0]["name"]).suffix
+                more = {"ranks": state.size, "files": files, **saved}
+                _write_manifest(draft, PARTS_VERSION, step, suffix, more)
+                self._name(draft, final)
+                self._remove_old()
+
+        from penstock.tools.session.state_parts import facts_of, keyed
+
+        try:
+            saved = state.step(begin)[0]
+            files = state.step(write)
+            state.step(lambda: end(saved, files))
+        except PenstockError as error:
+            if is_first:
+                shutil.rmtree(draft, ignore_errors=True)
+            raise CheckpointError(f"cannot write {final}: {error}") from error
+        return Checkpoint(final, step)
+
+    def _checked(
+        self,
+        step: int,
+        note: Mapping[str, Any] | None,
+        data: Mapping[str, Any] | None,
+        seeds: Mapping[str, int] | None,
+    ) -> tuple[Path, dict[str, Any]]:
+        """The folder of a checkpoint, and what goes with its arrays, as JSON has it."""
         if step < 0:
             raise CheckpointError(f"the step must not be negative, got {step}")
         final = self.folder / f"step-{step:010}"
@@ -223,46 +334,33 @@ class Checkpoints:
         saved = {
             x: _as_json(x, facts) for x, facts in given.items() if facts is not None
         }
-        try:
-            self._write(final, state, step, saved)
-        except OSError as error:
-            raise CheckpointError(
-                f"cannot write {final}: {explain_os_error(error)}"
-            ) from error
-        self._remove_old()
-        return Checkpoint(final, step)
+        return final, saved
 
-    def _write(
-        self,
-        final: Path,
-        state: Mapping[str, Array],
-        step: int,
-        saved: Mapping[str, Mapping[str, Any]],
-    ) -> None:
+    @contextmanager
+    def _draft(self, final: Path) -> Generator[Path]:
+        """A folder to write to, which gets its name at the end."""
+        draft = self.folder / f".{final.name}.tmp"
+        self._make_draft(draft)
+        try:
+            yield draft
+            self._name(draft, final)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+    def _make_draft(self, draft: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Drafts of processes that were killed would stay for ever.
         for left in self.folder.glob(".step-*"):
             shutil.rmtree(left, ignore_errors=True)
-        draft = self.folder / f".{final.name}.tmp"
         draft.mkdir()
-        try:
-            arrays = _write_arrays(draft, state)
-            facts = {
-                "format": FORMAT,
-                "version": FORMAT_VERSION,
-                "step": step,
-                "arrays": arrays.suffix[1:],
-                "sha256": sha256_of(arrays),
-                **saved,
-            }
-            (draft / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-            for path in (arrays, draft / MANIFEST, draft):
-                _sync(path)
-            draft.rename(final)
-            _sync(self.folder)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+
+    def _name(self, draft: Path, final: Path) -> None:
+        """Give a folder its name, once all of it is on the disk."""
+        for path in (*draft.iterdir(), draft):
+            _sync(path)
+        draft.rename(final)
+        _sync(self.folder)
 
     def _remove_old(self) -> None:
         if self.keep is None:
@@ -284,19 +382,32 @@ def _as_json(what: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         raise CheckpointError(f"the {what} is no JSON: {error}") from error
 
 
-def _write_arrays(folder: Path, state: Mapping[str, Array]) -> Path:
+def _write_manifest(
+    folder: Path, version: int, step: int, suffix: str, more: Mapping[str, Any]
+) -> None:
+    facts = {
+        "format": FORMAT,
+        "version": version,
+        "step": step,
+        "arrays": suffix[1:],
+        **more,
+    }
+    (folder / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def _write_arrays(folder: Path, name: str, state: Mapping[str, Array]) -> Path:
     import numpy as np
 
-    arrays = {name: np.asarray(array, order="C") for name, array in state.items()}
+    arrays = {key: np.asarray(array, order="C") for key, array in state.items()}
     if find_spec("safetensors") is None:
         from penstock.tools.session.arrays import write_arrays
 
-        path = folder / f"{STATE}.npz"
+        path = folder / f"{name}.npz"
         write_arrays(path, arrays)
         return path
     from safetensors import numpy as safetensors
 
-    path = folder / f"{STATE}.safetensors"
+    path = folder / f"{name}.safetensors"
     cast("Any", safetensors).save_file(arrays, path)
     return path
 

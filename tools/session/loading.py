@@ -38,6 +38,7 @@ def load(
     from penstock.runtime.executors.jobs import JobExecutor
     from penstock.runtime.jit.pool import compile_missing
     from penstock.runtime.loading.loader import load_jobs
+    from penstock.runtime.transport.join import is_joined, join
     from penstock.tools.session.compile_progress import ShownCpu
 
     image, sources = executable.image, executable.sources
@@ -47,6 +48,7 @@ def load(
         shown = ShownCpu(progress) if show_progress else None
         compile_missing(
             {name: sources[name] for name in on_cpu},
+            ranks=join().size if is_joined() else 1,
             done=(lambda name: None) if shown is None else shown.is_there,
         )
         if shown is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penstock.runtime.loading.arrays import numpy_dtype
+from penstock.runtime.program.variable_part import Part
 from penstock.tools.driver.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,24 +71,51 @@ class Ranks:
 
     def union(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of all ranks by name, where each gives its own."""
-        data = io.BytesIO()
-        # Names of arrays may be no names of files.
-        named = {str(i): array for i, array in enumerate(arrays.values())}
-        np.savez(data, allow_pickle=False, names=np.array([*arrays], np.str_), **named)
-        found: dict[str, Array] = {}
-        for given in self.transport.exchange(data.getvalue()):
-            with np.load(io.BytesIO(given), allow_pickle=False) as file:
-                names = file["names"].tolist()
-                found |= {name: file[str(i)] for i, name in enumerate(names)}
+        given = [Part(name, (), (), np.asarray(x)) for name, x in arrays.items()]
+        return {part.name: part.array for part in self.parts(given)}
+
+    def parts(self, own: Sequence[Part]) -> list[Part]:
+        """The parts of variables that all ranks give."""
+        said = [
+            (x.name, x.offsets, x.whole, x.array.shape, x.array.dtype.name) for x in own
+        ]
+        head = json.dumps(said).encode()
+        arrays = [np.ascontiguousarray(x.array).tobytes() for x in own]
+        data = b"".join((len(head).to_bytes(8, "little"), head, *arrays))
+        found: list[Part] = []
+        for given in self.transport.exchange(data):
+            end = 8 + int.from_bytes(given[:8], "little")
+            for name, offsets, whole, shape, dtype in json.loads(given[8:end]):
+                kind, start = numpy_dtype(dtype), end
+                end += kind.itemsize * prod(shape)
+                array = np.frombuffer(given[start:end], kind).reshape(shape)
+                found.append(Part(name, tuple(offsets), tuple(whole), array))
         return found
+
+    def values(self, own: Any) -> list[Any]:
+        """The values that each rank gives, as JSON gives them back, by rank."""
+        return [
+            json.loads(x) for x in self.transport.exchange(json.dumps(own).encode())
+        ]
+
+    def agree(self, problems: Sequence[str], what: str = "state") -> None:
+        """
+        Raise PenstockError on all ranks if one has problems with something, with those
+        of the first that has.
+        """
+        from penstock.runtime.loading.loader import raise_if_any
+
+        for rank, found in enumerate(self.values([*problems])):
+            raise_if_any([f"rank {rank}: {problem}" for problem in found], what)
 
     def ports(self, own: Mapping[str, Port]) -> dict[str, RemotePort]:
         """The ports of all ranks by name, in the order of the ranks."""
-        said = [(x.name, x.shape, x.dtype.name) for x in own.values()]
         found: dict[str, RemotePort] = {}
-        for given in self.transport.exchange(json.dumps(said).encode()):
-            for name, shape, dtype in json.loads(given):
-                found[name] = RemotePort(tuple(shape), np.dtype(dtype))
+        for given in self.values(
+            [(x.name, x.shape, x.dtype.name) for x in own.values()]
+        ):
+            for name, shape, dtype in given:
+                found[name] = RemotePort(tuple(shape), numpy_dtype(dtype))
         return found
 
 

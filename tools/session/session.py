@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.tools.session.executable import Executable
     from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.report import Report
+    from penstock.tools.session.state_parts import StateParts
 
 __all__ = [
     "KERNELS",
@@ -359,11 +360,22 @@ class Session(Closing, Displayed):
         A copy of all that runs can change: the whole array of each variable by name, in
         however many parts it lies, as they are between two runs. Where there are jobs
         over the model, one of them does it when its turn comes; else no run is under
-        way meanwhile.
+        way meanwhile. On several ranks all call this, and get the same.
         """
         from penstock.runtime.loading.variables import under_all_names
 
         return under_all_names(self._jobs.program, self._state())
+
+    def state_parts(self) -> StateParts:
+        """
+        The state as the parts that lie in this process, for `Checkpoints.save`, which
+        is called on all ranks: so none has the whole of it.
+        """
+        from penstock.runtime.loading.variables import read_parts
+        from penstock.tools.session.state_parts import StateParts
+
+        with self._jobs.stopped():
+            return StateParts(read_parts(self._jobs.program), self._ranks)
 
     def _state(self) -> dict[str, Array]:
         """The state, with each variable under one name."""
@@ -371,16 +383,18 @@ class Session(Closing, Displayed):
 
         if has_model_jobs(self._jobs):
             return save_state(self._jobs)
-        from penstock.runtime.loading.variables import read_variables
+        from penstock.runtime.loading.variables import read_parts, whole_of
 
         with self._jobs.stopped():
-            return read_variables(self._jobs.program)
+            parts = read_parts(self._jobs.program)
+        return whole_of(parts if self._ranks is None else self._ranks.parts(parts))
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """
         Set all variables to what `state` once returned, here or in another session of
-        the same model, between two runs. Raises PenstockError, and changes none, unless
-        there is an array for each that fits, and no other.
+        the same model, between two runs, on whatever number of ranks either is: all of
+        them call this. Raises PenstockError, and changes none, unless there is an array
+        for each that fits, and no other.
         """
         from penstock.runtime.loading.variables import under_one_name
         from penstock.tools.session.model_state import has_model_jobs, load_state
@@ -389,10 +403,17 @@ class Session(Closing, Displayed):
         if has_model_jobs(self._jobs):
             load_state(self._jobs, state, places=self.variable_places)
             return
-        from penstock.runtime.loading.variables import write_variables
+        from penstock.runtime.loading.variables import name_of, write_variables
 
+        program, places = self._jobs.program, self.variable_places
+        if (ranks := self._ranks) is None:
+            with self._jobs.stopped():
+                write_variables(program, state, places)
+            return
+        own = [name_of(variable) for variable in program.variables]
+        names = {name for given in ranks.values(own) for name in given}
         with self._jobs.stopped():
-            write_variables(self._jobs.program, state, self.variable_places)
+            write_variables(program, state, places, names, ranks.agree)
 
     def variable_places(self) -> dict[str, str]:
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,15 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.arrays import write_arrays
+from penstock.tools.session.checkpoint import Checkpoints
 from penstock.tools.session.oracle import evaluate_model
 from penstock.tools.session.session import Session, read_model
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "ranks"
 NAMES = ("data_parallel", "tensor_parallel", "mesh", "pipeline", "zero")
 STEPS = 3
+MOMENTUM = ("w1/momentum/buffer", "w2/momentum/buffer")
 
 RUN = """
 import sys
@@ -38,6 +42,36 @@ for path in sorted(folder.glob("*.mlir")):
             np.save(path.with_suffix(".npy"), found)
 """
 """A program that each rank runs: a few steps of all models in a folder."""
+
+GO_ON = """
+import sys
+from pathlib import Path
+import numpy as np
+from penstock.tools.session.arrays import write_arrays
+from penstock.tools.session.checkpoint import Checkpoint, Checkpoints
+from penstock.tools.session.session import Session
+
+folder = Path(sys.argv[1])
+with np.load(folder / "zero.npz") as file:
+    inputs = dict(file)
+
+with Session.open(folder / "zero.mlir", ranks=2) as session:
+    fed = {name: inputs[name] for name in session.inputs()}
+    steps = lambda: [session.ranks.union(session.run(fed))["loss"] for _ in range(2)]
+    steps()
+    saved = Checkpoints(folder / "ranks").save(session.state_parts(), 2)
+    expected = session.state()
+    rest = steps()
+    session.load_state(saved.state())
+    again = steps()
+    session.load_state(Checkpoint(folder / "one" / "step-0000000001", 1).state())
+    of_one = session.state()
+    if session.ranks.is_first:
+        np.savez(folder / "expected.npz", **expected)
+        np.savez(folder / "of_one.npz", **of_one)
+        np.savez(folder / "losses.npz", rest=rest, again=again)
+"""
+"""A program that each rank runs: it saves its state, and loads that and another one."""
 
 START = """
 import sys
@@ -77,6 +111,19 @@ def inputs_of(session: Session) -> dict[str, NDArray[np.float32]]:
     }
 
 
+def run_on_ranks(folder: Path, program: str, ranks: int) -> None:
+    """Run a program in a folder on so many ranks."""
+    (folder / "train_on_ranks.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", START, folder, str(ranks), str(STEPS)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The losses and the inputs of each example on one device."""
@@ -87,33 +134,51 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with Session.open(path) as session:
             inputs = inputs_of(session)
             losses = [session.run(inputs)["loss"] for _ in range(STEPS)]
-        np.savez(path.with_suffix(".npz"), **inputs)
+        write_arrays(path.with_suffix(".npz"), inputs)
         np.save(path.with_suffix(".npy"), losses)
     return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(("ranks", "names"), [(2, NAMES), (4, ("mesh", "pipeline"))])
 def test_training_on_ranks_equals_that_on_one_device(
-    folder: Path, tmp_path: Path, ranks: int
+    folder: Path, tmp_path: Path, ranks: int, names: Sequence[str]
 ) -> None:
-    for name in NAMES:
+    for name in names:
         (tmp_path / f"{name}.mlir").write_text(placed(name, ranks))
         (tmp_path / f"{name}.npz").write_bytes((folder / f"{name}.npz").read_bytes())
-    (tmp_path / "train_on_ranks.py").write_text(RUN)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", START, tmp_path, str(ranks), str(STEPS)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-    )
-    assert done.returncode == 0, done.stderr
-    for name in NAMES:
+    run_on_ranks(tmp_path, RUN, ranks)
+    for name in names:
         got, wanted = (np.load(x / f"{name}.npy") for x in (tmp_path, folder))
         assert wanted[0] > wanted[1] > wanted[2]
         # Of f32, whose sums are made in another order.
         np.testing.assert_allclose(got, wanted, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_a_checkpoint_on_any_number_of_ranks(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "zero.mlir").write_text(placed("zero", 2))
+    (tmp_path / "zero.npz").write_bytes((folder / "zero.npz").read_bytes())
+    with Session.open(folder / "zero.mlir") as session:
+        inputs = inputs_of(session)
+        session.run(inputs)
+        of_one = Checkpoints(tmp_path / "one").save(session.state_parts(), 1)
+        run_on_ranks(tmp_path, GO_ON, 2)
+        saved = Checkpoints(tmp_path / "ranks").latest()
+        assert saved is not None
+        session.load_state(saved.state())
+        loaded = session.state()
+        losses = [float(session.run(inputs)["loss"]) for _ in range(2)]
+    with np.load(tmp_path / "losses.npz") as file:
+        np.testing.assert_array_equal(file["again"], file["rest"])
+        np.testing.assert_allclose(losses, file["rest"], rtol=1e-5)
+    for name, state in (("expected", loaded), ("of_one", of_one.state())):
+        with np.load(tmp_path / f"{name}.npz") as file:
+            assert {*file} == {*state} == {"w1", "w2", *MOMENTUM}
+            for variable, array in state.items():
+                np.testing.assert_array_equal(file[variable], array)
 
 
 @pytest.mark.slow
@@ -122,7 +187,7 @@ def test_the_first_loss_is_that_of_numpy(folder: Path, name: str) -> None:
     compiler, _ = installed_compiler()
     model = read_model(compiler, EXAMPLES / f"{name}.mlir")
     with np.load(folder / f"{name}.npz") as file:
-        wanted = evaluate_model(model, dict(file))["loss"]
+        wanted = float(evaluate_model(model, dict(file))["loss"])
     got = np.load(folder / f"{name}.npy")[0]
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
 

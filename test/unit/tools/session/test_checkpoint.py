@@ -222,7 +222,7 @@ def test_at_least_one_is_kept(tmp_path: Path):
         (b'{"format": "cake"}', "is no penstock checkpoint"),
         (
             b'{"format": "penstock checkpoint", "version": 8}',
-            "has version 8 of the format, but this penstock reads version 1",
+            "has version 8 of the format, but this penstock reads versions 1 and 2",
         ),
         (
             b'{"format": "penstock checkpoint", "version": 1, "arrays": "npz"}',
