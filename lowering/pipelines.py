@@ -160,6 +160,8 @@ def training_passes(options: PipelineOptions = DEFAULTS) -> Passes:
     return (
         call("op-infer-shapes"),
         call("job-cast-amp", type=None if options.amp == "none" else options.amp),
+        # The gradients of its steps would have the matrix of scores.
+        call("op-fuse-attention", trained=True, device=options.device),
         call("job-add-gradients"),
         call("job-shard-states", stage=stage or None),
         call("job-accumulate", count=None if many == 1 else many),

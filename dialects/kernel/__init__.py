@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from xdsl.ir import Dialect
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.body_ops import (
     AllReduceOp,
     Fold,
@@ -35,6 +36,7 @@ from penstock.dialects.kernel.views import PaddedOp
 __all__ = [
     "FORMS",
     "AllReduceOp",
+    "AttentionGradientOp",
     "AttentionOp",
     "ContractOp",
     "Fold",
@@ -58,6 +60,7 @@ Kernel = Dialect(
     "kernel",
     [
         AllReduceOp,
+        AttentionGradientOp,
         AttentionOp,
         ContractOp,
         GatherOp,

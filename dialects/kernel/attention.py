@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,13 +55,14 @@ class AttentionOp(StructuredOp):
     `softmax(score(q * k^T)) * v`: each row of the result is a mean of the rows of `v`,
     weighted with the exponentials of the scores of the keys for one query.
 
-    The maps say the role of each loop: *terms* index `q` and `k`, *keys* `k` and `v`,
-    *columns* `v` and the result; of the loops of the result that are neither, the last
-    one that `q` has too is the *row*, and the others are the *stack*. The region makes
-    the score of the sum of products, its first argument, and of an element of each
-    operand of `score`; sums, powers and scores are of the type of that argument: `f32`
-    for `f16` and `bf16`, else that of the elements. With `causal` n row i sees the keys
-    up to number i + n only; the values of others are multiplied with 0, or not at all.
+    The maps say the role of each loop: *terms* index `q` and `k`, *keys* `k` and `v`.
+    Of the loops of the result the last one that only `v` has too is the *column*, the
+    last one that only `q` has too is the *row*, and the others are the *stack*. The
+    region makes the score of the sum of products, its first argument, and of an element
+    of each operand of `score`; sums, powers and scores are of the type of that
+    argument: `f32` for `f16` and `bf16`, else that of the elements. With `causal` n row
+    i sees the keys up to number i + n only; the values of others are multiplied with 0,
+    or not at all.
 
     A row without a score above -inf is NaN, and so is one with a score of NaN or inf.
     The operand `lse` is a second result, of the type of scores: for each row the
@@ -146,16 +148,7 @@ class AttentionOp(StructuredOp):
     def roles(self) -> Mapping[str, Sequence[int]]:
         maps = self.maps()
         used = (maps[number] for number in (0, 1, 2, self.outs_at()[0]))
-        q, k, v, out = (map.used_dims() for map in used)
-        loops = range(self.maps()[0].num_dims)
-        rows = [n for n in loops if n in q & out and n not in k | v]
-        return {
-            "stack": [n for n in loops if n in out and n not in (v - k) | {*rows[-1:]}],
-            "row": rows[-1:],
-            "key": [n for n in loops if n in k & v and n not in q | out],
-            "term": [n for n in loops if n in q & k and n not in v | out],
-            "column": [n for n in loops if n in v & out and n not in q | k],
-        }
+        return roles_of(*(map.used_dims() for map in used))
 
     def numbered_loops(self) -> Collection[int]:
         roles = self.roles()
@@ -170,25 +163,8 @@ class AttentionOp(StructuredOp):
 
     def verify_structure(self) -> None:
         roles = self.roles()
-        for role in ("row", "key", "term", "column"):
-            if len(loops := roles[role]) != 1:
-                raise VerifyException(
-                    f"attention has one loop of {role}s, got {len(loops)}"
-                )
-        known = {loop for loops in roles.values() for loop in loops}
-        for loop in range(self.maps()[0].num_dims):
-            if loop not in known:
-                raise VerifyException(
-                    f"loop {loop} is none of rows, keys, terms, columns or a stack"
-                )
-        score_loops = known - {*roles["term"], *roles["column"]}
         inputs, results = self.maps()[3 : self.outs_at()[0]], self.maps()
-        for value, map in zip(self.score_inputs, inputs, strict=True):
-            if map.used_dims() - score_loops:
-                raise VerifyException(
-                    f"an operand of scores is indexed by rows, keys and the stack, got "
-                    f"{map} of {value.type}"
-                )
+        verify_roles(self, roles, inputs, self.score_inputs)
         keys = self.loops().extents[roles["key"][0]]
         if self.offset is not None and self.offset >= keys:
             raise VerifyException(
@@ -253,7 +229,7 @@ class AttentionOp(StructuredOp):
             for array, map in zip(given, maps[:first], strict=True)
         )
         with np.errstate(all="ignore"):
-            sums = _products(q.astype(dtype), k.astype(dtype), (row, key, term))
+            sums = products_of(q.astype(dtype), k.astype(dtype), (row, key, term))
             (scores,) = evaluate_region(self.score.block, [sums, *inputs], extents)
             if self.offset is not None:
                 numbers = np.indices(scores.shape, sparse=True)
@@ -262,7 +238,7 @@ class AttentionOp(StructuredOp):
             largest = np.max(scores, key, keepdims=True)
             powers = np.exp(scores - np.where(largest == -inf, 0, largest))
             total = np.sum(powers, key, keepdims=True)
-            mixed = _products(powers, v.astype(dtype), (row, column, key))
+            mixed = products_of(powers, v.astype(dtype), (row, column, key))
             found = mixed / total, largest + np.log(total)
         results = [out.copy() for out in outs]
         for result, map, value in zip(results, maps[first:], found, strict=False):
@@ -385,7 +361,56 @@ class _Row:
         return k.indices(self.op.maps()[number], {**self.place, **loops})
 
 
-def _products(a: Array, b: Array, loops: tuple[int, int, int]) -> Array:
+def roles_of(
+    q: AbstractSet[int], k: AbstractSet[int], v: AbstractSet[int], out: AbstractSet[int]
+) -> Mapping[str, Sequence[int]]:
+    """
+    The loops of attention by their roles, given those that its operands and its result
+    have.
+    """
+    loops = sorted(q | k | v | out)
+    rows = [n for n in loops if n in q & out and n not in k | v][-1:]
+    columns = [n for n in loops if n in v & out and n not in q | k][-1:]
+    return {
+        "stack": [n for n in loops if n in out and n not in (*rows, *columns)],
+        "row": rows,
+        "key": [n for n in loops if n in k & v and n not in q | out],
+        "term": [n for n in loops if n in q & k and n not in v | out],
+        "column": columns,
+    }
+
+
+def verify_roles(
+    op: StructuredOp,
+    roles: Mapping[str, Sequence[int]],
+    maps: Sequence[AffineMap],
+    inputs: Sequence[SSAValue],
+) -> None:
+    """
+    Raise `VerifyException` where a loop has no role, or operands of scores, of these
+    maps, are indexed by other loops than scores are.
+    """
+    for role in ("row", "key", "term", "column"):
+        if len(loops := roles[role]) != 1:
+            raise VerifyException(
+                f"attention has one loop of {role}s, got {len(loops)}"
+            )
+    known = {loop for loops in roles.values() for loop in loops}
+    for loop in range(op.maps()[0].num_dims):
+        if loop not in known:
+            raise VerifyException(
+                f"loop {loop} is none of rows, keys, terms, columns or a stack"
+            )
+    score_loops = known - {*roles["term"], *roles["column"]}
+    for value, map in zip(inputs, maps, strict=True):
+        if map.used_dims() - score_loops:
+            raise VerifyException(
+                f"an operand of scores is indexed by rows, keys and the stack, got "
+                f"{map} of {value.type}"
+            )
+
+
+def products_of(a: Array, b: Array, loops: tuple[int, int, int]) -> Array:
     """
     The sums of products over the last of three axes, of which `a` has the first and
     `b` the second; the others are broadcast, and the axis of sums has one element.

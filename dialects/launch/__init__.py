@@ -50,13 +50,19 @@ from penstock.dialects.launch.memory import (
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.program import ProgramOp, repetitions_of
-from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
+from penstock.dialects.launch.schedules.cpu_attention import (
+    AttentionAttr,
+    AttentionGradientAttr,
+)
 from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.launch.schedules.cpu_vector_loops import VectorLoopsAttr
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
-from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
+from penstock.dialects.launch.schedules.cuda_attention import (
+    GradientTilesAttr,
+    QueriesAttr,
+)
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
@@ -66,6 +72,7 @@ __all__ = [
     "UNCHANGED",
     "ActorOp",
     "AttentionAttr",
+    "AttentionGradientAttr",
     "CallOp",
     "CarryOp",
     "ChunkOp",
@@ -76,6 +83,7 @@ __all__ = [
     "FeedOp",
     "FetchOp",
     "Frames",
+    "GradientTilesAttr",
     "IfOp",
     "KernelOp",
     "Launch",
@@ -136,7 +144,9 @@ Launch = Dialect(
     ],
     [
         AttentionAttr,
+        AttentionGradientAttr,
         ContractionAttr,
+        GradientTilesAttr,
         LibraryAttr,
         MapAttr,
         PanelsAttr,

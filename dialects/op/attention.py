@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -13,10 +13,12 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     TensorType,
+    UnitAttr,
+    f32,
     f64,
     i64,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     AtLeast,
@@ -25,6 +27,7 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    opt_result_def,
     prop_def,
     result_def,
     traits_def,
@@ -44,8 +47,8 @@ from penstock.dialects.utils.gradients import (
     GradientBuilder,
     Gradients,
     in_f32,
-    only,
 )
+from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import (
     broadcast_shapes,
     element_count,
@@ -79,6 +82,9 @@ class AttentionOp(TensorOp):
     row of which the mask leaves nothing, as it adds -inf everywhere, is NaN, and so is
     one with a score of NaN or inf.
 
+    `with_lse` asks for a second result: of each row the logarithm of the sum of the
+    exponentials of its scores, `f32` for `f16` and `bf16`. Gradients are made of it.
+
     ```mlir
     %y = op.attention %q, %k, %v mask %m scale 5.000000e-01 q_by [1, 0, 2] by [1, 0, 2]
       : tensor<3x2x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32>
@@ -99,15 +105,18 @@ class AttentionOp(TensorOp):
     k_by = opt_prop_def(I64List)
     v_by = opt_prop_def(I64List)
     by = opt_prop_def(I64List)
+    with_lse = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
+    lse = opt_result_def(TensorType)
 
     traits = traits_def(Pure())
 
     assembly_format = (
         "$q `,` $k `,` $v (`mask` $mask^)? (`causal` $causal^)? (`scale` $scale^)? "
-        "(`q_by` $q_by^)? (`k_by` $k_by^)? (`v_by` $v_by^)? (`by` $by^)? attr-dict "
+        "(`q_by` $q_by^)? (`k_by` $k_by^)? (`v_by` $v_by^)? (`by` $by^)? "
+        "(`with_lse` $with_lse^)? attr-dict "
         "`:` type($q) `,` type($k) `,` type($v) (`mask` type($mask)^)? "
-        "`->` type($result)"
+        "`->` type($result) (`,` type($lse)^)?"
     )
 
     def infer_types(self) -> Sequence[TensorType]:
@@ -124,17 +133,18 @@ class AttentionOp(TensorOp):
         if 0 in (k[-2], v[-2]):
             raise VerifyException("there should be a key at least")
         stack = broadcast_shapes([q[:-2], k[:-2], v[:-2]])
-        self._check_mask([*stack, q[-2], k[-2]])
+        check_mask(self.mask, [*stack, q[-2], k[-2]])
         shape = [*stack, q[-2], v[-1]]
-        return (
-            TensorType(element, [shape[axis] for axis in self._order_after(shape)]),
-        )
+        mixed = TensorType(element, [shape[axis] for axis in self._order_after(shape)])
+        if self.with_lse is None:
+            return (mixed,)
+        return mixed, TensorType(sums_of_rows(element), shape[:-1])
 
     def _stacks(self) -> list[list[int]]:
         """The shapes of queries, keys and values once their axes are reordered."""
         operands = zip("qkv", (self.q, self.k, self.v), self.orders[:3], strict=True)
         return [
-            _reordered(name, tensor_type(value).get_shape(), order)
+            reordered(name, tensor_type(value).get_shape(), order)
             for name, value, order in operands
         ]
 
@@ -145,23 +155,8 @@ class AttentionOp(TensorOp):
 
     def _order_after(self, shape: Sequence[int]) -> Sequence[int]:
         order = order_of(self.by, len(shape))
-        _check_order("the result", order, len(shape))
+        check_order("the result", order, len(shape))
         return order
-
-    def _check_mask(self, scores: Sequence[int]) -> None:
-        """Refuse a mask that does not broadcast to the scores."""
-        if self.mask is None:
-            return
-        shape = tensor_type(self.mask).get_shape()
-        own = scores[len(scores) - len(shape) :] if len(shape) <= len(scores) else None
-        if own is None or not all(
-            extent == 1 or may_equal(extent, score)
-            for extent, score in zip(shape, own, strict=True)
-        ):
-            raise VerifyException(
-                f"a mask of {shape_text(shape)} does not broadcast to scores of "
-                f"{shape_text(scores)}"
-            )
 
     def flops(self) -> int:
         # Products for scores and values; scaling, a mask, and what a softmax takes.
@@ -191,49 +186,125 @@ class AttentionOp(TensorOp):
         if self.offset is not None:
             hidden = np.triu(np.ones(scores.shape[-2:], np.bool_), self.offset + 1)
             scores[..., hidden] = -np.inf
-        with np.errstate(invalid="ignore"):
-            powers = np.exp(scores - np.max(scores, -1, keepdims=True))
-            shares = powers / np.sum(powers, -1, keepdims=True)
-            mixed = np.matmul(shares, v)
-        mixed = mixed.transpose(order_of(self.by, mixed.ndim))
-        return (np.ascontiguousarray(mixed),)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            largest = np.max(scores, -1, keepdims=True)
+            powers = np.exp(scores - largest)
+            totals = np.sum(powers, -1, keepdims=True)
+            mixed = np.matmul(powers / totals, v)
+            sums: Array = np.add(largest, np.log(totals))[..., 0]
+        # A row that sees nothing is NaN, but the logarithm of its sum is known.
+        sums = np.where(largest[..., 0] == -np.inf, largest[..., 0], sums)
+        stack = mixed.shape[:-1]
+        mixed = np.ascontiguousarray(mixed.transpose(order_of(self.by, mixed.ndim)))
+        if self.with_lse is None:
+            return (mixed,)
+        return mixed, np.ascontiguousarray(np.broadcast_to(sums, stack))
+
+    # Gradients
+
+    def with_kept(self) -> Self | None:
+        if self.with_lse is not None:
+            return None
+        new = self.inferred(self.operands, {**self.properties, "with_lse": UnitAttr()})
+        if new.lse is not None and (hint := self.result.name_hint):
+            new.lse.name_hint = f"{hint}_lse"
+        return new
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
-        # Scores are computed anew, and are in memory here.
+        grad, of_lse = (*grads, None)[:2]
+        result, lse = self.result, self.lse
+        if lse is None:
+            # Within a body nothing was kept.
+            result, lse = o.results(
+                AttentionOp,
+                *self.operands,
+                **self._settings(self.orders),
+                with_lse=True,
+            )
+        if grad is None:
+            grad = o.zeros(result)
+        products = o.mul(in_f32(o, result), in_f32(o, grad))
+        delta = self._sums_of_rows(o, products)
+        if of_lse is not None:
+            delta = o.sub(delta, of_lse)
+        q, k, v, orders = self._contiguous(o)
+        found = o.results(
+            "op.attention_gradient",
+            *(q, k, v, grad, lse, delta, self.mask),
+            **self._settings([*orders, self.by]),
+        )
+        gradients = [
+            o.cast(self._as_it_lies(o, value, own, order), o.element(self.q))
+            for value, own, order in zip(found, self.orders[:3], orders, strict=True)
+        ]
+        if self.mask is not None:
+            gradients.append(self._gradient_of_mask(o, grad, lse, delta))
+        return gradients
+
+    def _settings(self, orders: Sequence[Order | None]) -> dict[str, object]:
+        """The properties as Python values, with these orders of axes."""
+        names = "q_by", "k_by", "v_by", "by"
+        return {
+            "causal": self.offset,
+            "scale": self.scale.value.data,
+            **{
+                name: None if order is None else order.get_values()
+                for name, order in zip(names, orders, strict=True)
+            },
+        }
+
+    def _sums_of_rows(self, o: GradientBuilder, value: SSAValue) -> SSAValue:
+        """The sum of each row of a tensor that lies as the result does."""
+        axes = order_of(self.by, len(o.shape(value)))
+        column = axes.index(len(axes) - 1)
+        left = [axis for axis in axes if axis != len(axes) - 1]
+        sums = o.sum(value, [column])
+        return o.transpose(sums, [left.index(axis) for axis in sorted(left)])
+
+    def _contiguous(
+        self, o: GradientBuilder
+    ) -> tuple[SSAValue, SSAValue, SSAValue, list[Order | None]]:
+        """Queries, keys and values whose rows are contiguous, and their orders."""
+        values: list[SSAValue] = []
+        orders: list[Order | None] = []
+        for value, order in zip(self.operands[:3], self.orders[:3], strict=True):
+            axes = order_of(order, len(o.shape(value)))
+            is_contiguous = axes[-1] == len(axes) - 1
+            values.append(value if is_contiguous else o.transpose(value, axes))
+            orders.append(order if is_contiguous else None)
+        q, k, v = values
+        return q, k, v, orders
+
+    def _as_it_lies(
+        self, o: GradientBuilder, value: SSAValue, own: Order | None, made: Order | None
+    ) -> SSAValue:
+        """A gradient as its operand lies, which was transposed if orders differ."""
+        if own == made:
+            return value
+        return o.transpose(value, back(own, len(o.shape(value))))
+
+    def _gradient_of_mask(
+        self, o: GradientBuilder, grad: SSAValue, lse: SSAValue, delta: SSAValue
+    ) -> SSAValue:
+        """The gradient by the mask, of all scores, which are in memory here."""
+        assert self.mask is not None, "it is asked for its gradient"
         q, k, v = (
             o.transpose(in_f32(o, value), order_of(order, len(o.shape(value))))
             for value, order in zip(self.operands[:3], self.orders[:3], strict=True)
         )
-        grad = in_f32(o, only(grads))
-        grad = o.transpose(grad, _back(self.by, len(o.shape(grad))))
-        scale = self.scale.value.data
-        of_shares = o.matmul(grad, v, transpose_b=True)
-        shares = o.broadcast(self._shares(o, q, k), o.shape(of_shares))
-        of_scores = o.one("op.softmax_gradient", shares, of_shares)
-        found = [
-            (q, o.mul(o.matmul(of_scores, k), scale)),
-            (k, o.mul(o.matmul(of_scores, q, transpose_a=True), scale)),
-            (v, o.matmul(shares, grad, transpose_a=True)),
-        ]
-        gradients = [
-            o.transpose(o.unbroadcast(value, like), _back(order, len(o.shape(like))))
-            for (like, value), order in zip(found, self.orders[:3], strict=True)
-        ]
-        if self.mask is not None:
-            gradients.append(o.unbroadcast(of_scores, self.mask))
-        return [o.cast(value, o.element(self.q)) for value in gradients]
-
-    def _shares(self, o: GradientBuilder, q: SSAValue, k: SSAValue) -> SSAValue:
-        """The weights of values, of queries and keys in the order of matrices."""
+        grad = in_f32(o, grad)
+        grad = o.transpose(grad, back(self.by, len(o.shape(grad))))
         scores = o.mul(o.matmul(q, k, transpose_b=True), self.scale.value.data)
-        if self.mask is not None:
-            scores = o.add(scores, in_f32(o, self.mask))
+        scores = o.add(scores, in_f32(o, self.mask))
         if self.offset is not None:
             ends = o.scalar(0, scores), o.scalar(-inf, scores)
             shape = o.shape(scores)[-2:]
             hidden = o.one("op.triangle", *ends, shape=shape, offset=self.offset)
             scores = o.add(scores, hidden)
-        return o.one("op.softmax", scores)
+        lse, delta = (o.reshape(x, [*o.shape(x), 1]) for x in (lse, delta))
+        of_shares = o.sub(o.matmul(grad, v, transpose_b=True), delta)
+        of_scores = o.mul(o.exp(o.sub(scores, lse)), of_shares)
+        return o.cast(o.unbroadcast(of_scores, self.mask), o.element(self.mask))
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -247,29 +318,21 @@ class AttentionOp(TensorOp):
                 self._maps([memref_type(value).get_shape() for value in (*ins, *outs)]),
                 self._score(ins, outs[0]),
                 self._causal(memref_type(keys).get_shape()),
+                *outs[1:],
             )
         )
 
     def _maps(self, shapes: Sequence[Sequence[int]]) -> Sequence[AffineMap]:
-        """The loops of the stack, then those over rows, keys, terms and columns."""
-        stack = len(shapes[-1]) - 2
-        row, key, term, column = range(stack, stack + 4)
-        ends = [(row, term), (key, term), (key, column)]
-        ends += [(row, key)] * (len(shapes) - 4)
-        orders = [*self.orders[:3], *[None] * (len(shapes) - 4)]
-        maps: list[AffineMap] = []
-        for shape, end, order in zip(shapes, ends, orders, strict=False):
-            loops = [*range(stack), *end][stack + 2 - len(shape) :]
-            exprs = [AffineExpr.constant(0)] * len(shape)
-            for axis, loop in zip(order_of(order, len(shape)), loops, strict=True):
-                # Those of the last two are as long as the loops; a mask may not be.
-                if shape[axis] != 1 or (loop >= stack and len(maps) < 3):
-                    exprs[axis] = AffineExpr.dimension(loop)
-            maps.append(AffineMap(stack + 4, 0, tuple(exprs)))
-        place = [*range(stack), row, column]
-        order = order_of(self.by, len(place))
-        exprs = [AffineExpr.dimension(place[axis]) for axis in order]
-        return [*maps, AffineMap(stack + 4, 0, tuple(exprs))]
+        """The maps of all operands and results, of these shapes."""
+        count = len(self.operands)
+        loops = loops_of_attention(len(shapes[count]) - 2)
+        ends = loops.queries, loops.keys, loops.values
+        return [
+            *map(loops.of_matrix, shapes[:3], self.orders[:3], ends),
+            *map(loops.of_mask, shapes[3:count]),
+            loops.of_result(self.by),
+            *[loops.of_rows() for _ in shapes[count + 1 :]],
+        ]
 
     def _causal(self, keys: Sequence[int]) -> int | None:
         """The keys past its own that a row sees, unless all rows see all of them."""
@@ -281,16 +344,115 @@ class AttentionOp(TensorOp):
         """The sum, scaled and with the mask added."""
         type = memref_type(out).element_type
         masks = [memref_type(value).element_type for value in ins[3:]]
-        block = Block(arg_types=[type, *masks])
-        k = KernelBuilder(InsertPoint.at_end(block))
-        score, *added = block.args
-        value: SSAValue = score
-        if (scale := self.scale.value.data) != 1:
-            value = k.mul(value, k.constant(scale, type))
-        for mask in added:
-            value = k.add(value, mask)
-        k.effect(YieldOp(value))
-        return Region(block)
+        return score_region(type, masks, self.scale.value.data)
+
+
+def score_region(
+    type: Attribute,
+    masks: Sequence[Attribute],
+    scale: float,
+    *,
+    has_slope: bool = False,
+) -> Region:
+    """
+    The region that makes a score of a sum of a type, with masks of some types added to
+    it; it yields the derivative by the sum, too, if it `has_slope`.
+    """
+    block = Block(arg_types=[type, *masks])
+    k = KernelBuilder(InsertPoint.at_end(block))
+    score, *added = block.args
+    value: SSAValue = score
+    if scale != 1:
+        value = k.mul(value, k.constant(scale, type))
+    for mask in added:
+        value = k.add(value, mask)
+    k.effect(YieldOp(value, *[k.constant(scale, type)] * has_slope))
+    return Region(block)
+
+
+class LoopsOfAttention(NamedTuple):
+    """The loops of a kernel of attention: those of the stack, and four others."""
+
+    stack: int
+    """The number of loops of the stack."""
+    queries: tuple[int, int]
+    """Those of rows and terms."""
+    keys: tuple[int, int]
+    """Those of keys and terms."""
+    values: tuple[int, int]
+    """Those of keys and columns."""
+
+    @property
+    def rows(self) -> int:
+        """The loop of rows."""
+        return self.queries[0]
+
+    def of_matrix(
+        self, shape: Sequence[int], order: Order | None, ends: tuple[int, int]
+    ) -> AffineMap:
+        """The map of an operand whose last two axes, once in order, are as long."""
+        return self._map(shape, order, ends, ends)
+
+    def of_mask(self, shape: Sequence[int]) -> AffineMap:
+        """The map of an operand that is broadcast to scores."""
+        return self._map(shape, None, (self.rows, self.keys[0]), ())
+
+    def of_rows(self) -> AffineMap:
+        """The map of a number of each row."""
+        loops = [*range(self.stack), self.rows]
+        return AffineMap(
+            self.stack + 4, 0, tuple(AffineExpr.dimension(loop) for loop in loops)
+        )
+
+    def of_result(self, order: Order | None) -> AffineMap:
+        """The map of rows of values, whose axes are in an order."""
+        place = [*range(self.stack), self.rows, self.values[1]]
+        axes = order_of(order, len(place))
+        exprs = tuple(AffineExpr.dimension(place[axis]) for axis in axes)
+        return AffineMap(self.stack + 4, 0, exprs)
+
+    def _map(
+        self,
+        shape: Sequence[int],
+        order: Order | None,
+        ends: tuple[int, int],
+        long: Sequence[int],
+    ) -> AffineMap:
+        """The map of an operand that is broadcast along all but the `long` loops."""
+        loops = [*range(self.stack), *ends][self.stack + 2 - len(shape) :]
+        exprs = [AffineExpr.constant(0)] * len(shape)
+        for axis, loop in zip(order_of(order, len(shape)), loops, strict=True):
+            if shape[axis] != 1 or loop in long:
+                exprs[axis] = AffineExpr.dimension(loop)
+        return AffineMap(self.stack + 4, 0, tuple(exprs))
+
+
+def loops_of_attention(stack: int) -> LoopsOfAttention:
+    """The loops of attention with so many of the stack."""
+    row, key, term, column = range(stack, stack + 4)
+    return LoopsOfAttention(stack, (row, term), (key, term), (key, column))
+
+
+def sums_of_rows(element: Attribute) -> AnyFloat:
+    """The type of the sums of rows of floats."""
+    assert isinstance(element, AnyFloat), "attention is of floats"
+    return f32 if is_half(element) else element
+
+
+def check_mask(mask: SSAValue | None, scores: Sequence[int]) -> None:
+    """Refuse a mask that does not broadcast to scores of a shape."""
+    if mask is None:
+        return
+    shape = tensor_type(mask).get_shape()
+    own = scores[len(scores) - len(shape) :] if len(shape) <= len(scores) else None
+    if own is None or not all(
+        extent == 1 or may_equal(extent, score)
+        for extent, score in zip(shape, own, strict=True)
+    ):
+        raise VerifyException(
+            f"a mask of {shape_text(shape)} does not broadcast to scores of "
+            f"{shape_text(scores)}"
+        )
 
 
 def order_of(order: Order | None, rank: int) -> Sequence[int]:
@@ -298,21 +460,21 @@ def order_of(order: Order | None, rank: int) -> Sequence[int]:
     return tuple(range(rank)) if order is None else order.get_values()
 
 
-def _back(order: Order | None, rank: int) -> Sequence[int]:
+def back(order: Order | None, rank: int) -> Sequence[int]:
     """The order that undoes an order of axes."""
     axes = order_of(order, rank)
     return sorted(range(rank), key=lambda axis: axes[axis])
 
 
-def _reordered(name: str, shape: Sequence[int], order: Order | None) -> list[int]:
+def reordered(name: str, shape: Sequence[int], order: Order | None) -> list[int]:
     if len(shape) < 2:
         raise VerifyException(f"{name} should have 2 dimensions at least")
     axes = order_of(order, len(shape))
-    _check_order(name, axes, len(shape))
+    check_order(name, axes, len(shape))
     return [shape[axis] for axis in axes]
 
 
-def _check_order(name: str, order: Sequence[int], rank: int) -> None:
+def check_order(name: str, order: Sequence[int], rank: int) -> None:
     """Refuse an order that does not have each axis once."""
     if sorted(order) != list(range(rank)):
         raise VerifyException(

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f32
 from penstock.dialects.utils.half_precision import is_half
 
 if TYPE_CHECKING:
-    from xdsl.ir import SSAValue
+    from xdsl.ir import Operation, SSAValue
 
     from penstock.dialects.utils.op_functions import OpFunctions
 
@@ -44,6 +44,13 @@ class Differentiable:
     NO_GRADIENT: ClassVar[str] = ""
     """The reason why an op has no gradient, such as "there are no second derivatives";
     a class has this or overrides `gradient`."""
+
+    def with_kept(self) -> Operation | None:
+        """
+        The op to be put in the place of this one where its gradient is asked for, as it
+        keeps more results for it, behind the same ones; None if this one will do.
+        """
+        return None
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         """

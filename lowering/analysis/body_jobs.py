@@ -29,8 +29,13 @@ def jobs_and_bodies(root: Operation) -> Iterator[JobOp]:
     first. A body is one again when the next job is asked for.
     """
     for job in outermost(root, JobOp):
-        yield from _bodies_in(job)
-        yield job
+        yield from with_bodies(job)
+
+
+def with_bodies(job: JobOp) -> Iterator[JobOp]:
+    """A job after the bodies in it, as `jobs_and_bodies` has them."""
+    yield from _bodies_in(job)
+    yield job
 
 
 def _bodies_in(job: JobOp) -> Iterator[JobOp]:

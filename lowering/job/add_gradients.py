@@ -17,6 +17,9 @@ value is made. The gradient by a variable on several devices lies as the variabl
 whole if that says nothing (`sbp`), as OneFlow casts gradients
 ([OF-51](sources.md#of-51)): else sums that are not added up yet would reach the update.
 
+An op on the way that has to keep more for its gradient is replaced by one that does:
+`op.attention` by one with the logarithms of the sums of its rows.
+
 `op.stop_gradient` ends the way back, and is replaced by its operand at the end.
 
 All ops without a gradient are reported at once, as are a loss that does not depend on a
@@ -51,7 +54,7 @@ from penstock.dialects.op.training.gradient_rules import (
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
-from penstock.dialects.utils.gradients import NoGradient
+from penstock.dialects.utils.gradients import Differentiable, NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.value_names import name_value
 from penstock.dialects.utils.walk import outermost
@@ -84,6 +87,8 @@ class BackwardPass:
         not complete.
         """
         path = self._path()
+        if not self.findings and self._keep_more(path):
+            path = self._path()
         op, o = self._op, self._builder
         loss = op.loss
         self._terms[loss] = [o.scalar(1, loss) if op.scale is None else op.scale]
@@ -127,6 +132,22 @@ class BackwardPass:
                 back.update(value for value in op.operands if value in needs)
         self._check_by(back)
         return path[::-1]
+
+    @staticmethod
+    def _keep_more(path: Sequence[Operation]) -> bool:
+        """Let ops keep what their gradients are made of; whether one has to be told."""
+        changed = False
+        for op in path:
+            if not isinstance(op, Differentiable) or (new := op.with_kept()) is None:
+                continue
+            new.attributes |= op.attributes
+            new.location = op.location
+            hints = [result.name_hint for result in op.results]
+            replace_op(op, new, [*new.results][: len(hints)])
+            for result, hint in zip(new.results, hints, strict=False):
+                result.name_hint = hint
+            changed = True
+        return changed
 
     def _check_reached(self, needs: set[SSAValue]) -> None:
         if self._op.loss not in needs:

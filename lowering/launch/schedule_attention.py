@@ -1,5 +1,6 @@
 """
-Give attention in the kernels for `cpu` a schedule: blocks of queries and keys.
+Give attention in the kernels for `cpu`, and its gradients, a schedule: blocks of
+queries and keys.
 
 A stage is attention if its loops are those of `op.attention`, as they are or changed
 without another meaning; it is left alone where the elements of values, or of rows of
@@ -19,6 +20,10 @@ the result, are not contiguous, which the attribute `no_schedule` says then.
 * *Stack*. Panels of queries, scores and transposed masks take 256 KiB at most: where
   they would take more, blocks have fewer keys, and if less than a tile of them were
   left, fewer vectors of queries.
+
+Gradients of attention go through blocks of about 72 keys and 72 queries, both whole
+tiles, in tiles like those of `columns`; they have no schedule where rows of queries,
+keys or results are not contiguous.
 
 Vectors have `vector_bytes`; by default those of the CPU that compiles.
 

@@ -21,6 +21,9 @@ the elements of a row of values or of the result would not be contiguous any mor
 and values that are repeated for groups of heads (`op.expand` between reshapes) are read
 where they are: then queries are viewed as groups.
 
+With `trained` that is done ahead of `job-add-gradients`, only in jobs on one device
+that ask for gradients, which are then made without a matrix of scores.
+
 The gain is that the matrix of scores is not moved. Without fusion it is written,
 changed in place by a softmax, and read again; attention in blocks writes the result
 only. This pays if a score is read by enough products to be made in tiles: at least
@@ -49,7 +52,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.job import GradientsOp, JobOp, placement_of
 from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.elementwise import AddOp, DivOp, MulOp
 from penstock.dialects.op.in_place import IN_PLACE
@@ -58,8 +61,10 @@ from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.normalization import SoftmaxOp
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.lowering.analysis.body_jobs import jobs_and_bodies
+from penstock.dialects.utils.walk import outermost
+from penstock.lowering.analysis.body_jobs import with_bodies
 from penstock.lowering.analysis.in_place_hints import Overwritten
+from penstock.lowering.analysis.op_devices import JobDevices, kind_of
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.op.causal_mask import hidden_of, splat_of
 from penstock.lowering.op.grouped_query import repeat_of, split, split_order
@@ -267,10 +272,15 @@ def grouped(found: Attention, first: MatmulOp, last: MatmulOp) -> Attention:
     )
 
 
-def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
-    """The attention that a product of shares and values ends. Raises `Refused`."""
+def attention_of(product: MatmulOp, softmax: SoftmaxOp, kind: str) -> Attention:
+    """
+    The attention that a product of shares and values ends, on a kind of device. Raises
+    `Refused`.
+    """
     type = tensor_type(product.result)
-    if type.element_type not in (f32, f64) and not is_half_on_device(product):
+    # On a GPU halves are multiplied in f32.
+    is_fit = kind == "cuda" and is_half(type.element_type)
+    if type.element_type not in (f32, f64) and not is_fit:
         raise Refused(f"attention is for f32 and f64, not {type.element_type}")
     if not is_only_for(softmax.results[0], product):
         raise Refused("shares are used by others, too")
@@ -296,15 +306,6 @@ def attention_of(product: MatmulOp, softmax: SoftmaxOp) -> Attention:
     return grouped(found, first, product)
 
 
-def is_half_on_device(product: MatmulOp) -> bool:
-    """Whether `f16` or `bf16` are multiplied where that is done in `f32`."""
-    job = product.parent_op()
-    on_device = (
-        isinstance(job, JobOp) and placement_of(product, job).kind.data == "cuda"
-    )
-    return on_device and is_half(tensor_type(product.result).element_type)
-
-
 def check_pays(found: Attention, min_keys: int) -> None:
     """Raise `Refused` where a matrix of scores takes less time."""
     values = [v for op in found.ops for v in (*op.operands, *op.results)]
@@ -326,10 +327,11 @@ def check_fits(found: Attention) -> None:
             raise Refused(f"rows of {length} elements are longer than {most}")
 
 
-def check_free(found: Attention, job: JobOp, overwritten: Overwritten) -> None:
+def check_free(
+    found: Attention, job: JobOp, overwritten: Overwritten, kind: str
+) -> None:
     """Raise `Refused` where ops say how they run, or what lies over what."""
     last = found.ops[0]
-    kind = placement_of(last, job).kind.data
     if kind not in KINDS:
         raise Refused(f"no blocks compute it on {kind}")
     if kind == "cuda":
@@ -405,8 +407,11 @@ def attention_op(found: Attention) -> AttentionOp:
     )
 
 
-def fuse_job(job: JobOp, min_keys: int) -> None:
-    """Compute attention in a job as one op each, and say where that is not done."""
+def fuse_job(job: JobOp, min_keys: int, device: str | None = None) -> None:
+    """
+    Compute attention in a job, which may be moved to a device, as one op each, and say
+    where that is not done.
+    """
     overwritten = Overwritten(job.body.block.ops)
     for op in tuple(job.body.block.ops):
         if not isinstance(op, MatmulOp) or op.parent is None:
@@ -414,10 +419,11 @@ def fuse_job(job: JobOp, min_keys: int) -> None:
         softmax = op.a.owner
         if not isinstance(softmax, SoftmaxOp) or not is_along_rows(softmax):
             continue
+        kind = kind_of(op, job, device)
         try:
-            found = attention_of(op, softmax)
+            found = attention_of(op, softmax, kind)
             check_pays(found, min_keys)
-            check_free(found, job, overwritten)
+            check_free(found, job, overwritten, kind)
         except Refused as refused:
             softmax.attributes[NO_ATTENTION] = StringAttr(str(refused))
             continue
@@ -441,6 +447,24 @@ class OpFuseAttentionPass(ModulePass):
     min_keys: int = 16
     """The least keys for which that is done."""
 
+    trained: bool = False
+    """Whether only jobs on one device that ask for gradients are changed."""
+
+    device: str | None = None
+    """The kind of device that `job-place` will move jobs to, if it will."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for job in jobs_and_bodies(op):
-            fuse_job(job, self.min_keys)
+        for job in outermost(op, JobOp):
+            if self.trained and not may_train(job):
+                continue
+            for each in with_bodies(job):
+                fuse_job(each, self.min_keys, self.device)
+
+
+def may_train(job: JobOp) -> bool:
+    """
+    Whether a job asks for gradients that are not made yet, and runs on one device: on
+    several it is not known yet how ops are cut in parts.
+    """
+    asks = any(isinstance(op, GradientsOp) for op in job.body.block.ops)
+    return asks and not JobDevices(job).has_several

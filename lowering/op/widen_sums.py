@@ -1,13 +1,14 @@
 """
-`f32` accumulation of `f16` and `bf16`: matmuls, convolutions, `op.reduce_sum`,
-`op.reduce_mean` and `op.reduce_prod` whose elements have 16 bits are computed in `f32`,
-between casts of their operands, one for each value and placement, and of their result.
+`f32` accumulation of `f16` and `bf16`: matmuls, convolutions, attention and its
+gradients, `op.reduce_sum`, `op.reduce_mean` and `op.reduce_prod` whose elements have 16
+bits are computed in `f32`, between casts of their operands, one for each value and
+placement, and of their results.
 
 Other ops need no pass: kernels compute each element in `f32` and round it once. But a
 sum of many terms lies in its result while it grows, and would be rounded at each step,
 so that a `bf16` stops to grow after a few hundred terms; and only `f32` has tiles. An
-op with hints of its own about memory is left as it is, and so are matmuls and
-convolutions on `cuda`, whose kernels accumulate `f16` and `bf16` in `f32` (but for
+op with hints of its own about memory is left as it is, and so are matmuls, attention
+and convolutions on `cuda`, whose kernels accumulate `f16` and `bf16` in `f32` (but for
 those with one channel a group).
 
 Example: `test/lowering/op/op-widen-sums-example.mlir`.
@@ -18,24 +19,27 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, f32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp
+from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
+from penstock.dialects.op.training.attention_gradient import AttentionGradientOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
 
-SUMS = ContractionOp | ReduceMeanOp | ReduceProdOp | ReduceSumOp
+OF_ATTENTION = AttentionOp | AttentionGradientOp
+SUMS = ContractionOp | OF_ATTENTION | ReduceMeanOp | ReduceProdOp | ReduceSumOp
 
 
 def widen_sums(job: JobOp, device: str | None = None) -> None:
@@ -44,38 +48,47 @@ def widen_sums(job: JobOp, device: str | None = None) -> None:
     for op in tuple(job.body.block.ops):
         if not isinstance(op, SUMS) or not is_narrow(op):
             continue
-        if kind_of(op, job, device) != "cuda" or not has_tensor_cores(op):
+        if kind_of(op, job, device) != "cuda" or not is_wide_on_device(op):
             widen(op, wide)
 
 
-def has_tensor_cores(op: TensorOp) -> bool:
+def is_wide_on_device(op: TensorOp) -> bool:
     """Whether devices add the products of an op in 32 bits as they are."""
     if isinstance(op, Conv2dOp):
         return not op.is_depthwise
-    return isinstance(op, MatmulOp | GemmOp)
+    return isinstance(op, MatmulOp | GemmOp | OF_ATTENTION)
 
 
 def is_narrow(op: TensorOp) -> bool:
-    """Whether an op makes floats of 16 bits, and nobody says where they lie."""
-    types = [tensor_type(result).element_type for result in op.results]
+    """Whether an op is of floats of 16 bits, and nobody says where they lie."""
+    values = op.operands if isinstance(op, OF_ATTENTION) else op.results
+    types = [tensor_type(value).element_type for value in values]
     return any(map(is_half, types)) and IN_PLACE not in op.attributes
 
 
 def widen(op: TensorOp, wide: dict[Hashable, SSAValue]) -> None:
-    """Compute an op with one result between casts."""
-    (result,) = op.results
+    """Compute an op between casts."""
     operands = [widened(op, operand, wide) for operand in op.operands]
     new = type(op).inferred(operands, op.properties)
     new.attributes |= op.attributes
-    element = tensor_type(result).element_type
-    assert isinstance(element, AnyFloat), "halves are floats"
-    back = CastOp(new.results[0], element)
-    for made in (new, back):
-        made.location = op.location
-    set_placement(op, back)
-    if hint := result.name_hint:
-        new.results[0].name_hint = f"{hint}_wide"
-    replace_op(op, [new, back])
+    new.location = op.location
+    made: list[Operation] = [new]
+    results: list[SSAValue] = []
+    for result, found in zip(op.results, new.results, strict=True):
+        hint, element = result.name_hint, tensor_type(result).element_type
+        if found.type == result.type:
+            found.name_hint = hint
+            results.append(found)
+            continue
+        assert isinstance(element, AnyFloat), "halves are floats"
+        back = CastOp(found, element)
+        back.location = op.location
+        set_placement(op, back)
+        if hint:
+            found.name_hint = f"{hint}_wide"
+        made.append(back)
+        results.append(back.result)
+    replace_op(op, made, results)
 
 
 def widened(op: TensorOp, value: SSAValue, wide: dict[Hashable, SSAValue]) -> SSAValue:

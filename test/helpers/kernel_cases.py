@@ -783,6 +783,10 @@ def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
         place = [*loops].index(random.choice([*stack, "r", "k"]))
         value = lines.two("maxnum", value, lines.index(place))
     out = operand(draft, loops, layout([*stack, "r", "c"]), is_result=True)
+    sums: list[Operand] = []
+    if draft.chance(0.4):
+        places = layout([*stack, "r"])
+        sums.append(operand(draft, loops, places, is_result=True, type=draft.wide))
     causal = ""
     if draft.chance(0.4):
         # A value that a row does not see is multiplied with 0, or not at all.
@@ -792,12 +796,73 @@ def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
         if int(causal.split()[1]) >= loops["k"]:
             causal = ""
     region = lines.region([value], [draft.wide], "kernel.yield")
-    groups = [("ins", (q, k, v)), ("score", inputs), ("outs", [out])]
+    groups = [("ins", (q, k, v)), ("score", inputs), ("outs", [out]), ("lse", sums)]
     draft.op(f"kernel.attention {causal}", loops, groups, region)
     if heads:
         # Scores, and then values, are summed in tiles.
         scores = prod(n for name, n in loops.items() if name not in "tc")
         draft.turns = scores * (loops["t"] + loops["c"]) // 2
+
+
+def attention_gradient(draft: Draft) -> None:
+    """Gradients of attention in random layouts, with masks, and for groups of heads."""
+    random = draft.random
+    stack = ["s", "g"][: random.choice((0, 1, 1, 2))]
+    small = {"s": 3, "g": 3, "r": 67, "k": 67, "t": 33, "c": 33}
+    loops = draft.loops([*stack, "r", "k", "t", "c"], small)
+    loops["k"] = max(1, loops["k"])
+    draft.terms = loops["k"] * loops["r"] + loops["t"] + loops["c"]
+    shared = stack[1:] if draft.chance(0.3) else stack
+    of_queries = stack[1:] if draft.chance(0.1) else stack
+
+    def layout(names: Sequence[str]) -> list[str]:
+        names = list(names)
+        if draft.chance(0.25):
+            # As from a product: heads within rows.
+            names[-3:-1] = names[-3:-1][::-1]
+        if draft.chance(0.05):
+            random.shuffle(names)
+        return names
+
+    places = [*of_queries, "r", "t"], [*shared, "k", "t"], [*shared, "k", "c"]
+    ins = [operand(draft, loops, layout(names)) for names in places]
+    ins.append(operand(draft, loops, layout([*stack, "r", "c"])))
+    rows = [operand(draft, loops, [*stack, "r"], draft.wide) for _ in range(2)]
+    for array in draft.arrays:
+        # Each factor counts for many results: one that is no number leaves nothing.
+        array[~np.isfinite(array.astype(float))] = 1
+    # The logarithm of a sum of exponentials is not less than one of its scores.
+    lse = draft.arrays[4]
+    lse[...] = np.abs(lse) + (4 if draft.type in HALVES else 8)
+    lines = Lines(draft)
+    lines.arguments.append(f"%sum: {draft.wide}")
+    slope = lines.constant(0.125)
+    value = lines.two("mul", "%sum", slope)
+    inputs: list[Operand] = []
+    for _ in range(random.choice((0, 0, 1, 1, 2))):
+        inputs.append(operand(draft, loops, some_of(random, [*stack, "r", "k"])))
+        mask = draft.arrays[-1]
+        mask[~np.isfinite(mask.astype(float)) | (mask > 1)] = 1
+        if draft.chance(0.5):
+            rng = draft.numbers_of()
+            mask[rng.random(mask.shape) < 0.3] = -np.inf
+        value = lines.two("add", value, lines.argument(draft.type))
+    if draft.chance(0.15):
+        # The derivative of a score that is kept between bounds.
+        value = lines.op("math.tanh", value)
+        square = lines.two("mul", value, value)
+        left = lines.two("sub", lines.constant(1.0), square)
+        slope = lines.two("mul", slope, left)
+    outs = [
+        operand(draft, loops, layout(x), draft.wide, is_result=True) for x in places
+    ]
+    causal = ""
+    if draft.chance(0.4):
+        offset = random.choice([0, 1, 5])
+        causal = f"causal {offset}" if offset < loops["k"] else ""
+    region = lines.region([value, slope], [draft.wide] * 2, "kernel.yield")
+    groups = [("ins", ins), ("rows", rows), ("score", inputs), ("outs", outs)]
+    draft.op(f"kernel.attention_gradient {causal}", loops, groups, region)
 
 
 # Transforms, indices, maps ----------------------------------------------------------
@@ -1034,6 +1099,11 @@ MAKERS: Mapping[str, tuple[str, Make, Sequence[str]]] = {
     "pools of images": ("kernel.pool", pool_of_images, ("f32", "f64", "i32")),
     "attention": ("kernel.attention", attention, (*FLOATS, "f32")),
     "attention of halves": ("kernel.attention", attention_of_halves, HALVES),
+    "gradients of attention": (
+        "kernel.attention_gradient",
+        attention_gradient,
+        (*FLOATS, "f32"),
+    ),
     "transforms": ("kernel.tile_transform", tile_transform, tuple(FLOATS)),
     "gathers": ("kernel.gather", gather, (*ALL, "i8", "i1")),
     "scatters": ("kernel.scatter", scatter, (*ALL, "i8")),
@@ -1053,7 +1123,7 @@ def case_of(
     op, make, types = MAKERS[kind]
     random = Random(f"{kind} {seed}")
     own = random.choice(types)
-    is_exact = random.random() < 0.5 and op != "kernel.attention"
+    is_exact = random.random() < 0.5 and "kernel.attention" not in op
     is_exact = is_exact or own not in FLOATS
     draft = Draft(random, type or own, BUDGET, data, longer, is_exact)
     make(draft)

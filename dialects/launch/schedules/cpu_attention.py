@@ -1,8 +1,9 @@
-"""Schedules of attention on the CPU."""
+"""Schedules of attention, and of its gradients, on the CPU."""
 
 from __future__ import annotations
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.launch.schedules.cpu_matmul import (
     MAX_ACCUMULATORS,
     MAX_PANEL_ELEMENTS,
@@ -71,5 +72,61 @@ class AttentionAttr(ScheduleAttr):
         refuse(
             self.keys * width > MAX_PANEL_ELEMENTS,
             f"{self.keys} x {width} scores are more than the stack allows: "
+            f"{MAX_PANEL_ELEMENTS}",
+        )
+
+
+@schedule_definition
+class AttentionGradientAttr(ScheduleAttr):
+    """
+    The CPU schedule of `kernel.attention_gradient`: all gradients of one iteration of
+    the stack, for some `keys` and `queries` at a time, whose shares are on the stack of
+    the thread.
+
+    Scores, and the gradients of shares, are made in tiles of R keys and V vectors of L
+    queries, which are copied to panels before. `mix [R, V]` says the rows and vectors
+    of the tiles in which products with shares are added to results.
+
+    ```mlir
+    #launch.attention_gradient<tile [6, 2, 8], mix [6, 2], queries 48, keys 66>
+    ```
+    """
+
+    name = "launch.attention_gradient"
+    ops = (AttentionGradientOp,)
+
+    tile: tuple[int, int, int] = numbers(3)
+    mix: tuple[int, int] = numbers(2)
+    queries: int = number()
+    keys: int = number()
+
+    @property
+    def width(self) -> int:
+        """The queries of a panel."""
+        _, vectors, lanes = self.tile
+        return vectors * lanes
+
+    def verify(self) -> None:
+        height, vectors, lanes = self.tile
+        for rows, columns in ((height, vectors), self.mix):
+            refuse(
+                rows * columns > MAX_ACCUMULATORS,
+                f"{rows} x {columns} vectors of sums do not fit into "
+                f"{MAX_ACCUMULATORS} registers",
+            )
+        verify_lanes(lanes)
+        for name, extent, whole in (
+            ("keys", self.keys, height),
+            ("keys", self.keys, self.mix[0]),
+            ("queries", self.queries, self.width),
+            ("queries", self.queries, self.mix[0]),
+        ):
+            refuse(
+                extent % whole != 0,
+                f"a block should have whole tiles of {whole} {name}, got {extent}",
+            )
+        refuse(
+            self.keys * self.queries > MAX_PANEL_ELEMENTS,
+            f"{self.keys} x {self.queries} shares are more than the stack allows: "
             f"{MAX_PANEL_ELEMENTS}",
         )

@@ -1,8 +1,9 @@
-"""Schedules of attention on GPUs."""
+"""Schedules of attention, and of its gradients, on GPUs."""
 
 from __future__ import annotations
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.launch.schedules.fields import choice, number, refuse
 from penstock.dialects.launch.schedules.schedule import (
     ScheduleAttr,
@@ -52,4 +53,32 @@ class QueriesAttr(ScheduleAttr):
             is_small or self.queries > MAX_QUERIES,
             f"a block has {SIDE} to {MAX_QUERIES} queries and {SIDE} keys at "
             f"least, got {self.queries} and {self.keys}",
+        )
+
+
+@schedule_definition
+class GradientTilesAttr(ScheduleAttr):
+    """
+    The GPU schedule of `kernel.attention_gradient`, by thread blocks of 16 by 16: first
+    each takes some `queries` of one stack and goes through the keys, so many `keys` at
+    once, for the gradient by queries; then each takes some `keys` and goes through the
+    queries, for those by keys and values. Shares are made in both, and are never in
+    memory of the device.
+
+    ```mlir
+    #launch.gradient_tiles<queries 32, keys 32>
+    ```
+    """
+
+    name = "launch.gradient_tiles"
+    ops = (AttentionGradientOp,)
+
+    queries: int = number(power=True, most=MAX_QUERIES)
+    keys: int = number(power=True, most=MAX_QUERIES)
+
+    def verify(self) -> None:
+        refuse(
+            min(self.queries, self.keys) < SIDE,
+            f"a block has {SIDE} queries and {SIDE} keys at least, got {self.queries} "
+            f"and {self.keys}",
         )

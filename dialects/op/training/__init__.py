@@ -1,5 +1,6 @@
 """Ops for training: what gradients and updates of variables are made of."""
 
+from penstock.dialects.op.training.attention_gradient import AttentionGradientOp
 from penstock.dialects.op.training.batch_norm import (
     BatchNormGradientSumsOp,
     BatchNormStatisticsOp,
@@ -21,6 +22,7 @@ from penstock.dialects.op.training.row_gradients import (
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 
 OPS = (
+    AttentionGradientOp,
     BatchNormGradientSumsOp,
     BatchNormStatisticsOp,
     Conv2dFilterGradientOp,

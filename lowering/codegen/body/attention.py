@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.interface import element_of
@@ -31,6 +31,21 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Scores:
+    """The ops that make a score of a sum of products."""
+
+    element: str
+    """The type of sums and scores."""
+    sum: SSAValue
+    made: tuple[SSAValue, ...]
+    """The score, and its derivative if that is yielded, too."""
+    changes: tuple[Operation, ...]
+    """The ops that make them, in order."""
+    inputs: tuple[SSAValue, ...]
+    """The values that are loaded for these, as the ops take them."""
+
+
+@dataclass(frozen=True)
 class Attention:
     """The loops of attention."""
 
@@ -49,14 +64,11 @@ class Attention:
     k: Operand
     v: Operand
     out: Operand
-    score: SSAValue
-    """The contraction that a score is made of."""
-    changed: SSAValue
-    """The score."""
-    changes: tuple[Operation, ...]
-    """The ops that make the score of the sum, in order."""
+    lse: Operand | None
+    """The logarithms of the sums of rows, if these are wanted."""
+    scores: Scores
     inputs: tuple[tuple[SSAValue, Operand], ...]
-    """The values that are loaded for these, as the ops take them."""
+    """The values that are loaded for scores, as their ops take them."""
 
     @property
     def offset(self) -> int | None:
@@ -71,9 +83,50 @@ class Attention:
 
 def attention_of(op: AttentionOp) -> Attention | str:
     """The facts of attention, or why vectors cannot compute its scores."""
-    if op.lse is not None:
-        return "sums of rows are wanted, which blocks of keys do not store"
-    block = op.score.block
+    scores = scores_in(op.score.block)
+    if isinstance(scores, str):
+        return scores
+    roles, extents = op.roles(), op.loops().extents
+    (row,), (key,) = roles["row"], roles["key"]
+    (term,), (column,) = roles["term"], roles["column"]
+    found: list[Operand] = []
+    for number, (value, access) in enumerate(
+        zip(op.accessed(), op.accesses(), strict=True)
+    ):
+        if access.offset or access.bounds:
+            return "an operand has padding around it, or begins inside of its memref"
+        steps = [*access.strides]
+        if value not in op.written():
+            # A loop that runs once leads nowhere.
+            steps = [n * (run != 1) for n, run in zip(steps, extents, strict=True)]
+        along = term if number < 2 else column
+        outer = tuple(steps[loop] for loop in roles["stack"])
+        found.append(
+            Operand(root_of(value), outer, *(steps[loop] for loop in (row, key, along)))
+        )
+    first = op.outs_at()[0]
+    q, k, v, *inputs = found[:first]
+    out, *sums = found[first:]
+    return Attention(
+        op,
+        scores.element,
+        tuple(extents[loop] for loop in roles["stack"]),
+        extents[row],
+        extents[key],
+        extents[term],
+        extents[column],
+        q,
+        k,
+        v,
+        out,
+        sums[0] if sums else None,
+        scores,
+        tuple(zip(scores.inputs, inputs, strict=True)),
+    )
+
+
+def scores_in(block: Block) -> Scores | str:
+    """The scores that a region makes, or why vectors cannot compute them."""
     score, *scalars = block.args
     if (element := ELEMENTS.get(score.type)) is None:
         return f"scores are {score.type}"
@@ -90,42 +143,8 @@ def attention_of(op: AttentionOp) -> Attention | str:
     for inner in changes:
         if not is_vector_op(inner, element):
             return f"there is no {inner.name} of vectors for scores"
-    roles, extents = op.roles(), op.loops().extents
-    (row,), (key,) = roles["row"], roles["key"]
-    (term,), (column,) = roles["term"], roles["column"]
-    found: list[Operand] = []
-    for number, (value, access) in enumerate(
-        zip(op.accessed(), op.accesses(), strict=True)
-    ):
-        if access.offset or access.bounds:
-            return "an operand has padding around it, or begins inside of its memref"
-        steps = [*access.strides]
-        if value is not op.out:
-            # A loop that runs once leads nowhere.
-            steps = [n * (run != 1) for n, run in zip(steps, extents, strict=True)]
-        along = term if number < 2 else column
-        outer = tuple(steps[loop] for loop in roles["stack"])
-        found.append(
-            Operand(root_of(value), outer, *(steps[loop] for loop in (row, key, along)))
-        )
-    q, k, v, *inputs, out = found
-    return Attention(
-        op,
-        element,
-        tuple(extents[loop] for loop in roles["stack"]),
-        extents[row],
-        extents[key],
-        extents[term],
-        extents[column],
-        q,
-        k,
-        v,
-        out,
-        score,
-        end.operands[0],
-        tuple(changes),
-        tuple(zip(widened, inputs, strict=True)),
-    )
+    made = tuple(end.operands)
+    return Scores(element, score, made, tuple(changes), tuple(widened))
 
 
 def _extended(scalar: SSAValue) -> SSAValue:
@@ -137,6 +156,9 @@ def _extended(scalar: SSAValue) -> SSAValue:
 
 
 def kept_as(op: AttentionOp) -> str | None:
-    """The type of the elements in memory, if that is one for all operands."""
-    types = {element_of(value) for value in op.operands}
+    """
+    The type of the elements in memory, if that is one for all operands; sums of rows
+    are of the type of scores.
+    """
+    types = {element_of(value) for value in op.operands if value is not op.lse}
     return type_name(types.pop()) if len(types) == 1 else None

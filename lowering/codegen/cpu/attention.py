@@ -4,10 +4,10 @@ The source of attention that has a schedule: loops over blocks of queries and ke
     for i0 in range(<units> * part // parts, <units> * (part + 1) // parts):
         pack_0(...)                        # queries, so that SIMD lanes run along them
         for i1 in range(0, <keys>, <block>):
-            micro_kernel_0(...)                   # scores: queries times keys
+            micro_kernel_0(...)            # scores: queries times keys
             turn_0(...)                    # their exponentials, and the running totals
-            micro_kernel_1(...)                   # values, added to the rows of the
-            result
+            micro_kernel_1(...)            # values, added to the rows of the result
+        logarithms_0(...)                  # of the totals, if they are wanted
 
 If attention is causal, the loop over keys ends with the last one that a query of the
 block sees, and exponentials of those that only some of them see are 0 for the others.
@@ -35,6 +35,7 @@ from penstock.dialects.launch.schedules.cpu_attention import AttentionAttr
 from penstock.lowering.codegen.body.attention import (
     Attention,
     Operand,
+    Scores,
     attention_of,
     kept_as,
 )
@@ -243,28 +244,21 @@ class AttentionPrinter(CpuStagePrinter):
             else:
                 lines += self._rows(kind)
             lines.append(self._mix(kind))
+            if (lse := self.attention.lse) is not None:
+                facts = [str(self._kept(kind)), str(lse.row)]
+                lines.append(
+                    self._definition("kept_logarithms", "logarithms", 0, kind, facts)
+                )
         return lines
+
+    def _kept(self, kind: _Kind) -> int:
+        """The numbers that are kept of each fact of rows."""
+        return kind.width if self.schedule.is_columns else kind.queries
 
     def _score(self) -> list[str]:
         """The function that makes a score of an accumulator."""
-        scalars = InnerLoopScalars()
-        names: dict[SSAValue, str] = {self.attention.score: "s"}
-        inputs = [f"p{number}" for number in range(len(self.attention.inputs))]
-        for (value, _), name in zip(self.attention.inputs, inputs, strict=True):
-            names[value] = name
-        header = ", ".join(("x", "s", *inputs))
-        lines = [f"def finish_{self.number}({header}):"]
-        for number, op in enumerate(self.attention.changes):
-            for value in op.operands:
-                if isinstance(owner := value.owner, arith.ConstantOp):
-                    names[value] = scalars.constant(owner.value) or ""
-            text = scalars.expression(op, [names[value] for value in op.operands])
-            assert text is not None, "there is an op for vectors"
-            names[op.results[0]] = f"v{number}"
-            lines.append(f"    v{number} = {text}")
-        lines.append(f"    return {names[self.attention.changed]}")
-        self.printer.scalars.names |= scalars.names - {"compared", "both", "either"}
-        return lines
+        name = f"finish_{self.number}"
+        return score_function(self.printer, name, self.attention.scores)
 
     def _columns(self, kind: _Kind) -> list[str]:
         q, k = self.attention.q, self.attention.k
@@ -365,7 +359,8 @@ class AttentionPrinter(CpuStagePrinter):
     def _operands(self) -> list[Operand]:
         found = self.attention
         inputs = [operand for _, operand in found.inputs]
-        return [found.q, found.k, found.v, found.out, *inputs]
+        sums = [] if found.lse is None else [found.lse]
+        return [found.q, found.k, found.v, found.out, *inputs, *sums]
 
     def _addresses(self) -> list[str]:
         """The addresses of queries, keys, values, the result and inputs of scores."""
@@ -437,8 +432,12 @@ class AttentionPrinter(CpuStagePrinter):
                 for start, operand in zip(starts, self._operands(), strict=True)
             ]
             self._print_scores(kind, starts[0], moved[1], count)
-            self._print_shares(kind, moved[4:], count, ends)
+            inputs = moved[4 : 4 + len(attention.inputs)]
+            self._print_shares(kind, inputs, count, ends)
             self._print_mixing(kind, moved[2], starts[3], count)
+        if attention.lse is not None:
+            name = self._name("logarithms", 0, kind)
+            out.line(f"{name}({self._panel(2)}, {starts[-1]}, {kind.queries})")
 
     def _seen(self, kind: _Kind, block: str) -> str:
         """
@@ -519,10 +518,8 @@ class AttentionPrinter(CpuStagePrinter):
         """Print what adds the values of a block to the rows of the result."""
         out, lanes = self.printer, kind.lanes
         panels, vectors = self._panels
-        kept = kind.width if self.schedule.is_columns else kind.queries
-        facts = [
-            f"{self._panel(2)} + {fact * kept * self.size}" for fact in (DECAY, SHARE)
-        ]
+        kept = self._kept(kind) * self.size
+        facts = [f"{self._panel(2)} + {fact * kept}" for fact in (DECAY, SHARE)]
         for panel in range(panels):
             offset = panel * vectors * lanes * self.size
             here, there = (
@@ -535,6 +532,31 @@ class AttentionPrinter(CpuStagePrinter):
             parts = self._panel(1), here, there, str(kind.queries), str(used), count
             name = self._name("micro_kernel", 1, kind)
             out.line(f"{name}({', '.join(parts)}, 1, 1, {tuple_of(given)})")
+
+
+def score_function(printer: BodyPrinter, name: str, scores: Scores) -> list[str]:
+    """The function that makes what a region yields, of vectors."""
+    scalars = InnerLoopScalars()
+    names: dict[SSAValue, str] = {scores.sum: "s"}
+    inputs = [f"p{number}" for number in range(len(scores.inputs))]
+    names.update(zip(scores.inputs, inputs, strict=True))
+
+    def add_constants(values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if isinstance(owner := value.owner, arith.ConstantOp):
+                names[value] = scalars.constant(owner.value) or ""
+
+    lines = [f"def {name}({', '.join(('x', 's', *inputs))}):"]
+    for number, op in enumerate(scores.changes):
+        add_constants(op.operands)
+        text = scalars.expression(op, [names[value] for value in op.operands])
+        assert text is not None, "there is an op for vectors"
+        names[op.results[0]] = f"v{number}"
+        lines.append(f"    v{number} = {text}")
+    add_constants(scores.made)
+    lines.append(f"    return {', '.join(names[value] for value in scores.made)}")
+    printer.scalars.names |= scalars.names - {"compared", "both", "either"}
+    return lines
 
 
 def tuple_of(texts: Sequence[str]) -> str:

@@ -8,15 +8,25 @@ from math import ceil, lcm
 from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
-from penstock.dialects.launch import AttentionAttr, KernelOp
+from penstock.dialects.launch import (
+    AttentionAttr,
+    AttentionGradientAttr,
+    KernelOp,
+)
 from penstock.lowering.codegen.body.attention import Attention
+from penstock.lowering.codegen.body.attention_gradient import AttentionGradient
 from penstock.lowering.codegen.cpu.attention import (
     KEPT,
     MAX_STACK_BYTES,
     attention_misfit,
     cpu_attention_of,
     is_packed,
+)
+from penstock.lowering.codegen.cpu.attention_gradient import (
+    cpu_gradient_of,
+    gradient_misfit,
 )
 from penstock.lowering.codegen.cpu.tile_model import evenly, strip_time, tile_time
 from penstock.lowering.codegen.cpu.vector_width import REGISTERS
@@ -26,6 +36,8 @@ MAX_VECTORS, MAX_HEIGHT = 4, 14
 MAX_MIXED, MAX_MIXED_ROWS = 6, 8
 KEYS, KEYS_OF_ROWS = 144, 2048
 FEW_ROWS, KEYS_AT_ONCE = 4, 4
+SHARED = 72
+"""About the keys and the queries of a block of gradients, whose shares stay in L2."""
 
 
 def height_of(vectors: int, registers: int, most: int = MAX_HEIGHT) -> int:
@@ -121,15 +133,50 @@ def keys_of(keys: int, most: int, tile: int) -> int:
 
 
 def schedule_attention(kernel: KernelOp, vector_bytes: int) -> None:
-    """Schedule the attention of a kernel."""
+    """Schedule the attention of a kernel, and gradients of attention."""
     for op in kernel.body.block.ops:
-        if not isinstance(op, AttentionOp) or SCHEDULE in op.attributes:
+        if SCHEDULE in op.attributes:
             continue
-        found = schedule_or_refusal(op, vector_bytes)
+        if isinstance(op, AttentionOp):
+            found = schedule_or_refusal(op, vector_bytes)
+        elif isinstance(op, AttentionGradientOp):
+            found = gradient_schedule_or_refusal(op, vector_bytes)
+        else:
+            continue
         if isinstance(found, str):
             op.attributes[REFUSAL] = StringAttr(found)
         else:
             op.attributes[SCHEDULE] = found
+
+
+def gradient_schedule_of(
+    found: AttentionGradient, vector_bytes: int
+) -> AttentionGradientAttr:
+    """The schedule of gradients of attention that can have one."""
+    lanes, registers = vector_bytes // BYTES[found.element], REGISTERS[vector_bytes]
+    vectors = best_vectors(found.rows, lanes, registers)
+    while True:
+        height = height_of(vectors, registers)
+        whole = lcm(height, vectors * lanes)
+        queries = whole * ceil(min(found.rows, SHARED) / whole)
+        keys = keys_of(found.keys, SHARED, height)
+        widest = ceil(max(found.terms, found.depth) / lanes)
+        mix = height, min(vectors, widest)
+        schedule = AttentionGradientAttr((height, vectors, lanes), mix, queries, keys)
+        if vectors == 1 or gradient_misfit(found, schedule) is None:
+            return schedule
+        vectors -= 1
+
+
+def gradient_schedule_or_refusal(
+    op: AttentionGradientOp, vector_bytes: int
+) -> AttentionGradientAttr | str:
+    """The schedule of gradients of attention, or why they have none."""
+    found = cpu_gradient_of(op)
+    if isinstance(found, str):
+        return found
+    schedule = gradient_schedule_of(found, vector_bytes)
+    return gradient_misfit(found, schedule) or schedule
 
 
 def schedule_or_refusal(op: AttentionOp, vector_bytes: int) -> AttentionAttr | str:

@@ -25,7 +25,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from penstock.dialects.launch.schedules.cuda_attention import SIDE
-from penstock.lowering.codegen.body.attention import Operand
+from penstock.lowering.codegen.body.attention import Operand, Scores
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.attention_groups import (
     CudaAttention,
@@ -66,6 +66,8 @@ class CudaAttentionPrinter(TilePrinter):
             "v": self.attention.v,
             "o": self.attention.out,
         }
+        if self.attention.lse is not None:
+            self.operands["l"] = self.attention.lse
 
     def print(self, name: str) -> str:
         """Print the function of the stage; how it is listed."""
@@ -104,7 +106,7 @@ class CudaAttentionPrinter(TilePrinter):
     def place(self, name: str, line: str, column: str) -> str:
         """The number of an element of an operand, given its query or key."""
         operand = self.operands[name]
-        step = operand.row if name in "qo" else operand.key
+        step = operand.row if name in "qol" else operand.key
         steps = sum_of([(line, step), (column, operand.column)])
         return self.i32(f"from_{name} + {steps}")
 
@@ -161,25 +163,11 @@ class CudaAttentionPrinter(TilePrinter):
 
     def _define_score(self, name: str) -> None:
         """Print the function that makes scores of sums, unless they are the same."""
-        attention = self.attention
-        if attention.changed is attention.score:
+        scores = self.attention.scores
+        if scores.made == (scores.sum,):
             return
         self.finish = name.replace("stage", "finish")
-        inputs = [f"p{number}" for number in range(len(attention.inputs))]
-        names: dict[SSAValue, str] = {attention.score: "s"}
-        for (value, _), input in zip(attention.inputs, inputs, strict=True):
-            names[value] = input
-        scalars = FoldedScalars(self.printer.scalars)
-        with self.printer.device_function(self.finish, ["s", *inputs]):
-            for number, op in enumerate(attention.changes):
-                for value in op.operands:
-                    if isinstance(owner := value.owner, arith.ConstantOp):
-                        names[value] = scalars.constant(owner.value) or ""
-                text = scalars.expression(op, [names[value] for value in op.operands])
-                assert text is not None, "only ops of vectors change scores"
-                names[op.results[0]] = f"v{number}"
-                self.line(f"v{number} = {text}")
-            self.line(f"return {names[attention.changed]}")
+        print_score_function(self.printer, self.finish, scores)
 
     def score(self, sum: str, query: str, key: str, *, may_not_count: bool) -> str:
         """The score that an accumulator becomes: -inf if its key does not count."""
@@ -225,17 +213,54 @@ class CudaAttentionPrinter(TilePrinter):
         rows = self.attention.rows
         return self.print_edge("live", "line", rows, self.queries, rows - 1)
 
-    def print_weight(self, total: str, lanes: int) -> None:
-        """Print what results are multiplied with: 1 by the sum of all powers."""
+    def print_weight(
+        self, total: str, largest: str, lanes: int, lane: str, edges: Sequence[str]
+    ) -> None:
+        """
+        Print what results are multiplied with: 1 by the sum of all powers; one of the
+        lanes of a row stores its logarithm, if that is wanted.
+        """
         self.line(f"total = {total}")
         self.print_total("total", lanes)
+        self.print_logarithm("line", largest, [*edges, f"({lane} == 0)"])
         self.line(f"total = {self.number(1.0)} / total")
+
+    def print_logarithm(self, query: str, largest: str, edges: Sequence[str]) -> None:
+        """Print that the logarithm of the sum of a query is stored, if it is wanted."""
+        if (lse := self.attention.lse) is None:
+            return
+        value = f"{largest} + {self.call('log', 'total')}"
+        place = self.place("l", query, "0")
+        self.printer.store_if(" & ".join(edges), lse.memref, place, value)
 
     def print_column(self, text: str, edges: Sequence[str]) -> str:
         """Print which column it is, one that there is; the condition to store it."""
         self.line(f"term = {self.i32(text)}")
         edge = self.print_edge("inside", "term", self.attention.depth, SIDE)
         return " & ".join([*edges, *edge])
+
+
+def print_score_function(printer: DevicePrinter, name: str, scores: Scores) -> None:
+    """Print the function that makes what a region yields."""
+    inputs = [f"p{number}" for number in range(len(scores.inputs))]
+    names: dict[SSAValue, str] = {scores.sum: "s"}
+    names.update(zip(scores.inputs, inputs, strict=True))
+    scalars = FoldedScalars(printer.scalars)
+
+    def add_constants(values: Sequence[SSAValue]) -> None:
+        for value in values:
+            if isinstance(owner := value.owner, arith.ConstantOp):
+                names[value] = scalars.constant(owner.value) or ""
+
+    with printer.device_function(name, ["s", *inputs]):
+        for number, op in enumerate(scores.changes):
+            add_constants(op.operands)
+            text = scalars.expression(op, [names[value] for value in op.operands])
+            assert text is not None, "only ops of vectors change scores"
+            names[op.results[0]] = f"v{number}"
+            printer.line(f"v{number} = {text}")
+        add_constants(scores.made)
+        printer.line(f"return {', '.join(names[value] for value in scores.made)}")
 
 
 class AttentionTilePrinter(CudaAttentionPrinter):
@@ -383,7 +408,7 @@ class AttentionTilePrinter(CudaAttentionPrinter):
         column = self._of_thread("n", "column", columns, self.depth)
         with self.block(f"for i in range({self.height}):"):
             edges = self.print_query(f"first_row + {query}")
-            self.print_weight("kept_5[i]", SIDE)
+            self.print_weight("kept_5[i]", "kept_4[i]", SIDE, "column", edges)
             with self.block(f"for n in range({columns}):"):
                 condition = self.print_column(column, edges)
                 value = f"kept_0[i * {columns} + n] * total"

@@ -136,6 +136,8 @@ class AttentionRowPrinter(CudaAttentionPrinter):
                 self._print_element("term", "i", depth)
                 slot = self.call("u64", f"n * {depth} + term")
                 self.line(f"kept_0[i] = kept_0[i] + slots_0[{slot}] * decay")
+        edges = ["(warp == 0)", "(lane == 0)"]
+        self.print_logarithm("first_row", "largest", edges)
         self.line(f"total = {self.number(1.0)} / total")
         with self.block(f"for i in range({self.columns}):"):
             self._print_element("term", "i", depth)

@@ -199,7 +199,7 @@ class AttentionWarpPrinter(CudaAttentionPrinter):
     def _print_results(self) -> None:
         with self.block("for i in range(2):"):
             edges = self._print_query()
-            self.print_weight("kept_3[i]", 4)
+            self.print_weight("kept_3[i]", "kept_2[i]", 4, "(lane & 3)", edges)
             with self.block(f"for n in range({self.depth // 8}):"):
                 condition = self.print_column("n * 8 + (lane & 3) * 2", edges)
                 sums = [f"kept_0[n * 4 + i * 2 + {k}] * total" for k in range(2)]

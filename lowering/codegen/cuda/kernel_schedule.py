@@ -9,6 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import StringAttr
 
 from penstock.dialects.kernel.attention import AttentionOp
+from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.fold_stages import is_fold_of_stages
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
@@ -25,6 +26,7 @@ from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.body.sums_split import split_sums
+from penstock.lowering.codegen.cuda.attention_gradient import gradient_tiles
 from penstock.lowering.codegen.cuda.attention_groups import (
     best_queries,
     device_attention_of,
@@ -129,6 +131,9 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             continue
         if isinstance(op, AttentionOp):
             schedule_attention(op)
+            continue
+        if isinstance(op, AttentionGradientOp):
+            set_schedule(op, gradient_tiles(op))
             continue
         if isinstance(op, RowOp):
             is_fold = is_fold_of_stages(op, passes_of(op))

@@ -21,9 +21,10 @@ from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, sum_of
 
 WORDS = """
-    PARAMETERS at column decay first_column first_row from_a from_b from_k from_o from_q
-    from_v i inside j k lane largest line live n own_a own_b own_k own_q own_v part
-    place row score slot taken term total warp
+    PARAMETERS at column decay first_column first_other first_own first_row from_a
+    from_b from_d from_g from_k from_l from_o from_q from_v from_x from_y i inside j k
+    lane largest line live n other own own_a own_b own_k own_q own_v pair part place
+    product row score share slot taken term there total warp
 """
 NAMES = frozenset(WORDS.split())
 """The names in texts besides those of all kernels."""

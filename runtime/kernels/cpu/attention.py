@@ -49,6 +49,9 @@ from penstock.runtime.kernels.math.f32 import Floats
 Score: TypeAlias = Callable[..., Vector]
 """A score, given `InnerLoopLanes`, a sum of products, and a vector of each input."""
 
+ScoreAndSlope: TypeAlias = Callable[..., tuple[Vector, Vector]]
+"""The same, and its derivative by the sum."""
+
 KEPT = 4
 """The numbers that are kept of each row."""
 
@@ -57,6 +60,9 @@ LARGEST, TOTAL, DECAY, SHARE = range(KEPT)
 
 POWERS = {"f32": vector_math.share, "f64": wide_math.share}
 """e to the power of a number by its type; 0 where that is next to nothing."""
+
+LOGARITHMS = {"f32": vector_math.log, "f64": wide_math.log}
+"""The natural logarithm of a number by its type."""
 
 
 def mixed(x: Lanes, fresh: Vector, so_far: Vector, decay: Vector, share: Vector):
@@ -87,11 +93,8 @@ class _Call:
         """The keys that a row sees."""
         if self.shown is None:
             return self.count
-        builder, none = code.builder, word(0)
-        seen = builder.add(self.shown, word(row))
-        seen = builder.select(builder.icmp_signed("<", seen, none), none, seen)
-        is_fewer = builder.icmp_signed("<", seen, self.count)
-        return builder.select(is_fewer, seen, self.count)
+        shown = code.builder.add(self.shown, word(row))
+        return _least_key(code, shown, self.count)
 
 
 @dataclass(frozen=True)
@@ -416,7 +419,119 @@ class _RowShares(_Shares):
         return code.gather(here, 0, count, step, all if mask is None else mask)
 
 
-def _function_of(shares: _Shares):
+@dataclass(frozen=True)
+class _SharesOfGradients:
+    """
+    Scores and the gradients of shares, in whose places shares and the gradients of sums
+    are put; vectors are along queries.
+    """
+
+    element: str
+    vectors: int
+    lanes: int
+    score: ScoreAndSlope
+    inputs: Sequence[tuple[int, int]]
+    queries: int
+    step: int
+    causal: bool
+
+    @property
+    def words(self) -> int:
+        """The arguments before the addresses of inputs."""
+        return 5 + self.causal
+
+    def function(self, module: ir.Module) -> ir.Function:
+        """Add the function to a module."""
+        number = self.words + len(self.inputs)
+        function, builder = internal_function(module, "shares", number)
+        scores, products, lse, delta, count, *shown = function.args[: self.words]
+        code = Code(builder, self.element)
+        rows = [
+            [self._of_queries(code, address, at) for at in self._places()]
+            for address in (lse, delta)
+        ]
+        state = [scores, products, *function.args[self.words :]]
+        if not shown:
+            code.loop(count, 1, state, lambda _, now: self._turn(code, now, rows))
+        else:
+            seen = _least_key(code, shown[0], count)
+            state = code.loop(
+                seen, 1, state, lambda _, now: self._turn(code, now, rows)
+            )
+            # A query sees one key more than the one before it.
+            hidden = builder.sub(builder.add(seen, word(1)), shown[0])
+            code.loop(
+                builder.sub(count, seen),
+                1,
+                state,
+                lambda key, now: self._turn(code, now, rows, builder.add(key, hidden)),
+            )
+        builder.ret_void()
+        return function
+
+    def _places(self) -> range:
+        """Where vectors begin."""
+        return range(0, self.vectors * self.lanes, self.lanes)
+
+    def _mask(self, code: Code, at: int) -> LlvmValue | None:
+        """The mask of the queries that there are in a vector, unless it is full."""
+        used = self.queries - at
+        return None if used >= self.lanes else code.lanes_below(self.lanes, word(used))
+
+    def _of_queries(self, code: Code, address: LlvmValue, at: int) -> LlvmValue:
+        return code.load(address, at, self.lanes, self._mask(code, at))
+
+    def _turn(
+        self,
+        code: Code,
+        state: Sequence[LlvmValue],
+        rows: Sequence[Sequence[LlvmValue]],
+        hidden: LlvmValue | None = None,
+    ) -> Sequence[LlvmValue]:
+        """
+        Change the scores of a key, and the gradients of its shares; so many queries,
+        the first ones, do not see it.
+        """
+        scores, products, *inputs = state
+        builder = code.builder
+        for at, lse, delta in zip(self._places(), *rows, strict=True):
+            x = InnerLoopLanes(code, self.lanes)
+            given = [
+                x.made(self._input(code, address, step, at))
+                for address, (_, step) in zip(inputs, self.inputs, strict=True)
+            ]
+            sum = x.made(code.load(scores, at, self.lanes))
+            score, slope = self.score(x, sum, *given)
+            number = Floats(builder, builder.fsub(score.value, lse))
+            share = POWERS[self.element](number).value
+            if hidden is not None:
+                mask = code.lanes_below(self.lanes, builder.sub(hidden, word(at)))
+                share = builder.select(mask, code.zero(self.lanes), share)
+            fresh = builder.fsub(code.load(products, at, self.lanes), delta)
+            fresh = builder.fmul(builder.fmul(share, fresh), slope.value)
+            code.store(share, scores, at)
+            code.store(fresh, products, at)
+        moved = [
+            code.place(address, step)
+            for address, (step, _) in zip(inputs, self.inputs, strict=True)
+        ]
+        return [code.place(scores, self.step), code.place(products, self.step), *moved]
+
+    def _input(self, code: Code, address: LlvmValue, step: int, at: int) -> LlvmValue:
+        """A vector of an input: the same for all queries, or one for each."""
+        if step == 0:
+            return code.splat(code.load_scalar(address, 0), self.lanes)
+        return self._of_queries(code, address, at)
+
+
+def _least_key(code: Code, shown: LlvmValue, count: LlvmValue) -> LlvmValue:
+    """The keys of a block that its first query sees; `shown` may be below 0."""
+    builder, none = code.builder, word(0)
+    seen = builder.select(builder.icmp_signed("<", shown, none), none, shown)
+    return builder.select(builder.icmp_signed("<", seen, count), seen, count)
+
+
+def _function_of(shares: _Shares | _SharesOfGradients):
     """The function that source calls."""
     count = len(shares.inputs)
     addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
@@ -429,6 +544,9 @@ def _function_of(shares: _Shares):
 
     numbers = [types.int64] * shares.words
 
+    if isinstance(shares, _SharesOfGradients):
+        return _function_of_gradients(generate, numbers, addresses, shares.causal)
+
     @intrinsic
     def plain(_typing, scores, kept, count, first, last, inputs):
         return types.void(*numbers, addresses), generate
@@ -438,6 +556,44 @@ def _function_of(shares: _Shares):
         return types.void(*numbers, addresses), generate
 
     return causal if shares.causal else plain
+
+
+def _function_of_gradients(generate, numbers, addresses, causal):
+    @intrinsic
+    def plain(_typing, scores, products, lse, delta, count, inputs):
+        return types.void(*numbers, addresses), generate
+
+    @intrinsic
+    def shown(_typing, scores, products, lse, delta, count, shown, inputs):
+        return types.void(*numbers, addresses), generate
+
+    return shown if causal else plain
+
+
+def gradient_shares(
+    element: str,
+    vectors: int,
+    lanes: int,
+    score: ScoreAndSlope,
+    inputs: Sequence[tuple[int, int]] = (),
+    queries: int = 0,
+    step: int = 0,
+    causal: bool = False,
+):
+    """
+    A function `shares(scores, products, lse, delta, keys, inputs)` of addresses and a
+    number, for this many keys of `queries` queries, each `step` elements after the one
+    before it. Scores become shares, e to the power of a score less the `lse` of its
+    query, and products, less the `delta` of their query, times shares, the gradients of
+    sums. `score` makes a score and its derivative of a sum.
+
+    Inputs and `causal` are as for `column_shares`, where `shown` comes after `keys`.
+    """
+    return _function_of(
+        _SharesOfGradients(
+            element, vectors, lanes, score, inputs, queries, step, causal
+        )
+    )
 
 
 def column_shares(
@@ -484,3 +640,38 @@ def row_shares(
     """
     shares = _RowShares(element, vectors, lanes, score, inputs, causal, rows, width)
     return _function_of(shares)
+
+
+def kept_logarithms(element: str, width: int, step: int):
+    """
+    A function `logarithms(kept, to, rows)` of addresses and a number: it stores the
+    logarithms of the sums of the exponentials of the scores of this many rows, each
+    `step` elements after the one before it. `width` is the numbers of a line of what is
+    kept of rows once all keys have been read.
+    """
+
+    def generate(context, builder, signature, args):
+        function, inside = internal_function(builder.module, "logarithms", 3)
+        code = Code(inside, element)
+        kept, to, rows = function.args
+
+        def row(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(kept, at, 1)
+            largest, total = (
+                code.load_scalar(here, width * fact) for fact in (LARGEST, TOTAL)
+            )
+            found = LOGARITHMS[element](Floats(inside, total)).value
+            found = inside.fadd(largest, found)
+            code.store_scalar(found, code.advanced(to, at, step), 0)
+            return ()
+
+        code.loop(rows, 1, (), row)
+        inside.ret_void()
+        builder.call(function, args)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def logarithms(_typing, kept, to, rows):
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    return logarithms

@@ -129,3 +129,23 @@ job.job @result placement <cpu, [0:0]> {
   // expected-error@+1 {{op.attention: the result's type should be tensor<3x8xf32>, got tensor<3x9xf32>}}
   %y = op.attention %q, %k, %v : tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x8xf32> -> tensor<3x9xf32>
 }
+
+// -----
+
+job.job @sums placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<3x4xbf16>
+  %k = job.input "k" : tensor<5x4xbf16>
+  %v = job.input "v" : tensor<5x8xbf16>
+  // expected-error@+1 {{op.attention: the result's type should be tensor<3xf32>, got tensor<3xbf16>}}
+  %y, %l = op.attention %q, %k, %v with_lse : tensor<3x4xbf16>, tensor<5x4xbf16>, tensor<5x8xbf16> -> tensor<3x8xbf16>, tensor<3xbf16>
+}
+
+// -----
+
+job.job @no_sums placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<3x4xf32>
+  %k = job.input "k" : tensor<5x4xf32>
+  %v = job.input "v" : tensor<5x8xf32>
+  // expected-error@+1 {{op.attention: expected 1 results, got 2}}
+  %y, %l = op.attention %q, %k, %v : tensor<3x4xf32>, tensor<5x4xf32>, tensor<5x8xf32> -> tensor<3x8xf32>, tensor<3xf32>
+}

@@ -14,6 +14,10 @@ job.job @attention placement <cpu, [0:0]> {
   %z = op.attention %q, %k, %v mask %m scale 0.5 by [1, 0, 2] : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32> -> tensor<3x2x8xf32>
   // CHECK: %c = op.attention %q, %k, %v mask %m causal 2 scale 5.000000e-01 : tensor
   %c = op.attention %q, %k, %v mask %m causal 2 scale 0.5 : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> mask tensor<3x5xf32> -> tensor<2x3x8xf32>
+  // CHECK: %r, %l = op.attention %q, %k, %v by [1, 0, 2] with_lse : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> -> tensor<3x2x8xf32>, tensor<2x3xf32>
+  %r, %l = op.attention %q, %k, %v by [1, 0, 2] with_lse : tensor<2x3x4xf32>, tensor<2x5x4xf32>, tensor<2x5x8xf32> -> tensor<3x2x8xf32>, tensor<2x3xf32>
+  job.output "r", %r : tensor<3x2x8xf32>
+  job.output "l", %l : tensor<2x3xf32>
   job.output "y", %y : tensor<2x3x8xf32>
   job.output "z", %z : tensor<3x2x8xf32>
   job.output "c", %c : tensor<2x3x8xf32>

@@ -158,3 +158,22 @@ job.job @wide placement <cpu, [0:0]> {
   %y = op.attention %q, %k, %v : tensor<64x5000xf32>, tensor<64x5000xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   job.output "y", %y : tensor<64x64xf32>
 }
+
+// Gradients of attention go through blocks of about 72 keys and 72 queries, both whole
+// tiles.
+// CHECK-LABEL:  launch.program @gradients
+// CHECK:        schedule = #launch.attention_gradient<tile [6, 4, 16], mix [6, 4], queries 192, keys 66>
+// NARROW-LABEL: launch.program @gradients
+// NARROW:       schedule = #launch.attention_gradient<tile [6, 2, 8], mix [6, 2], queries 96, keys 66>
+job.job @gradients placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<12x128x64xf32>
+  %k = job.input "k" : tensor<12x128x64xf32>
+  %v = job.input "v" : tensor<12x128x64xf32>
+  %g = job.input "g" : tensor<12x128x64xf32>
+  %l = job.input "l" : tensor<12x128xf32>
+  %d = job.input "d" : tensor<12x128xf32>
+  %x, %y, %z = op.attention_gradient %q, %k, %v, %g, %l, %d : tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128xf32>, tensor<12x128xf32> -> tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>
+  job.output "x", %x : tensor<12x128x64xf32>
+  job.output "y", %y : tensor<12x128x64xf32>
+  job.output "z", %z : tensor<12x128x64xf32>
+}

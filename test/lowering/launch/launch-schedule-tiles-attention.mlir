@@ -26,3 +26,16 @@ job.job @net placement <cuda, [0:0]> {
   job.output "c", %c : tensor<2x3x64xf32>
   job.output "d", %d : tensor<1x8x1024xf32>
 }
+
+// Gradients of attention are two grids, of blocks of queries and of blocks of keys.
+// CHECK-LABEL: launch.program @gradients
+// CHECK:         kernel.attention_gradient {{.*}}schedule = #launch.gradient_tiles<queries 32, keys 32>
+job.job @gradients placement <cuda, [0:0]> {
+  %q = job.input "q2" : tensor<12x128x64xf32>
+  %g = job.input "g" : tensor<12x128x64xf32>
+  %l = job.input "l2" : tensor<12x128xf32>
+  %x, %y, %z = op.attention_gradient %q, %q, %q, %g, %l, %l : tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128xf32>, tensor<12x128xf32> -> tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>
+  job.output "x2", %x : tensor<12x128x64xf32>
+  job.output "y", %y : tensor<12x128x64xf32>
+  job.output "z", %z : tensor<12x128x64xf32>
+}

@@ -52,3 +52,35 @@ job.job @others placement <cpu, [0:0]> {
   job.output "y", %y : tensor<4x4xf32>
   job.output "z", %z : tensor<4x4xbf16>
 }
+
+// -----
+
+// Attention, and its gradients, have no blocks of halves on a CPU. Numbers of rows and
+// gradients are f32 as they are.
+
+// CHECK-LABEL: job.job @attention
+job.job @attention placement <cpu, [0:0]> {
+  %q = job.input "q" : tensor<3x4xbf16>
+  %d = job.input "d" : tensor<3xf32>
+  // CHECK:      %q_wide = op.cast %q to f32
+  // CHECK-NEXT: %y_wide, %l = op.attention %q_wide, %q_wide, %q_wide with_lse : tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32> -> tensor<3x4xf32>, tensor<3xf32>
+  // CHECK-NEXT: %y = op.cast %y_wide to bf16
+  %y, %l = op.attention %q, %q, %q with_lse : tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16> -> tensor<3x4xbf16>, tensor<3xf32>
+  // CHECK-NEXT: %[[G:.+]] = op.cast %y to f32
+  // CHECK-NEXT: %x, %{{.+}}, %{{.+}} = op.attention_gradient %q_wide, %q_wide, %q_wide, %[[G]], %l, %d : {{.*}} -> tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>
+  // CHECK-NEXT: job.output "x", %x
+  %x, %x2, %x3 = op.attention_gradient %q, %q, %q, %y, %l, %d : tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3xf32>, tensor<3xf32> -> tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>
+  job.output "x", %x : tensor<3x4xf32>
+}
+
+// -----
+
+// A GPU computes them in f32.
+
+// CHECK-LABEL: job.job @attention_on_cuda
+// CHECK-NOT:   op.cast
+job.job @attention_on_cuda placement <cuda, [0:0]> {
+  %q = job.input "q" : tensor<3x4xbf16>
+  %y = op.attention %q, %q, %q : tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<3x4xbf16> -> tensor<3x4xbf16>
+  job.output "y", %y : tensor<3x4xbf16>
+}

@@ -22,6 +22,7 @@ from xdsl.irdl import (
     OperandDef,
     OptOperandDef,
     OptPropertyDef,
+    OptResultDef,
     VarOperandDef,
     VarResultDef,
 )
@@ -46,7 +47,7 @@ _MISSING = inspect.Parameter.empty
 class OpFunction:
     """
     The function that an op stands for. Called in a function that is traced, it adds
-    the op. It returns a tensor, or a tuple of tensors where there may be several.
+    the op. It returns a tensor, or a tuple of tensors where there are several.
     """
 
     def __init__(self, op: type[TensorOp]):
@@ -97,8 +98,14 @@ class OpFunction:
         with refusing(f"{name} of {', '.join(texts_of(operands)) or 'nothing'}"):
             op = self.op.of(*operands, **self._options(given))
         results = trace.results_of(op)
-        definitions = self._definition.results
-        is_list = len(definitions) > 1 or isinstance(definitions[0][1], VarResultDef)
+        # A result that is asked for by a property makes a tuple only if it is there.
+        always = [
+            definition
+            for _, definition in self._definition.results
+            if not isinstance(definition, OptResultDef)
+        ]
+        is_list = max(len(always), len(results)) > 1
+        is_list = is_list or isinstance(always[0], VarResultDef)
         return results if is_list else results[0]
 
     def _values(

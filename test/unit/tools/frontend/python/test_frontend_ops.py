@@ -469,6 +469,16 @@ def test_ops_with_several_results_give_all_of_them():
     assert_same(meaning(function, x), [np.take_along_axis(x, places, 1), places])
 
 
+def test_a_result_that_a_property_asks_for_makes_a_tuple():
+    x = floats(3, 4)
+    scores = x @ x.T
+    sums = np.logaddexp.reduce(scores, axis=1)
+    mixed = np.exp(scores - sums[:, None]) @ x
+    assert_same(meaning(lambda x: call("attention", x, x, x), x), [mixed])
+    both = meaning(lambda x: call("attention", x, x, x, with_lse=True), x)
+    assert_same(both, [mixed, sums])
+
+
 def test_ops_are_called_by_name_or_class():
     relu = next(op for op in Op.operations if op.name == "op.relu")
     assert issubclass(relu, TensorOp)
