@@ -1,4 +1,5 @@
 # make demo: compile and run the main models. make test: everything that CI checks.
+# make bench-compare BASE=COMMIT: what has become slower since a commit.
 # make quick: most of its tests, in two minutes, for people at work.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 # Without what Python keeps of modules each process of a test would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test run-tests quick lint bench docs clean
+.PHONY: demo test run-tests quick lint bench bench-compare docs clean
 
 # Everything is installed into a local environment, anew when its needs change.
 $(VENV)/installed: pyproject.toml
@@ -53,6 +54,11 @@ bench: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable ".[bench]" \
 		--extra-index-url https://download.pytorch.org/whl/cpu
 	$(BIN)/python benchmarks/run.py
+
+# Ops and models of this checkout and of a commit, in turns; fails on what is slower.
+bench-compare: $(VENV)/installed
+	$(BIN)/python benchmarks/versions.py $(BASE) --only ops --only models \
+		--threads 1,2 --fail
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info test/.lit

@@ -1,14 +1,19 @@
 """
-Two checkouts side by side: the time of each case in another one and in this.
+Two versions side by side: the time of each case in another one and in this checkout.
 
     python benchmarks/versions.py OLD [--only gemm]... [--cases 512x] [--threads 1,2]
-                                  [--rounds N]
+                                  [--rounds N] [--fail]
 
-Races of pages (speed, models, gemm, elementwise, attention) and the time of compiling a
-model (lowering) are taken in turns by two processes, as those of peers are. Each runs
-the compiler and the benchmark of its own checkout. All other pages are made by `run.py`
-of both checkouts in turns, as often as there are rounds, and each figure is compared.
-A ratio is the old time over the new one: above 1, this checkout is faster.
+The other version is a checkout, or a commit of this one. Races of pages (speed, models,
+ops, gemm, elementwise, attention) and the time of compiling a model (lowering) are
+taken in turns by two processes, as those of peers are. Each runs the compiler and the
+benchmark of its own checkout. All other pages are made by `run.py` of both checkouts in
+turns, as often as there are rounds, and each figure is compared. A ratio is the old
+time over the new one: above 1, this checkout is faster.
+
+With --fail the exit code is 1 if a case of a race is slower beyond noise: by more than
+5 % in the medians and in the best rounds, and so once more in a race of twice as many
+rounds.
 """
 
 from __future__ import annotations
@@ -18,8 +23,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -35,6 +42,9 @@ from benchmarks.report import Json, Table
 ROOT = Path(__file__).parents[1]
 OLD, NEW = "old", "new"
 PACKAGES = ("benchmarks", "penstock")
+
+NOISE = 0.05
+"""The share of its time by which a case may be slower in both races."""
 
 Cases: TypeAlias = Mapping[str, tuple[object, ...]]
 """The titles of cases, and what their openers take, but for threads."""
@@ -106,6 +116,7 @@ OPENERS: Mapping[str, Callable[..., Run]] = {
     "attention": _opener("attention"),
     "speed": _opener("contenders"),
     "models": _open_model,
+    "ops": _opener("ops"),
     "lowering": _open_lowering,
 }
 """The openers of each page, which run where the checkout is in use."""
@@ -121,6 +132,9 @@ def cases_of(page: str, folder: Path) -> Cases:
         found = import_module("benchmarks.elementwise")
         shapes = found.SHAPES.items()
         return {f"{n} {size}": (n, x) for size, x in shapes for n in found.CASES}
+    if page == "ops":
+        found = import_module("benchmarks.ops")
+        return {f"{n}, {size}": (n, size) for n in found.CASES for size in found.SIZES}
     if page == "attention":
         return {n: (n,) for n in import_module("benchmarks.attention").CASES}
     if page == "speed":
@@ -131,9 +145,13 @@ def cases_of(page: str, folder: Path) -> Cases:
     return {n: (n, path) if is_model else (path,) for n, path in paths.items()}
 
 
+Racing: TypeAlias = Callable[[int], Race]
+"""A race of so many rounds."""
+
+
 def races(
-    page: str, old: Path, words: Sequence[str], threads: Sequence[int], rounds: int
-) -> Iterator[tuple[str, int, Race]]:
+    page: str, old: Path, words: Sequence[str], threads: Sequence[int]
+) -> Iterator[tuple[str, int, Racing]]:
     """The races of the cases of a page whose titles have one of these words."""
     with TemporaryDirectory() as name:
         for title, arguments in cases_of(page, Path(name)).items():
@@ -146,7 +164,7 @@ def races(
                     each: Opening(checkout, page, arguments, count)
                     for each, checkout in ((NEW, ROOT), (OLD, old))
                 }
-                yield title, count, race(openers, rounds)
+                yield title, count, partial(race, openers)
 
 
 def _written(
@@ -155,6 +173,15 @@ def _written(
     """The arguments of a model, once its file is there."""
     path = import_module("benchmarks.whole").write_case(title, folder).path
     return (*arguments[:-1], str(path))
+
+
+def is_slower(found: Race) -> bool:
+    """Whether the new version is slower in the medians and in the best rounds."""
+    new, old = found.results
+    if new.problem is not None or old.problem is not None:
+        return False
+    best = min(old.seconds) / min(new.seconds)
+    return max(old.median / new.median, best) < 1 - NOISE
 
 
 def race_row(title: str, threads: int, found: Race) -> list[str]:
@@ -172,6 +199,25 @@ def race_row(title: str, threads: int, found: Race) -> list[str]:
         f"{old.median / new.median:.3f}",
         f"{best:.3f}",
     ]
+
+
+def race_rows(
+    found: Iterator[tuple[str, int, Racing]], rounds: int
+) -> tuple[list[list[str]], list[str]]:
+    """
+    The lines of a table, and the names of cases that are slower in two races, of which
+    the line has the second.
+    """
+    rows: list[list[str]] = []
+    slower: list[str] = []
+    for title, threads, run in found:
+        result = run(rounds)
+        if is_slower(result):
+            result = run(2 * rounds)
+            if is_slower(result):
+                slower.append(f"{title} on {threads} threads")
+        rows.append(race_row(title, threads, result))
+    return rows, slower
 
 
 ################################################################################
@@ -247,30 +293,50 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("old", type=Path, help="the other checkout")
+    add("old", help="the other checkout, or a commit")
     pages = f"{', '.join(OPENERS)}, or another page of run.py; may be repeated"
     add("--only", action="append", metavar="PAGE", help=pages)
     add("--cases", nargs="+", default=[], metavar="WORD", help="those with such a word")
     add("--threads", default="2", metavar="1,2")
     add("--rounds", type=int, default=9, metavar="N")
+    add("--fail", action="store_true", help="exit with 1 if a case is slower")
     return parser
+
+
+@contextmanager
+def checkout_of(old: str) -> Generator[Path]:
+    """The folder of a checkout, or one that a commit is checked out to meanwhile."""
+    if Path(old).is_dir():
+        yield Path(old).resolve()
+        return
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "old"
+        subprocess.run([*git, "add", "-q", "--detach", str(folder), old], check=True)
+        try:
+            yield folder
+        finally:
+            subprocess.run([*git, "remove", "--force", str(folder)], check=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table of each page that the command line names."""
     args = _parser().parse_args(argv)
-    old = args.old.resolve()
     threads = [int(word) for word in args.threads.split(",")]
-    with only_one("penstock-versions.lock"):
+    slower: list[str] = []
+    with only_one("penstock-versions.lock"), checkout_of(args.old) as old:
         for page in args.only or OPENERS:
             print(f"\n## {page}\n", flush=True)
             if page not in OPENERS:
                 rows = page_rows(old, page, args.threads, args.rounds)
             else:
-                found = races(page, old, args.cases, threads, args.rounds)
-                rows = [race_row(*each) for each in found]
+                found = races(page, old, args.cases, threads)
+                rows, worse = race_rows(found, args.rounds)
+                slower += worse
             print(Table(HEADER, [*rows, *means(rows)]).markdown(), flush=True)
-    return 0
+    if slower:
+        print(f"\nslower than before: {', '.join(slower)}", flush=True)
+    return int(args.fail and bool(slower))
 
 
 def means(rows: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks.harness import Race, Result, race
-from benchmarks.versions import Opening, figures, main, means, race_row
+from benchmarks.versions import (
+    Opening,
+    Racing,
+    checkout_of,
+    figures,
+    is_slower,
+    main,
+    means,
+    race_row,
+    race_rows,
+)
 
 GEMM = """\
 import numpy
@@ -51,6 +62,60 @@ def test_rows_have_the_old_time_over_the_new_one() -> None:
     ]
     failed = Race((Result("new", (2.0,)), Result("old", (), "failed: no")), 0)
     assert race_row("case", 1, failed) == ["case", "1", "failed: no", "", "", ""]
+
+
+def result(new: tuple[float, ...], old: tuple[float, ...]) -> Race:
+    """A race with the seconds of each round of both versions."""
+    return Race((Result("new", new), Result("old", old)), 0)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "slower"),
+    [
+        ((1.1, 1.1, 1.1), (1.0, 1.0, 1.0), True),
+        ((1.04, 1.04, 1.04), (1.0, 1.0, 1.0), False),
+        # A noisy median, or one lucky round of the old version, is not enough.
+        ((1.0, 1.2, 1.2), (1.0, 1.0, 1.0), False),
+        ((1.0, 1.0, 1.0), (0.8, 1.0, 1.0), False),
+    ],
+)
+def test_a_case_is_slower_in_medians_and_best_rounds(
+    new: tuple[float, ...], old: tuple[float, ...], slower: bool
+) -> None:
+    assert is_slower(result(new, old)) is slower
+
+
+def test_a_slower_case_is_raced_again_for_twice_as_long() -> None:
+    asked: list[int] = []
+    slow, even = result((2.0,), (1.0,)), result((1.0,), (1.0,))
+
+    def always(rounds: int) -> Race:
+        asked.append(rounds)
+        return slow
+
+    def once(rounds: int) -> Race:
+        return slow if rounds == 5 else even
+
+    cases: list[tuple[str, int, Racing]] = [("a", 1, always), ("b", 2, once)]
+    found = iter([*cases, ("c", 1, lambda rounds: even)])
+    rows, slower = race_rows(found, 5)
+    assert asked == [5, 10]
+    assert slower == ["a on 1 threads"]
+    assert [row[4] for row in rows] == ["0.500", "1.000", "1.000"]
+
+
+def test_a_commit_is_checked_out_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for text in ("old", "new"):
+        (tmp_path / "file").write_text(text, "utf-8")
+        for words in (["init", "-q"], ["add", "file"], ["commit", "-qm", text]):
+            subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr("benchmarks.versions.ROOT", tmp_path)
+    with checkout_of("HEAD~1") as folder:
+        assert (folder / "file").read_text("utf-8") == "old"
+    assert not folder.exists()
 
 
 def test_means_are_geometric() -> None:
