@@ -139,7 +139,7 @@ class Executor(Closing):
     @property
     def acts_in_run(self) -> int:
         """The number of acts of all tasks together for one piece."""
-        return sum(self._program.tables.turns)
+        return sum(self._program.tables.repetitions)
 
     def acts_made(self) -> int:
         """
