@@ -1,4 +1,9 @@
-"""The loops that a `kernel.row` stands for: one over rows, with those of its passes."""
+"""
+The loops that a `kernel.row` stands for: one over rows, with those of its passes.
+
+`convert-kernel-to-loops` puts them in its place, and so does code generation where no
+schedule fits.
+"""
 
 from __future__ import annotations
 

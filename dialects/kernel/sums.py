@@ -1,4 +1,7 @@
-"""`SumOp`: stages that sum products, with what sums start from and what ends them."""
+"""
+`SumOp`, the base of `kernel.contract` and `kernel.tile_transform`: stages that sum
+products, with what sums start from and what ends them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The kinds of actors, and how many acts a piece of a register lasts for."""
+"""
+The kinds of actors, and how many acts a piece of a register lasts for: rules that the
+verifiers of `launch.actor` and `launch.program` ask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Types of tensors: shapes, elements, bytes, and how shapes broadcast."""
+"""
+Types of tensors: shapes, elements, bytes, and how shapes broadcast.
+
+Ops of all levels, passes and front ends ask here, so that they agree.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """
-The proof that a main job's lock excludes conflicting uses, without IR.
+The proof that a main job's lock excludes conflicting uses, without IR. `verify-plan`
+and `verify-program` ask for it.
 
 A section is held from before its source acts until after its sink has. So an actor of
 the same job that comes after the source and before the sink in the same act only acts

@@ -1,5 +1,6 @@
 """
-Marked graphs: actors that wait for each other's acts, and bytes they use in turn.
+Marked graphs: actors that wait for each other's acts, and bytes they use one after the
+other. Verifiers of plans and programs, and passes that order tasks, reason about them.
 
 An edge with tokens from one actor to another says that the n-th act of the second
 follows the (n - tokens)-th of the first; each act of an actor follows its last one.

@@ -1,5 +1,6 @@
 """
-Interfaces: tensors that the jobs of one plan pass to each other.
+Interfaces: tensors that the jobs of one plan pass to each other. The passes that link
+jobs and make programs ask for them, and the verifier of plans.
 
 An output of one job is the input of that name of others. It lies there already, so that
 no feed writes it, and the caller does not fetch it either (a job that takes it out

@@ -1,4 +1,7 @@
-"""The bytes that the plan of a job needs, which its passes are asked for."""
+"""
+The bytes that the plan of a job needs, which the passes that make plans are asked for:
+`job-recompute` compares them with its budget.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """
-Compiling the source of CPU kernels, once for all processes.
+Compiling the source of CPU kernels, once for all processes. Loading a program calls it,
+by way of the pool of compile workers where there are many kernels.
 
 A kernel's source without its head (`penstock.runtime.jit.source_head`) is written to
 the cache folder as `<hash>/kernel.py`, where the hash covers all that its machine code

@@ -1,5 +1,6 @@
 """
-The transport of this process to the others that were started with it.
+The transport of this process to the others that were started with it, which a session
+joins when it opens a model of several ranks.
 
 `penstock-run --ranks N` hands each process its rank and its sockets in the environment;
 `mpiexec`, and what else starts the processes of MPI, says there which they are.

@@ -1,5 +1,8 @@
 """
 Diagnostics of the tools: their texts, and the exceptions that carry them.
+
+Commands, sessions and front ends refuse input by `reject`; commands print the
+exception, a line for each diagnostic.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """
 Instrumentations: objects that a compiler tells of each pass before and after it runs.
+
+IR printing, statistics of passes, reproducers and the bisection of a pipeline are such.
 """
 
 from __future__ import annotations

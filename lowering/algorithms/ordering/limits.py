@@ -1,4 +1,9 @@
-"""Bytes that are alive at some step in whatever order tasks run."""
+"""
+Bytes that are alive at some step in whatever order tasks run.
+
+`plan-order-tasks` reports them as the lower limit, and its strategies stop at an order
+that takes no more.
+"""
 
 from __future__ import annotations
 

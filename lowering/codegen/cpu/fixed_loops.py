@@ -1,5 +1,6 @@
 """
 Loops whose extents and strides are in the code because the schedule of a stage says so.
+The printer of CPU kernels makes arguments of the others.
 
 The schedule of a map names its own loops. The schedule of rows names loops of the op;
 its loops as stages note theirs in an attribute, as long as they are printed.

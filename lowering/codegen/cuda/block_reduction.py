@@ -1,6 +1,6 @@
 """
 The source of block reductions: each output element is reduced by several threads of a
-block through shared memory.
+block through shared memory. The printer of CUDA kernels asks for it stage by stage.
 
 A `linalg` op is one if it folds into its output by an op that may be applied in any
 order, over at least 64 terms, and if it has too few elements for a thread each: sums

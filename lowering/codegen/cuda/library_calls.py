@@ -1,5 +1,6 @@
 """
-Library calls: contractions that cuBLAS or cuDNN compute, as told to the runtime.
+Library calls: contractions that cuBLAS or cuDNN compute. The printer of CUDA kernels
+lists them for the runtime, and autotuning offers them beside generated code.
 
 A contraction can be a library's matmul if it has no windows, if rows or columns of each
 factor are contiguous, and if each of its other loops has one stride; with windows it

@@ -1,5 +1,5 @@
 """
-Rules on the memory of several jobs, in plans and in programs.
+Rules on the memory of several jobs, for `verify-plan` and `verify-program`.
 
 A job's registers are in use while it runs; variables, headers and interfaces last from
 run to run. So
