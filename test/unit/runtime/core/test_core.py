@@ -5,7 +5,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.io_kernels import Callback
+from penstock.runtime.core.state_layout import SLEEPERS
 from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
@@ -375,13 +375,21 @@ def test_static_check_agrees_with_the_run(data: st.DataObject):
             assert not dead
 
 
-def test_worker_that_waits_for_a_long_kernel_reports_no_deadlock():
+def test_worker_that_waits_for_a_long_kernel_reports_no_deadlock(until: Until):
+    cores: list[Core] = []
+
+    def wait(args: int, part: int, parts: int) -> None:
+        # The other thread has found nothing to do.
+        until(lambda: int(cores[0].memory.state.control[SLEEPERS]) > 0)
+
     job = Job([0, 1], [Flow(0, [1])])
     tables = job.tables()
-    slow = Callback(lambda args, part, parts: time.sleep(0.15))
+    slow = Callback(wait)
     first = Actor("slow", 0, (), (0,), (Call(slow.address),))
     tables = Tables(tables.registers, [first, Actor("fast", 1, (0,))], [slow])
-    run_core(tables, 2)
+    with Core(tables) as core:
+        cores.append(core)
+        core.run(2)
 
 
 # Errors ------------------------------------------------------------------------------

@@ -5,15 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import pytest
+from watched_runs import Clock
 
 import penstock
 from penstock import PenstockError, Session, Tensor
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import TaskError, WatchdogError
+from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.variables import read_variables
+from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
+from penstock.tools.frontend.python import session as sessions
 from penstock.tools.frontend.python.dispatcher import Call, Dispatcher
 from penstock.tools.frontend.python.errors import TraceError
 from penstock.tools.frontend.python.jobs import Job
@@ -439,16 +445,31 @@ def test_lanes_run_at_once_and_share_threads():
 # Watchdog ----------------------------------------------------------------------------
 
 
-def test_session_with_a_watchdog(capfd: pytest.CaptureFixture[str]):
-    with Session(watchdog=0.004) as session:
+def test_session_with_a_watchdog(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Its time passes while a task is in its kernel."""
+    clock, gate = Clock(), Gate()
+    run: Callable[..., object] = Executor.run
+
+    def stall(executor: Executor, *arguments: Any) -> object:
+        actors = executor.program.tables.actors
+        task = next(actor.name for actor in actors if actor.reads and actor.calls)
+        with inject(executor, KernelFault(task, act=0, gate=gate)):
+            return run(executor, *arguments)
+
+    monkeypatch.setattr(Executor, "run", stall)
+    monkeypatch.setattr(sessions, "Watchdog", partial(Watchdog, clock=clock))
+    clock.jump(0.4, lambda: gate.is_reached)
+    with Session(watchdog=0.3) as session:
 
         @penstock.job
-        def long(x: Annotated[Tensor, (1536, 1536), "f32"]) -> Any:
+        def summed(x: Annotated[Tensor, (4, 4), "f32"]) -> Any:
             return (x @ x).sum()
 
         with pytest.raises(WatchdogError):
-            session.call(long, np.ones((1536, 1536), np.float32))
-    assert capfd.readouterr().err.startswith("penstock: no progress for 0.")
+            session.call(summed, np.ones((4, 4), np.float32))
+    assert capfd.readouterr().err.startswith("penstock: no progress for 0.4 s")
 
 
 # Before the first call -------------------------------------------------------------
