@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.finish_builder import Finish, build_contract
+from penstock.dialects.kernel.loops import Nest, access_of, extents_of
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_multiplied, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
@@ -270,7 +271,7 @@ class Conv2dOp(ContractionOp):
         groups = self.groups.value.data
         is_last = self.input_last is not None, self.result_last is not None
         if groups == 1:
-            return _Views(input, weights, bias, outs, *is_last)
+            return _Views(input, weights, bias, outs)
 
         def split(value: SSAValue, axis: int) -> SSAValue:
             shape = list(memref_type(value).get_shape())
@@ -281,7 +282,7 @@ class Conv2dOp(ContractionOp):
         of_input, of_out = (3 if last else 1 for last in is_last)
         images, filters = split(input, of_input), split(weights, 0)
         results = [split(out, of_out) for out in outs]
-        return _Views(images, filters, bias, results, *is_last)
+        return _Views(images, filters, bias, results)
 
     def _build_dense(self, k: KernelBuilder, views: _Views, ending: Ending) -> None:
         """
@@ -289,24 +290,7 @@ class Conv2dOp(ContractionOp):
         a tensor: then it is added to them.
         """
         type = memref_type(views.outs[0])
-        rank = type.get_num_dims()
-        image, *group, output, row, column = dimensions(range(rank))
-        channel, *taps = dimensions(range(rank, rank + 3))
-        place = row, column
-        positions = [
-            start * window.stride + tap * window.dilation
-            for start, tap, window in zip(place, taps, self.windows, strict=True)
-        ]
-        of_input, of_weights, of_bias, of_out, result = (
-            AffineMap(rank + 3, 0, tuple(exprs))
-            for exprs in (
-                placed([image, *group, channel], positions, views.input_last),
-                [*group, output, channel, *taps],
-                [*group, output],
-                placed([image, *group, output], place, views.result_last),
-                placed([image, self._channel(group, output)], place, views.result_last),
-            )
-        )
+        of_input, of_weights, of_bias, of_out, result = self._maps(type.get_num_dims())
         bias = None if views.bias is None else (views.bias, of_bias)
         start = None if ending.start is None else (ending.start, result)
         finish = Finish(type.element_type)
@@ -320,6 +304,63 @@ class Conv2dOp(ContractionOp):
             start or bias,
             finish,
             unsigned_of((views.input, views.weights), self.wide is not None),
+        )
+
+    def _maps(self, rank: int) -> Sequence[AffineMap]:
+        """
+        The maps of the images, with their pads, the weights, the bias, and the result
+        with so many dimensions, and without one for groups.
+        """
+        image, *group, output, row, column = dimensions(range(rank))
+        channel, *taps = dimensions(range(rank, rank + 3))
+        place = row, column
+        positions = [
+            start * window.stride + tap * window.dilation
+            for start, tap, window in zip(place, taps, self.windows, strict=True)
+        ]
+        is_last = self.input_last is not None, self.result_last is not None
+        return [
+            AffineMap(rank + 3, 0, tuple(exprs))
+            for exprs in (
+                placed([image, *group, channel], positions, is_last[0]),
+                [*group, output, channel, *taps],
+                [*group, output],
+                placed([image, *group, output], place, is_last[1]),
+                placed([image, self._channel(group, output)], place, is_last[1]),
+            )
+        ]
+
+    def nest(self, *, has_pads: bool = True) -> Nest:
+        """
+        The loops of the sums of one group, whose extents are known, with the accesses
+        to the images, the weights and the result. Without `has_pads` its pads are
+        elements of the images.
+        """
+        assert self.groups.value.data == 1, "there is one group"
+        shapes = [
+            tensor_type(value).get_shape()
+            for value in (self.input, self.weights, self.result)
+        ]
+        of_input, of_weights, _, of_out, _ = self._maps(len(shapes[2]))
+        maps = [of_input, of_weights, of_out]
+        top, left, bottom, right = self.pads.get_values()
+        sides = [(0, 0), (0, 0)], [(top, bottom), (left, right)]
+        pads = placed(*sides, self.input_last is not None)
+        whole = [
+            low + extent + high
+            for (low, high), extent in zip(pads, shapes[0], strict=True)
+        ]
+        extents = extents_of(maps, [whole, *shapes[1:]])
+        images = access_of(of_input, shapes[0], pads)
+        if not has_pads:
+            images = access_of(of_input, whole)
+        others = map(access_of, maps[1:], shapes[1:])
+        accesses = [access for access in (images, *others) if access is not None]
+        kept = of_out.used_dims()
+        return Nest(
+            tuple(extents),
+            tuple(loop not in kept for loop in range(len(extents))),
+            tuple(accesses),
         )
 
     def _channel(self, group: Sequence[AffineExpr], output: AffineExpr) -> AffineExpr:
@@ -336,7 +377,7 @@ class Conv2dOp(ContractionOp):
         top, left, bottom, right = self.pads.get_values()
         others = [0] * (memref_type(views.input).get_num_dims() - 2)
         low, high = (
-            placed(others, pads, views.input_last)
+            placed(others, pads, self.input_last is not None)
             for pads in ([top, left], [bottom, right])
         )
         return k.insert(PaddedOp(views.input, low, high))
@@ -349,8 +390,6 @@ class _Views(NamedTuple):
     weights: SSAValue
     bias: SSAValue | None
     outs: Sequence[SSAValue]
-    input_last: bool
-    result_last: bool
 
 
 def placed(channels: Sequence[T], place: Sequence[T], is_last: bool) -> list[T]:

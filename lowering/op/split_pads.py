@@ -28,8 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, VariableOp, placement_of
-from penstock.dialects.kernel.builder import kernel_body
-from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.kernel.loops import Nest
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
@@ -39,7 +38,7 @@ from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
-from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
+from penstock.lowering.codegen.body.contraction import Contraction, contraction_in
 from penstock.lowering.codegen.cpu.matmul_schedule import schedule_or_refusal
 from penstock.lowering.codegen.cpu.vector_width import checked_vector_bytes
 
@@ -76,21 +75,19 @@ def skips_pads(op: Conv2dOp, job: JobOp, vector_bytes: int) -> bool:
         return False
     is_alone = len(list(op.weights.uses)) == 1
     constant = is_alone and isinstance(op.weights.owner, VariableOp | ConstantOp)
-    pad = pad_of(op)
-    others = without_pads(op, pad)
-    packs = [packs_columns(one, vector_bytes, constant) for one in (op, others)]
-    others.erase()
-    pad.erase()
-    return all(packs)
+    element = str(types[0].element_type)
+    return all(
+        packs_columns(op.nest(has_pads=has_pads), element, vector_bytes, constant)
+        for has_pads in (True, False)
+    )
 
 
-def packs_columns(op: Conv2dOp, vector_bytes: int, constant: bool) -> bool:
+def packs_columns(nest: Nest, element: str, vector_bytes: int, constant: bool) -> bool:
     """
-    Whether columns would be packed for a convolution, whose weights can lie in panels
-    if they are constant.
+    Whether columns would be packed for the sums of a convolution, whose weights can lie
+    in panels if they are constant.
     """
-    (stage,) = (x for x in kernel_body(op).block.ops if isinstance(x, ContractOp))
-    found = contraction_of(stage)
+    found = contraction_in(nest, element)
     if not isinstance(found, Contraction):
         return False
     facts = vector_bytes, 1, (1, 0), "a" if constant else ""

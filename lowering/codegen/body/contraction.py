@@ -263,6 +263,20 @@ def contraction_of(
     return _bounds_refusal(found) or found
 
 
+def contraction_in(nest: Nest, element: str) -> Contraction | str:
+    """
+    The loops over rows, columns and terms of a nest that sums products of two factors
+    of a type, which its last access holds; or why tiles cannot compute them. Sums start
+    from zero, or from other numbers than those that the result holds.
+    """
+    if 0 in nest.extents:
+        return "there are no elements"
+    found = _sorted_loops(element, merged(nest))
+    if isinstance(found, str):
+        return found
+    return _bounds_refusal(found) or replace(found, starts=True)
+
+
 def _contraction_of(
     op: ContractOp, elements: Mapping[Attribute, str]
 ) -> Contraction | str:
