@@ -20,10 +20,10 @@ from __future__ import annotations
 import builtins
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from penstock.runtime.kernels.cuda.emulator.warp import (
     to_bf16,
 )
 from penstock.runtime.kernels.cuda.stages import Stage
+from penstock.runtime.testing.library_double import solve
 
 SUPPORT = "penstock.runtime.kernels.cuda.support"
 WARP = 32
@@ -98,7 +99,8 @@ def run_lanes(
     """
     Run the kernel of a module text on flat arrays, one an argument, which are written
     in place; booleans are `uint8`. Unless they are taken to be `aligned`, fallbacks run
-    where there are some. Returns the code of the assertion that failed, or 0.
+    where there are some. Calls of libraries are computed by a double. Returns the code
+    of the assertion that failed, or 0.
     """
     namespace: dict[str, object] = {
         "__builtins__": {**vars(builtins), "__import__": _import}
@@ -107,9 +109,39 @@ def run_lanes(
     status = np.zeros(1, np.int32)
     buffers = [Buffer(array) for array in (*arrays, status)]
     with np.errstate(all="ignore"):
-        for stage in cast("list[Stage]", namespace["STAGES"]):
-            run_stage(stage if aligned else stage.fallback or stage, buffers)
+        for step in _steps_in(namespace):
+            if isinstance(step, LibraryCall):
+                solve(step.kind, step.facts, [arrays[n] for n in step.arguments])
+            else:
+                run_stage(step if aligned else step.fallback or step, buffers)
     return int(status[0])
+
+
+class LibraryCall(NamedTuple):
+    """A stage that a library computes."""
+
+    name: str
+    library: str
+    arguments: tuple[int, int, int]
+    """The numbers of the factors and of the result among the kernel's arguments."""
+    kind: str
+    facts: Mapping[str, Any]
+
+
+def _steps_in(namespace: Mapping[str, object]) -> list[Stage | LibraryCall]:
+    """The stages and library calls of a kernel, in the order of their names."""
+    stages = cast("list[Stage]", namespace["STAGES"])
+    calls = cast("list[Any]", namespace.get("LIBRARY_CALLS", []))
+    named: list[tuple[str, Stage | LibraryCall]] = [
+        (cast("Any", stage.function).__name__, stage) for stage in stages
+    ]
+    named += [(each.name, each) for each in (LibraryCall(*call) for call in calls)]
+    return [step for _, step in sorted(named, key=lambda pair: _number_of(pair[0]))]
+
+
+def _number_of(name: str) -> int:
+    """The number of a stage, given the name of its function."""
+    return int(name.split("_")[1])
 
 
 def _import(name, *arguments):

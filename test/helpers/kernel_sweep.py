@@ -24,16 +24,20 @@ from xdsl.dialects import linalg
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.evaluation import evaluate_block, view_over_loops
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu import kernel_schedule as cpu
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cuda import kernel_schedule as cuda
 from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.launch.autotune.libraries import unfit_of
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.loading.weight_layout import as_stored
@@ -45,7 +49,7 @@ Evaluate: TypeAlias = Callable[..., Sequence[Array]]
 Pair: TypeAlias = tuple[str, str, str]
 """An op, a schedule with its form, and a target."""
 
-PLAIN, LIBRARY = "plain loops", "launch.library"
+PLAIN = "plain loops"
 TARGETS = ("cpu", "cuda")
 
 
@@ -68,6 +72,7 @@ PLACES: Mapping[str, Sequence[Place]] = {
 MOST_TURNS = {
     PLAIN: 5000,
     "launch.queries rows": 5000,
+    "launch.library": 1 << 60,
     "launch.tiles": 1 << 60,
     "launch.rows block": 100_000,
 }
@@ -218,9 +223,6 @@ class Sweep:
     ) -> None:
         pairs = pairs_in(kernel)
         if (source := self.source_of(kernel)) is None:
-            return
-        if any(form == LIBRARY for _, form, _ in pairs):
-            # The runtime calls the function that the source names, on a device.
             return
         if source in seen or not is_quick(cases[0], pairs):
             return
@@ -385,6 +387,16 @@ def on_cuda(kernel: KernelOp, random: Random) -> None:
     cuda.schedule_kernel(kernel, random.choice((1, 8, 132, 1000)))
 
 
+def by_library(kernel: KernelOp, random: Random) -> None:
+    """Contractions by a library, which leaves their start and finish to others."""
+    for op in [*kernel.body.block.ops]:
+        if not isinstance(op, ContractOp):
+            continue
+        if op.held is not None:
+            op = split_sums(op, unfit_of(op))
+        op.attributes[SCHEDULE] = LibraryAttr(random.choice(("cublas", "cudnn")))
+
+
 def crafted_on_cpu(kernel: KernelOp, random: Random) -> None:
     on_cpu(kernel, random)
     craft(random, kernel)
@@ -406,6 +418,7 @@ WAYS: Mapping[str, Mapping[str, Way]] = {
     "cuda": {
         "plain": plain,
         "usual": on_cuda,
+        "library": by_library,
         **{f"crafted {n}": crafted_on_cuda for n in range(3)},
     },
 }
