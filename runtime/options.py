@@ -85,12 +85,12 @@ def processors() -> int:
 
 
 def warn_of_threads(threads: int) -> None:
-    """Warn of threads that take processors from each other for most of the time."""
+    """Warn of threads that take CPUs from each other for most of the time."""
     if threads > MOST_EACH * (count := processors()):
-        those = "one processor" if count == 1 else f"{count} processors"
+        those = "one CPU" if count == 1 else f"{count} CPUs"
         warnings.warn(
             f"{threads} threads on {those} wait for each other: as many threads as "
-            "processors are fastest",
+            "CPUs are fastest",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -1,5 +1,5 @@
 """
-`.npz` files, read array by array.
+`.npz` files, read array by array, and `.npy` files.
 
 NumPy takes as much memory as the header of an array claims before it has looked at the
 file. Here all that a header claims is compared with the bytes that are there first.
@@ -99,8 +99,17 @@ class NpzArrays:
             )
 
 
+def read_npy(path: Path) -> Array:
+    """The array of an `.npy` file. Raises one of NPZ_ERRORS."""
+    with path.open("rb") as file:
+        if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
+            raise ValueError("it is no .npy file")
+        file.seek(0)
+        return _read(file, path.name, os.fstat(file.fileno()).st_size)
+
+
 def _read(file: IO[bytes], name: str, size: int) -> Array:
-    """The array of a member of so many bytes."""
+    """The array of a file, or a member of one, of so many bytes."""
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"'{name}' has version {version} of the .npy format")

@@ -123,11 +123,12 @@ def _number(word: str, made: dtype[generic]) -> float | int | bool:
 
 
 def _array_in(file: str) -> Array:
-    import numpy as np
+    from penstock.runtime.loading.npz import NPZ_ERRORS, explain_npz_error, read_npy
 
     try:
-        return np.load(Path(file), allow_pickle=False)
+        return read_npy(Path(file))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {explain_os_error(error)}") from error
-    except (ValueError, EOFError) as error:
-        raise FileError(f"cannot read {file}: it is no .npy file") from error
+    except NPZ_ERRORS as error:
+        text = f"cannot read {file}: {explain_npz_error(error)}"
+        raise FileError(text) from error

@@ -57,9 +57,7 @@ def test_what_is_no_arrays_by_name_is_an_error_of_one_line(
         assert text == f"inputs are arrays by name, got {kind}"
 
 
-@pytest.mark.parametrize(
-    ("count", "those"), [(2, "2 processors"), (1, "one processor")]
-)
+@pytest.mark.parametrize(("count", "those"), [(2, "2 CPUs"), (1, "one CPU")])
 def test_more_threads_than_processors_can_run_are_warned_of(
     monkeypatch: pytest.MonkeyPatch, count: int, those: str
 ) -> None:

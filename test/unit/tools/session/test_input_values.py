@@ -1,11 +1,12 @@
 """Inputs in the form of `iree-run-module`."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError
 from penstock.tools.session.input_values import is_value, read_value
 
 
@@ -54,6 +55,15 @@ KNOWN = (
     "i1, bf16, f16, f32, f64, i8, si8, i16, si16, i32, si32, i64, si64, ui8, ui16, "
     "ui32, ui64"
 )
+
+
+def npy(count: int) -> bytes:
+    """A file of four `f32` whose header says so many."""
+    head = str({"descr": "<f4", "fortran_order": False, "shape": (count,)}).ljust(117)
+    size = (len(head) + 1).to_bytes(2, "little")
+    return b"\x93NUMPY\x01\x00" + size + head.encode() + b"\n" + bytes(16)
+
+
 FORM = "expected extents and a type such as 2x3xf32=1,2,3, or @FILE.npy"
 
 
@@ -118,3 +128,24 @@ def test_arrays_in_files(tmp_path: Path):
     path.write_bytes(b"no array")
     with pytest.raises(UsageError, match=r"it is no \.npy file"):
         read_value(f"x=@{path}")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        # No memory is taken for what a header claims.
+        (npy(10**12)[:-16], "'x.npy' has 0 bytes for a float32 array of shape"),
+        (npy(4)[:-1], "'x.npy' has 15 bytes for a float32 array of shape (4,)"),
+        (npy(-1), "'x.npy' has 16 bytes for a float32 array of shape (-1,)"),
+        (npy(4).replace(b"'<f4'", b"'|O' "), "'x.npy' holds Python objects"),
+        (npy(4)[:20], "EOF: reading array header, expected 118 bytes got 10"),
+        (b"PK" + npy(4), "it is no .npy file"),
+        (b"", "it is no .npy file"),
+    ],
+)
+def test_damaged_arrays_in_files(tmp_path: Path, data: bytes, message: str):
+    path = tmp_path / "x.npy"
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=re.escape(message)) as caught:
+        read_value(f"x=@{path}")
+    assert str(caught.value).startswith(f"cannot read {path}: ")
