@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.runtime.errors import PenstockError
     from penstock.tools import data as data
     from penstock.tools import exceptions as errors
+    from penstock.tools.frontend.onnx.function import OnnxFunction
     from penstock.tools.frontend.onnx.session import OnnxSession
     from penstock.tools.frontend.python import ops
     from penstock.tools.frontend.python import optimizers as optim
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Checkpoints",
+    "OnnxFunction",
     "OnnxSession",
     "PenstockError",
     "Session",
@@ -57,6 +59,7 @@ __all__ = [
 # The commands start faster without what is for functions in Python.
 _HOMES = {
     "Checkpoints": "penstock.tools.session.checkpoint",
+    "OnnxFunction": "penstock.tools.frontend.onnx.function",
     "OnnxSession": "penstock.tools.frontend.onnx.session",
     "PenstockError": "penstock.runtime.errors",
     "Session": "penstock.tools.frontend.python.session",

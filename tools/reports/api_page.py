@@ -33,6 +33,7 @@ _JOBS: Mapping[str, object] = {
     "penstock.assign": penstock.assign,
     "penstock.op": penstock.op,
     "penstock.Tensor": penstock.Tensor,
+    "penstock.OnnxFunction": penstock.OnnxFunction,
 }
 _SESSIONS: Mapping[str, object] = {
     "penstock.Session": penstock.Session,

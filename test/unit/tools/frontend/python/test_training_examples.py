@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto, numpy_helper
 
 import penstock
 from penstock import Tensor
@@ -41,6 +42,20 @@ def test_a_model_learns_to_write(name: str, steps: int) -> None:
     found = example(name)
     # A character of these pages costs 3.46 for those that know its frequency alone.
     assert found["main"](steps) < 3.3 < np.log(len(found["CHARACTERS"]))
+
+
+@pytest.mark.slow
+def test_an_onnx_model_is_fine_tuned(tmp_path: Path) -> None:
+    found = example("finetune_onnx")["main"](str(tmp_path / "digits.onnx"))
+    (last, kept), (all_, changed) = found["last layer"], found["all layers"]
+    # By chance it is a fifth.
+    assert 0.75 < last < all_ > 0.93
+    model = ModelProto.FromString((tmp_path / "digits.onnx").read_bytes())
+    for each in model.graph.initializer:
+        written = numpy_helper.to_array(each)
+        is_last = each.name.startswith("out")
+        assert np.array_equal(written, kept[each.name]) == (not is_last)
+        assert not np.array_equal(written, changed[each.name])
 
 
 def test_each_half_of_the_autoencoder_has_its_optimizer() -> None:

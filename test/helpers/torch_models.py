@@ -1,0 +1,106 @@
+"""
+Small models whose losses PyTorch has computed, as `benchmarks/torch_figures.py` writes
+them: their weights and data are sines, and depend on no generator of random numbers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Wide: TypeAlias = NDArray[np.float64]
+
+STEPS = 20
+FIGURES = Path(__file__).parents[1] / "unit/lowering/job/torch_figures.json"
+
+MODELS: dict[str, dict[str, tuple[int, ...]]] = {
+    "mlp": {"w1": (8, 16), "b1": (16,), "w2": (16, 4), "b2": (4,)},
+    "cnn": {
+        "c1": (6, 3, 3, 3),
+        "scale": (6,),
+        "shift": (6,),
+        "c2": (8, 6, 3, 3),
+        "f": (32, 5),
+        "fb": (5,),
+    },
+    "gpt": {
+        "table": (11, 8),
+        "places": (6, 8),
+        **{
+            f"{layer}{name}": shape
+            for layer in "ab"
+            for name, shape in {
+                "s1": (8,),
+                "h1": (8,),
+                "q": (8, 8),
+                "k": (8, 8),
+                "v": (8, 8),
+                "o": (8, 8),
+                "s2": (8,),
+                "h2": (8,),
+                "up": (8, 32),
+                "upb": (32,),
+                "down": (32, 8),
+            }.items()
+        },
+    },
+    "lstm": {
+        "by_input": (7, 32),
+        "by_state": (8, 32),
+        "bias": (32,),
+        "out": (8, 7),
+    },
+}
+"""The variables of each model, with their shapes."""
+
+INPUTS: dict[str, tuple[tuple[int, ...], int | None, tuple[int, ...], int]] = {
+    "mlp": ((16, 8), None, (16,), 4),
+    "cnn": ((4, 3, 8, 8), None, (4,), 5),
+    "gpt": ((2, 6), 11, (2, 6), 11),
+    "lstm": ((6, 4), 7, (6, 4), 7),
+}
+"""The shapes of inputs and labels, each with the number of its classes."""
+
+
+def wave(shape: tuple[int, ...], phase: float, scale: float = 1.0) -> Wide:
+    """Numbers of a tensor that look like random ones."""
+    count = int(np.prod(shape))
+    return scale * np.sin(1.7 * np.arange(count) ** 1.5 + phase).reshape(shape)
+
+
+def classes(shape: tuple[int, ...], phase: float, count: int) -> NDArray[np.int64]:
+    """Classes that look like random ones."""
+    return np.floor((wave(shape, phase) * 0.5 + 0.5) * (count - 1e-3)).astype(np.int64)
+
+
+def weights_of(model: str) -> dict[str, Wide]:
+    """The variables of a model before its first step."""
+    made: dict[str, Wide] = {}
+    for number, (name, shape) in enumerate(MODELS[model].items()):
+        made[name] = wave(shape, number, 0.4)
+        if name[-2:] in ("le", "s1", "s2") and len(shape) == 1:
+            # The factors of norms.
+            made[name] = 1 + made[name] / 4
+    return made
+
+
+def batch_of(
+    model: str, step: int
+) -> tuple[Wide | NDArray[np.int64], NDArray[np.int64]]:
+    """The input and the labels of a step."""
+    shape, kinds, labels, count = INPUTS[model]
+    phase = 10.0 * step + 0.5
+    x = wave(shape, phase) if kinds is None else classes(shape, phase, kinds)
+    return x, classes(labels, phase + 5, count)
+
+
+def gradient(step: int) -> Wide:
+    """The gradient that all optimizers get at a step, from 1 on."""
+    return wave((12,), 3.0 * step) * (1 + step % 3)
+
+
+START = wave((12,), 0.25)
+"""The variable of all optimizers."""
