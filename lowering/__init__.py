@@ -23,6 +23,7 @@ PASSES = (
     "job-place",
     "job-recompute",
     "job-shard-states",
+    "launch-expand-kinds",
     "launch-form-chains",
     "launch-form-waves",
     "launch-order-commits",

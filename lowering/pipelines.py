@@ -193,7 +193,8 @@ def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         *(call("plan-link-main"), call("verify-ticks")) * main,
         call("verify-plan"),
         call("convert-plan-to-launch", simulate_ranks=options.simulate_ranks or None),
-        # Programs may be written by hand, too.
+        # Programs may be written by hand, too, with kinds of actors of plug-ins.
+        call("launch-expand-kinds"),
         call("verify-program"),
         # Kernels, which did not exist before.
         call("canonicalize"),

@@ -71,7 +71,7 @@ class Kind:
     name: str
     """As `register` and `--list` say it: `task-order`."""
     group: str
-    """The entry points of installed ones; none where it is closed."""
+    """The entry points of installed ones."""
     decides: str
     """The decision, in a few words."""
     chosen: str
@@ -82,8 +82,6 @@ class Kind:
     """The class of each, as `module:name`; without it, each is a function."""
     is_class: bool = False
     """Whether each is a class derived from `is_a`, not an object of it."""
-    closed: str = ""
-    """Why nobody else can add one, where that is so."""
 
     @property
     def noun(self) -> str:
@@ -121,11 +119,10 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind(
             "actor-kind",
-            "",
+            "penstock.actor_kind",
             "when an actor acts, and what it takes and makes then",
             "kind of a launch.actor",
             "penstock.runtime.program.actor_kinds:BUILT_IN",
-            closed="kinds are parts of the compiled scheduler",
         ),
         Kind(
             "alias-policy",
@@ -414,8 +411,6 @@ def _add(kind: Kind, name: str, thing: object, frame: FrameType | None) -> None:
     place = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     origin = shown(place)
     check_interface(globals_of.get(STATED), origin)
-    if kind.closed:
-        raise PluginError(f"no {kind.noun} can be added, as {kind.closed} ({origin})")
     if not name:
         raise PluginError(f"{_with_article(kind.noun)} needs a name ({origin})")
     if not kind.takes(thing):
@@ -539,8 +534,7 @@ def offers_of(kind: str) -> Iterator[Offer]:
 
 
 def _installed(kind: Kind) -> Mapping[str, EntryPoint]:
-    is_asked = kind.group not in ("", UNIVERSES)
-    return _entries(kind.group) if is_asked else {}
+    return {} if kind.group == UNIVERSES else _entries(kind.group)
 
 
 @cache

@@ -22,6 +22,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.repetitions import MOST_ACTS
+from penstock.plugins import names_of as plugins
+
 _ONE, _TWO, _SOME = range(1, 2), range(2, 3), range(1, 1 << 30)
 ACTOR_KINDS: Mapping[str, tuple[range | None, range | None]] = {
     "plain": (None, None),
@@ -30,11 +33,16 @@ ACTOR_KINDS: Mapping[str, tuple[range | None, range | None]] = {
     "input_wise": (_SOME, _SOME),
     "lock": (_TWO, _ONE),
     "send_ids": (_ONE, _ONE),
+    "cyclic": (None, None),
 }
 """The numbers of registers that actors of each kind read and write."""
 
-WITH_STEPS = ("plain", "input_wise")
-"""The kinds of actors that do steps."""
+PLAIN, CYCLIC = "plain", "cyclic"
+STATIC = (PLAIN, CYCLIC)
+"""The kinds whose acts use registers in an order that no data decides."""
+
+WITHOUT_STEPS = ("case", "esac", "lock", "send_ids")
+"""The kinds of actors that do no steps."""
 NUMBERED: Mapping[str, Sequence[str]] = {
     "case": ("reads",),
     "esac": ("writes",),
@@ -42,8 +50,10 @@ NUMBERED: Mapping[str, Sequence[str]] = {
     "send_ids": ("reads", "writes"),
 }
 """The registers of actors of each kind that hold numbers."""
-WITH_LISTS = ("lock", "send_ids")
+WITH_LISTS = ("lock", "send_ids", "cyclic")
 """The kinds of actors that know lists by number."""
+KIND = "actor-kind"
+"""The kind of plug-ins that say the cycle of an actor, by the name of its kind."""
 
 
 @irdl_custom_directive
@@ -93,8 +103,8 @@ def verify_kind(
 ) -> None:
     """Raise `VerifyException` unless an actor has what its kind needs."""
     if kind not in ACTOR_KINDS:
-        known = ", ".join(ACTOR_KINDS)
-        raise VerifyException(f"unknown kind '{kind}', expected one of {known}")
+        verify_plugin(kind)
+        return
     counts, found = ACTOR_KINDS[kind], (len(reads), len(writes))
     for verb, count, number in zip(("reads", "writes"), counts, found, strict=True):
         if count is not None and number not in count:
@@ -108,6 +118,44 @@ def verify_kind(
         raise VerifyException(f"an actor of kind '{kind}' {has}")
     if kind == "lock":
         verify_rivals(lists)
+    if kind == CYCLIC:
+        verify_cycle([*reads, *writes], lists)
+
+
+def verify_plugin(kind: str) -> None:
+    """Raise `VerifyException` unless a plug-in has an actor kind of this name."""
+    names = plugins(KIND)
+    if kind not in names:
+        known = ", ".join((*ACTOR_KINDS, *names))
+        raise VerifyException(f"unknown kind '{kind}', expected one of {known}")
+
+
+def verify_cycle(registers: Sequence[str], acts: Sequence[Sequence[int]]) -> None:
+    """
+    Raise `VerifyException` unless each act of a cycle lists registers, by their places
+    among those that are read and then written, and each of these is in some act.
+    """
+    if len(acts) > MOST_ACTS:
+        raise VerifyException(
+            f"a cycle has {len(acts)} acts, which may be {MOST_ACTS} at most"
+        )
+    for number, used in enumerate(acts):
+        if not used:
+            raise VerifyException(f"act {number} of the cycle uses no register")
+        if [*used] != sorted({*used}):
+            raise VerifyException(
+                f"act {number} of the cycle lists registers in ascending order, each "
+                f"once, got {[*used]}"
+            )
+        if not 0 <= used[0] <= used[-1] < len(registers):
+            raise VerifyException(
+                f"act {number} of the cycle lists register "
+                f"{used[0] if used[0] < 0 else used[-1]}, but there are "
+                f"{len(registers)}"
+            )
+    for place, name in enumerate(registers):
+        if not any(place in used for used in acts):
+            raise VerifyException(f"no act of the cycle uses @{name}")
 
 
 def verify_rivals(lists: Sequence[Sequence[int]]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
 
 from xdsl.dialects import arith, cf
 from xdsl.dialects.builtin import (
@@ -45,7 +47,9 @@ from xdsl.utils.hints import isa
 from penstock.dialects.job import DeviceAttr, I64List
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.actor_kinds import (
-    WITH_STEPS,
+    CYCLIC,
+    PLAIN,
+    WITHOUT_STEPS,
     Every,
     verify_kind,
     verify_rates,
@@ -569,6 +573,20 @@ def written_by(step: Operation) -> Sequence[str]:
             return ()
 
 
+def symbols_in(step: Operation) -> list[str]:
+    """The symbols that a step names, other than what it is on."""
+    found: list[Attribute] = []
+    for attribute in step.properties.values():
+        found += attribute if isa(attribute, ArrayAttr[Attribute]) else [attribute]
+    return [each.string_value() for each in found if isinstance(each, SymbolRefAttr)]
+
+
+def is_step_on(step: Operation, used: Collection[str]) -> bool:
+    """Whether a step of a cycle is done in an act that uses such registers."""
+    on = step.attributes.get(ON)
+    return not isinstance(on, SymbolRefAttr) or on.string_value() in used
+
+
 @irdl_op_definition
 class ActorOp(IRDLOperation):
     """
@@ -592,7 +610,10 @@ class ActorOp(IRDLOperation):
     An actor of another `kind` needs less than all of its registers
     (`penstock.runtime.program.actor_kinds`): `case`, `esac`, `lock` and `send_ids` have
     no steps, and the latter two `lists` of numbers; `input_wise` does steps `on = @x`
-    when there is a piece of that register.
+    when there is a piece of that register. The `lists` of a `cyclic` one are the acts
+    of a cycle, each with the places of the registers that it uses, those that are read
+    first; it does steps `on = @x` in acts that use that register. A kind of a plug-in
+    becomes cyclic by `launch-expand-kinds`.
 
     ```mlir
     launch.actor @matmul on <0, cpu:0> stream 0 reads [@x] writes [@h] {
@@ -606,6 +627,11 @@ class ActorOp(IRDLOperation):
       launch.call @add [@g, @sum] {when = "rest"}
     }
     launch.actor @case kind "case" on <0, cpu:0> stream 0 reads [@i] writes [@a, @b] {
+    }
+    launch.actor @by_turns kind "cyclic" lists [array<i64: 0, 2>, array<i64: 1, 2>]
+        on <0, cpu:0> stream 0 reads [@x, @y] writes [@z] {
+      launch.copy @x to @z {on = @x}
+      launch.copy @y to @z {on = @y}
     }
     ```
     """
@@ -626,7 +652,7 @@ class ActorOp(IRDLOperation):
     body = region_def("single_block")
 
     traits = traits_def(
-        KnownAttributes("chain", "no_chain", "no_wave", "wave"),
+        KnownAttributes("chain", "no_chain", "no_wave", "rule", "wave"),
         NoTerminator(),
         SymbolOpInterface(),
         MemoryWriteEffect(),
@@ -705,6 +731,32 @@ class ActorOp(IRDLOperation):
         }
 
     @property
+    def is_cyclic(self) -> bool:
+        """Whether each act uses the registers that a cycle says."""
+        return self.kind_name == CYCLIC
+
+    @property
+    def registers(self) -> Sequence[SymbolRefAttr]:
+        """The registers that it reads, and then those that it writes."""
+        return (*self.reads.data, *self.writes.data)
+
+    def acts_with(self, name: str) -> list[int]:
+        """The acts of the cycle of a cyclic actor in which it uses a register."""
+        place = [x.root_reference.data for x in self.registers].index(name)
+        return [n for n, used in enumerate(self.number_lists) if place in used]
+
+    def acts_for(self, name: str) -> Fraction:
+        """The acts for each piece of a register, in the mean of a cycle."""
+        if self.is_cyclic:
+            return Fraction(len(self.number_lists), len(self.acts_with(name)))
+        return Fraction(self.rates.get(name, 1))
+
+    @property
+    def acts_of_cycle(self) -> int:
+        """The fewest acts after which no piece is begun, as before."""
+        return len(self.number_lists) if self.is_cyclic else lcm(*self.rates.values())
+
+    @property
     def view_list(self) -> Sequence[ViewAttr]:
         """The views among the registers that it writes."""
         return () if self.views is None else self.views.data
@@ -734,9 +786,11 @@ class ActorOp(IRDLOperation):
                 self._verify_when(op)
         reads, writes = names_of(self.reads), names_of(self.writes)
         verify_kind(self.kind_name, reads, writes, self.number_lists)
-        if self.kind_name not in WITH_STEPS and self.body.block.first_op is not None:
+        if self.kind_name in WITHOUT_STEPS and self.body.block.first_op is not None:
             raise VerifyException(f"an actor of kind '{self.kind_name}' has no steps")
         verify_rates(self.kind_name, reads, writes, self.rates, self.rounds)
+        if self.is_cyclic:
+            self._verify_cycle()
         for what in (self.reads, self.writes):
             names = names_of(what)
             if len(set(names)) != len(names):
@@ -748,11 +802,49 @@ class ActorOp(IRDLOperation):
             raise VerifyException(
                 f'a step is done when = "first" or "rest", got {when}'
             )
+        if when is not None and self.is_cyclic:
+            raise VerifyException(
+                "a step of a cycle is on a register, where it is not done in all acts, "
+                f"got when = {when}"
+            )
         if on is None:
             return
-        if not isinstance(on, SymbolRefAttr) or on not in self.reads.data:
-            raise VerifyException(f"a step is on a register that is read, got {on}")
-        if self.kind_name != "input_wise":
+        if self.kind_name == PLAIN:
             raise VerifyException(
-                f"only steps of actors that are input_wise are on a register, got {on}"
+                f"only steps of actors of other kinds are on a register, got {on}"
             )
+        of = self.reads.data if self.kind_name == "input_wise" else self.registers
+        if not isinstance(on, SymbolRefAttr) or on not in of:
+            used = "read" if self.kind_name == "input_wise" else "read or written"
+            raise VerifyException(f"a step is on a register that is {used}, got {on}")
+
+    def _verify_cycle(self) -> None:
+        """
+        Raise `VerifyException` unless each step of a cycle names registers that all
+        acts use in which it is done, and each act writes what it hands on.
+        """
+        if self.views is not None:
+            raise VerifyException("an actor with a cycle has no views")
+        for op in self.body.block.ops:
+            if isinstance(op, CarryOp | IfOp | LoopOp | NumberOp | SubviewOp):
+                text = "a cycle has no loops or conditions"
+                raise LocatedVerifyException([(op, text)])
+        steps = [(op, symbols_in(op), written_by(op)) for op in self.body.block.ops]
+        names = [x.root_reference.data for x in self.registers]
+        own = {*names_of(self.writes)}
+        writes = {name for _, _, written in steps for name in written if name in own}
+        for number, used in enumerate(self.number_lists):
+            uses = {names[place] for place in used}
+            left = writes & uses
+            for op, named, written in steps:
+                if not is_step_on(op, uses):
+                    continue
+                for name in named:
+                    if name in names and name not in uses:
+                        text = f"act {number} of the cycle does not use @{name}"
+                        raise LocatedVerifyException([(op, text)])
+                left -= {*written}
+            if left:
+                raise VerifyException(
+                    f"no step writes @{min(left)} in act {number} of the cycle"
+                )

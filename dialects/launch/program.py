@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import lcm
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -312,6 +311,10 @@ def verify_frames(
     if not isinstance(op, RegisterOp) or op.over is None or is_shown:
         return
     name, rates = actor.sym_name.data, actor.rates
+    if actor.is_cyclic:
+        raise VerifyException(
+            f"@{name} has a cycle, and writes @{register}, which lies over another one"
+        )
     what = f"@{name} writes @{register} over @{(below := op.over.root_reference.data)}"
     if below not in names_of(actor.reads):
         raise VerifyException(f"{what}, which it does not read")
@@ -412,7 +415,7 @@ def repetitions_of(
     """
     actors = program.actors
     names = [actor.sym_name.data for actor in actors]
-    if all(actor.every is None for actor in actors):
+    if not any(actor.every or actor.is_cyclic for actor in actors):
         return dict.fromkeys(names, 1)
     number = {name: i for i, name in enumerate(names)}
     if writers is None:
@@ -424,13 +427,11 @@ def repetitions_of(
             writer = number[writers[register]]
             if {actor.kind_name, actors[writer].kind_name} & set(NUMBERED):
                 continue
-            made = actors[writer].rates.get(register, 1)
-            flows.append(Flow(writer, reader, made, actor.rates.get(register, 1)))
+            made = actors[writer].acts_for(register)
+            flows.append(Flow(writer, reader, made, actor.acts_for(register)))
             used.append(register)
     try:
-        found = repetition_vector(
-            flows, [lcm(*actor.rates.values()) for actor in actors]
-        )
+        found = repetition_vector(flows, [actor.acts_of_cycle for actor in actors])
     except RateError as error:
         flow = flows[error.index]
         text = (

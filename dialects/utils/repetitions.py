@@ -18,12 +18,15 @@ MOST_ACTS = 1 << 14
 
 
 class Flow(NamedTuple):
-    """One piece in every `made` acts of the source, for every `taken` of the target."""
+    """
+    One piece in every `made` acts of the source, for every `taken` of the target: in
+    the mean, where pieces are not equally far apart.
+    """
 
     source: int
     target: int
-    made: int = 1
-    taken: int = 1
+    made: Fraction | int = 1
+    taken: Fraction | int = 1
 
 
 class RateError(ValueError):

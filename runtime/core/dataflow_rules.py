@@ -27,7 +27,7 @@ from penstock.runtime.core.state_layout import State
 from penstock.runtime.program.actor_kinds import KINDS, WAITING
 from penstock.runtime.program.tables import Layout
 
-PLAIN, CASE, ESAC, INPUT_WISE, LOCK, SEND_IDS = range(len(KINDS))
+PLAIN, CASE, ESAC, INPUT_WISE, LOCK, SEND_IDS, CYCLIC = range(len(KINDS))
 
 dataflow_at = arrays_at(Dataflow)
 DATAFLOW_OFFSET = STATE_OFFSET + 16 * len(State._fields)
@@ -152,11 +152,48 @@ def free_branch(state: State, flow: Dataflow, actor: Integer) -> int:
 
 
 @compiled()
+def list_of_act(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> int:
+    """The list of the next act of a cycle."""
+    first = flow.list_start[actor]
+    count = flow.list_start[actor + 1] - first - 1
+    return int(first + state.actors[layout.place[actor] + w.ACTS] % count)
+
+
+@compiled()
+def can_go_on(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> bool:
+    """Whether the pieces and slots of the next act of a cycle are there."""
+    first, reads = flow.read_start[actor], flow.read_start[actor + 1]
+    now = list_of_act(layout, state, flow, actor)
+    for item in range(flow.list_of[now], flow.list_of[now + 1]):
+        read = first + flow.lists[item]
+        if read < reads:
+            if not has_piece(state, flow, read):
+                return False
+        elif not has_room(state, flow, flow.write_start[actor] + read - reads):
+            return False
+    return True
+
+
+@compiled()
+def lacks_piece(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> bool:
+    """Whether the next act of a cycle waits for a piece that never comes."""
+    first, reads = flow.read_start[actor], flow.read_start[actor + 1]
+    now = list_of_act(layout, state, flow, actor)
+    for item in range(flow.list_of[now], flow.list_of[now + 1]):
+        read = first + flow.lists[item]
+        if read < reads and is_over(state, flow, read):
+            return True
+    return False
+
+
+@compiled()
 def is_ready(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> bool:
     """Whether an actor can act, by the rule of its kind."""
     kind = flow.kind[actor]
     if kind == PLAIN:
         return can_act(layout, state, actor)
+    if kind == CYCLIC:
+        return can_go_on(layout, state, flow, actor)
     read, notes = flow.read_start[actor], notes_of(flow, actor)
     if kind == CASE:
         is_asked = has_piece(state, flow, read)
@@ -187,9 +224,11 @@ def has_all(state: State, flow: Dataflow, actor: Integer) -> bool:
 
 
 @compiled()
-def is_finished(state: State, flow: Dataflow, actor: Integer) -> bool:
+def is_finished(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> bool:
     """Whether an actor that cannot act never can again."""
     kind = flow.kind[actor]
+    if kind == CYCLIC:
+        return lacks_piece(layout, state, flow, actor)
     first, last = flow.read_start[actor], flow.read_start[actor + 1]
     notes = notes_of(flow, actor)
     if kind in (PLAIN, INPUT_WISE):
@@ -255,6 +294,12 @@ def is_made(
 ) -> bool:
     """Whether a call is made in the next act, for a piece of the entry `read`."""
     on = flow.on[call]
+    if flow.kind[actor] == CYCLIC:
+        now = list_of_act(layout, state, flow, actor)
+        is_used = on < 0
+        for item in range(flow.list_of[now], flow.list_of[now + 1]):
+            is_used = is_used or flow.lists[item] == on
+        return bool(is_used)
     if on >= 0 and flow.read_start[actor] + on != read:
         return False
     if flow.when[call] == 0:
@@ -276,6 +321,21 @@ def finish_plain(layout: Layout, state: State, flow: Dataflow, actor: Integer) -
             hand_on(state, flow, write)
     for read in range(flow.read_start[actor], flow.read_start[actor + 1]):
         if done % flow.read_every[read] == 0:
+            give_back(state, flow, read)
+
+
+@compiled()
+def finish_cyclic(layout: Layout, state: State, flow: Dataflow, actor: Integer) -> None:
+    """Produce and release the pieces of this act of a cycle."""
+    first, reads = flow.read_start[actor], flow.read_start[actor + 1]
+    now = list_of_act(layout, state, flow, actor)
+    for item in range(flow.list_of[now], flow.list_of[now + 1]):
+        read = first + flow.lists[item]
+        if read >= reads:
+            hand_on(state, flow, flow.write_start[actor] + read - reads)
+    for item in range(flow.list_of[now], flow.list_of[now + 1]):
+        read = first + flow.lists[item]
+        if read < reads:
             give_back(state, flow, read)
 
 

@@ -15,6 +15,7 @@ from penstock.runtime.core.atomics import Integer, compiled, store_release
 from penstock.runtime.core.call_log import has_rows, log_of
 from penstock.runtime.core.dataflow_rules import (
     CASE,
+    CYCLIC,
     ESAC,
     INPUT_WISE,
     LOCK,
@@ -23,6 +24,7 @@ from penstock.runtime.core.dataflow_rules import (
     do_esac,
     do_lock,
     do_send,
+    finish_cyclic,
     finish_input,
     finish_plain,
     has_all,
@@ -70,7 +72,7 @@ def has_step(machine: DataflowMachine, actor: Integer) -> bool:
             return False
         if is_ready(layout, state, flow, actor):
             return True
-        return control[w.MODE] == w.STREAM and is_finished(state, flow, actor)
+        return control[w.MODE] == w.STREAM and is_finished(layout, state, flow, actor)
     if phase == w.ENDED:
         return False
     if has_leftovers(state, flow, actor):
@@ -151,6 +153,14 @@ def acting(is_recorded: bool) -> Step[DataflowMachine]:
             code = make_calls(machine, base, actor, -1, log)
             if code == 0:
                 finish_plain(layout, state, flow, actor)
+            return code
+        if kind == CYCLIC:
+            last = layout.condition_start[actor + 1]
+            state.actors[layout.place[actor] + w.CONDITION] = last
+            point_args(layout, state, flow, actor)
+            code = make_calls(machine, base, actor, -1, log)
+            if code == 0:
+                finish_cyclic(layout, state, flow, actor)
             return code
         if kind == INPUT_WISE:
             read = next_input(state, flow, actor)

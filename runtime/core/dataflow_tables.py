@@ -76,7 +76,7 @@ class Dataflow(NamedTuple):
     """Actor: the words of its rows that are addresses of slots."""
     when: Words
     on: Words
-    """Call: when it is made, and for which input of the actor, -1 for all."""
+    """Call: when it is made, and for which register of the actor, -1 for all."""
     list_start: Words
     list_of: Words
     lists: Words
@@ -135,7 +135,7 @@ class _Maker:
             *columns(self._args(), 5),
             _words(WHEN.index(call.when) for _, call in calls),
             _words(
-                -1 if call.on is None else actor.reads.index(call.on)
+                -1 if call.on is None else (*actor.reads, *actor.writes).index(call.on)
                 for actor, call in calls
             ),
             starts,
@@ -276,7 +276,7 @@ def scratch_words(actor: Actor) -> int:
             own = 1 + len(actor.reads)
         case "lock":
             own = len(actor.lists) + 2 + 2 * WAITING
-        case "plain":
+        case "cyclic" | "plain":
             own = 0
         case _:
             own = 1

@@ -318,6 +318,45 @@ class SendIds(Behaviour):
             self.give_back(source)
 
 
+class Cyclic(Behaviour):
+    """Takes and produces pieces of those registers that the list of an act has."""
+
+    def _used(self) -> set[int]:
+        registers = (*self.actor.reads, *self.actor.writes)
+        act = self.run.done[self.index] % len(self.actor.lists)
+        return {registers[place] for place in self.actor.lists[act]}
+
+    def is_ready(self) -> bool:
+        """Whether the pieces and slots of the next act are there."""
+        used = self._used()
+        return all(self.has(x) for x in self.actor.reads if x in used) and all(
+            self.run.has_free_slot(x) for x in self.actor.writes if x in used
+        )
+
+    def is_finished(self) -> bool:
+        """Whether a piece that the next act takes will never come."""
+        used = self._used()
+        return any(self.is_over(x) for x in self.actor.reads if x in used)
+
+    def calls(self) -> list[tuple[int, Call]]:
+        """The calls on a register of the next act, and those on none."""
+        used = self._used()
+        return [
+            (place, call)
+            for place, call in enumerate(self.actor.calls)
+            if call.on is None or call.on in used
+        ]
+
+    def finish(self) -> None:
+        """Produce and release the pieces of the act."""
+        used = self._used()
+        for register in self.actor.writes:
+            self.run.made[register] += register in used
+        for register in self.actor.reads:
+            if register in used:
+                self.give_back(register)
+
+
 _KINDS: dict[str, type[Behaviour]] = {
     PLAIN: Behaviour,
     "case": Case,
@@ -325,6 +364,7 @@ _KINDS: dict[str, type[Behaviour]] = {
     "input_wise": InputWise,
     "lock": Lock,
     "send_ids": SendIds,
+    "cyclic": Cyclic,
 }
 
 

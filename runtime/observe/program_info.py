@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.runtime.program.actor_kinds import DYNAMIC
+from penstock.runtime.program.actor_kinds import CYCLIC, DYNAMIC
 from penstock.runtime.program.executable import ActorImage, ProgramImage, Step
 from penstock.runtime.program.tables import CALLER, PLAIN, Actor, Tables
 
@@ -82,10 +82,10 @@ class Subject:
     def span(self, actor: int, register: int) -> int | None:
         """
         The most acts of an actor that a piece of a register lasts for, None if that
-        depends on data.
+        depends on data, or is not the same for all.
         """
         found = self.tables.actors[actor]
-        if found.kind in DYNAMIC:
+        if found.kind in (CYCLIC, *DYNAMIC):
             return None
         return len(found.reads) if found.kind != PLAIN else found.acts_for(register)
 

@@ -11,6 +11,9 @@ The kinds of actors: the inputs, work and results of an act of each.
               given back (second one), and produces those that are granted
 `send_ids`    takes a number from its input and produces the numbers in its list of
               that number, one in each act
+`cyclic`      takes and produces in each act a piece of those registers that its list of
+              that act has, and begins again after the last one; makes the calls that
+              are on one of them, and those that are on none
 
 The lists of a lock are for each section those that may not be held at the same time. A
 section is granted to the first who asked for it if nobody has one of these, and nobody
@@ -26,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.program.actors import Actor, Register
+from penstock.runtime.program.actors import Actor, Register, Slot
 
 BUILT_IN: Mapping[str, str] = {
     "plain": "Reads and writes all of its registers in every act.",
@@ -35,10 +38,14 @@ BUILT_IN: Mapping[str, str] = {
     "input_wise": "Takes a piece from each of its inputs, in any order.",
     "lock": "Grants sections that may not be held at the same time.",
     "send_ids": "Produces the numbers in a list that a number says.",
+    "cyclic": "Takes and makes pieces of the registers in a list, by turns.",
 }
 
 KINDS = tuple(BUILT_IN)
 """The kinds by their numbers in compiled code."""
+
+CYCLIC = "cyclic"
+"""The kind with a list of registers for each act."""
 
 DYNAMIC = ("case", "esac", "lock", "send_ids")
 """The kinds that produce pieces as numbers in the data say."""
@@ -55,6 +62,7 @@ _REGISTERS: dict[str, tuple[int | None, int | None]] = {
     "input_wise": (None, None),
     "lock": (2, 1),
     "send_ids": (1, 1),
+    "cyclic": (None, None),
 }
 """The numbers of registers that a kind reads and writes, None for one or more."""
 
@@ -72,6 +80,9 @@ def check_kind(actor: Actor, registers: Sequence[Register]) -> None:
         return
     if actor.every:
         raise PenstockError(f"{what} has a piece for several acts")
+    if actor.kind == CYCLIC:
+        _check_cycle(actor, what)
+        return
     for verb, count, found in zip(
         ("reads", "writes"),
         _REGISTERS[actor.kind],
@@ -91,7 +102,34 @@ def check_kind(actor: Actor, registers: Sequence[Register]) -> None:
             )
 
 
+def _check_cycle(actor: Actor, what: str) -> None:
+    registers = (*actor.reads, *actor.writes)
+    places = {*range(len(registers))}
+    if any(not {*act} <= places or len({*act}) != len(act) for act in actor.lists):
+        raise PenstockError(f"{what} lists a register that it has not, or twice")
+    if not all(actor.lists) or {x for act in actor.lists for x in act} != places:
+        raise PenstockError(f"{what} has an act or a register that is in no list")
+    for act in actor.lists:
+        used = {registers[place] for place in act}
+        for call in actor.calls:
+            if call.on is not None and call.on not in used:
+                continue
+            given = (arg.register for arg in call.args if isinstance(arg, Slot))
+            if left := {*given} - used:
+                raise PenstockError(
+                    f"{what} gives a call register {min(left)}, which is not used in "
+                    "an act in which it is made"
+                )
+
+
 def _check_call(actor: Actor, when: str, on: int | None) -> None:
+    if actor.kind == CYCLIC:
+        if when != WHEN[0] or on not in (None, *actor.reads, *actor.writes):
+            raise PenstockError(
+                f"a call of actor '{actor.name}' is made '{when}' on register {on}, "
+                "which its cycle does not have"
+            )
+        return
     if when not in WHEN:
         raise PenstockError(
             f"a call of actor '{actor.name}' is made '{when}', not "

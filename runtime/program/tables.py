@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from math import lcm
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.runtime.errors import PenstockError, TaskError
-from penstock.runtime.program.actor_kinds import DYNAMIC, check_kind
+from penstock.runtime.program.actor_kinds import CYCLIC, DYNAMIC, check_kind
 from penstock.runtime.program.actors import CALLER as CALLER
 from penstock.runtime.program.actors import PLAIN as PLAIN
 from penstock.runtime.program.actors import Actor as Actor
@@ -522,6 +523,14 @@ class Tables:
         return [(word, register.stride, register.address, limit)]
 
 
+def mean_acts_for(actor: Actor, register: int) -> Fraction:
+    """The acts of an actor for each piece of a register, in the mean of a cycle."""
+    if actor.kind != CYCLIC:
+        return Fraction(actor.acts_for(register))
+    place = (*actor.reads, *actor.writes).index(register)
+    return Fraction(len(actor.lists), sum(place in act for act in actor.lists))
+
+
 def repetitions_of(
     registers: Sequence[Register],
     actors: Sequence[Actor],
@@ -531,7 +540,7 @@ def repetitions_of(
     The repetition vector: acts of each actor in an iteration. Raises PenstockError if
     there is none, as the rates of two actors do not suit each other.
     """
-    if not any(actor.every for actor in actors):
+    if not any(actor.every or actor.kind == CYCLIC for actor in actors):
         return [1] * len(actors)
     from penstock.dialects.utils.repetitions import (
         Flow,
@@ -549,11 +558,15 @@ def repetitions_of(
         if {actors[producer].kind, actors[reader].kind} & set(DYNAMIC):
             continue
         used.append(registers[index].name)
-        made = actors[producer].acts_for(index)
-        flows.append(Flow(producer, reader, made, actors[reader].acts_for(index)))
+        made = mean_acts_for(actors[producer], index)
+        flows.append(Flow(producer, reader, made, mean_acts_for(actors[reader], index)))
     try:
         return repetition_vector(
-            flows, [lcm(*(n for _, n in actor.every)) for actor in actors]
+            flows,
+            [
+                len(x.lists) if x.kind == CYCLIC else lcm(*(n for _, n in x.every))
+                for x in actors
+            ],
         )
     except RateError as error:
         flow = flows[error.index]

@@ -50,7 +50,6 @@ class Listed(NamedTuple):
             "chosen": kind.chosen,
             "documented": kind.page,
             "entry_points": kind.group,
-            "closed": kind.closed,
             "plugins": [offer._asdict() for offer in self.offers],
         }
 
@@ -90,8 +89,6 @@ def _in_full(listed: Listed) -> Iterator[str]:
     kind, offers = listed
     yield f"{kind.name}: {kind.decides}"
     yield f"{kind.chosen}; {kind.page}"
-    if kind.closed:
-        yield f"none can be added, as {kind.closed}"
     yield ""
     widths = [max((len(x[i]) for x in offers), default=0) for i in range(2)]
     for name, origin, text in offers:

@@ -9,13 +9,14 @@ number "piece mod s" in every iteration, if s divides m; else so many iterations
 as one that it does. A piece that an actor writes in several acts is written by the
 first of them, and over that by each other one, until others see the last.
 
-Actors of a kind that does not read and write all of its registers in each act order
-nothing: what they use lies on bytes of its own.
+An actor with a cycle uses in each act what that act of the cycle lists, one piece of
+each. Actors of kinds that data decides on order nothing: what they use lies on bytes of
+its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import gcd, lcm
 
 from xdsl.ir import Operation
@@ -29,12 +30,13 @@ from penstock.dialects.launch import (
     names_of,
     repetitions_of,
 )
-from penstock.dialects.launch.actors import ON, WHEN
+from penstock.dialects.launch.actor_kinds import STATIC
+from penstock.dialects.launch.actors import ON, WHEN, is_step_on
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.lowering.algorithms.byte_spans import Access, Span
 from penstock.lowering.algorithms.marked_graph import Edge
-from penstock.lowering.verify.shared_rules.unrolled import Unrolled
+from penstock.lowering.verify.shared_rules.unrolled import Unrolled, edges_between
 
 
 class Iteration:
@@ -68,7 +70,8 @@ class Iteration:
             for act in range(self._acts[index]):
                 self._add_act(actor, act, steps[index])
         self.spans = self._piece_spans(spans)
-        self.edges = list(self._edges())
+        self._unrolled = Unrolled(self._acts)
+        self.edges = self._edges()
 
     def _repeat(self) -> None:
         """
@@ -92,7 +95,30 @@ class Iteration:
     def _count(self, name: str) -> int:
         """The pieces of a register in an iteration."""
         writer = self._writer[name]
-        return self._acts[writer] // self._all[writer].rates.get(name, 1)
+        return int(self._acts[writer] / self._all[writer].acts_for(name))
+
+    @staticmethod
+    def _number(actor: ActorOp, name: str, act: int) -> int:
+        """The number of the piece of a register that an act uses."""
+        if not actor.is_cyclic:
+            return act // actor.rates.get(name, 1)
+        uses = actor.acts_with(name)
+        cycles, place = divmod(act, actor.acts_of_cycle)
+        return cycles * len(uses) + uses.index(place)
+
+    def _acts_for(self, index: int, name: str, pieces: int) -> Callable[[int], range]:
+        """The acts of an actor for a piece of a register, by its number."""
+        actor, first = self._all[index], self._unrolled.first[index]
+        if not actor.is_cyclic:
+            return lambda piece: self._unrolled.acts_for(index, piece, pieces)
+        uses = actor.acts_with(name)
+
+        def one_act(piece: int) -> range:
+            cycle, place = divmod(piece, len(uses))
+            act = first + cycle * actor.acts_of_cycle + uses[place]
+            return range(act, act + 1)
+
+        return one_act
 
     def _piece(self, name: str, number: int) -> str:
         """The name of a piece of a register."""
@@ -108,12 +134,16 @@ class Iteration:
         reads: list[str] = []
         writes: list[str] = []
         found: dict[str, list[str]] = {}
+        used = used_in(actor, act)
         for name in self._own_reads(actor):
-            called[name] = self._piece(name, act // rates.get(name, 1))
-            reads.append(called[name])
+            if name in used:
+                called[name] = self._piece(name, self._number(actor, name, act))
+                reads.append(called[name])
         for name in names_of(actor.writes):
+            if name not in used:
+                continue
             rounds = rates.get(name, 1)
-            whole = self._piece(name, act // rounds)
+            whole = self._piece(name, self._number(actor, name, act))
             called[name] = self._unfinished(name, whole, act % rounds, rounds)
             writes.append(called[name])
             if act % rounds:
@@ -131,7 +161,7 @@ class Iteration:
             [
                 renamed(access, called)
                 for op, access in zip(actor.body.block.ops, steps, strict=False)
-                if is_done(op, act % actor.round)
+                if is_step_on(op, used) and is_done(op, act % actor.round)
             ]
         )
         if actor.kind_name in ("esac", "lock", "send_ids"):
@@ -195,18 +225,28 @@ class Iteration:
         return Span(start, span.size, under.stride, under.slots)
 
     def _edges(self) -> list[Edge]:
-        acts = Unrolled(self._acts)
-        edges = dict.fromkeys(acts.own_edges())
+        edges = dict.fromkeys(self._unrolled.own_edges())
         for reader, actor in enumerate(self._all):
             for name in self._own_reads(actor):
                 op, writer = self._table[name], self._writer[name]
-                if {self._all[i].kind_name for i in (reader, writer)} == {"plain"}:
+                if {self._all[i].kind_name for i in (reader, writer)} <= {*STATIC}:
                     assert isinstance(op, RegisterOp | ControlOp), "as verified"
                     full = op.initial_slots if isinstance(op, ControlOp) else 0
                     free = op.slots.value.data - full
-                    ends = writer, reader, self._count(name)
-                    edges.update(dict.fromkeys(acts.edges(*ends, full, free)))
+                    count = self._count(name)
+                    made = self._acts_for(writer, name, count)
+                    used = self._acts_for(reader, name, count)
+                    found = edges_between(made, used, count, full, free)
+                    edges.update(dict.fromkeys(found))
         return list(edges)
+
+
+def used_in(actor: ActorOp, act: int) -> set[str]:
+    """The registers that an act of an actor uses; all, unless a cycle says which."""
+    names = [*names_of(actor.reads), *names_of(actor.writes)]
+    if not actor.is_cyclic:
+        return {*names}
+    return {names[x] for x in actor.number_lists[act % actor.acts_of_cycle]}
 
 
 def too_long(acts: int) -> str:

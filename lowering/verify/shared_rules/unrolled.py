@@ -9,7 +9,7 @@ have left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from penstock.lowering.algorithms.marked_graph import Edge
@@ -41,11 +41,30 @@ class Unrolled:
         self, writer: int, reader: int, pieces: int, full: int, free: int
     ) -> Iterator[Edge]:
         """That two actors wait for each other's pieces, of which some are there."""
-        for piece in range(pieces):
-            # The n-th that is read is the (n - full)-th that is written.
-            later, source = divmod(piece - full, pieces)
-            written = self.acts_for(writer, source, pieces)[-1]
-            yield Edge(written, self.acts_for(reader, piece, pieces)[0], -later)
-            later, target = divmod(piece + free, pieces)
-            read = self.acts_for(reader, piece, pieces)[-1]
-            yield Edge(read, self.acts_for(writer, target, pieces)[0], later)
+
+        def made(piece: int) -> range:
+            return self.acts_for(writer, piece, pieces)
+
+        def used(piece: int) -> range:
+            return self.acts_for(reader, piece, pieces)
+
+        return edges_between(made, used, pieces, full, free)
+
+
+def edges_between(
+    made: Callable[[int], range],
+    used: Callable[[int], range],
+    pieces: int,
+    full: int,
+    free: int,
+) -> Iterator[Edge]:
+    """
+    That two actors wait for each other's pieces, of which some are there, given the
+    acts of each of them for each piece of an iteration.
+    """
+    for piece in range(pieces):
+        # The n-th that is read is the (n - full)-th that is written.
+        later, source = divmod(piece - full, pieces)
+        yield Edge(made(source)[-1], used(piece)[0], -later)
+        later, target = divmod(piece + free, pieces)
+        yield Edge(used(piece)[-1], made(target)[0], later)

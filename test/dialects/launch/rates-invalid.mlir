@@ -46,7 +46,7 @@ launch.program @p rank 0 {
   launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x, @y, @n, @c] {
   }
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] {
-    // expected-error@+1 {{launch.fetch: only steps of actors that are input_wise are on a register, got @x}}
+    // expected-error@+1 {{launch.fetch: only steps of actors of other kinds are on a register, got @x}}
     launch.fetch "x" from @x {on = @x}
   }
 }
@@ -406,5 +406,192 @@ launch.program @p rank 0 {
   }
   // expected-error@+1 {{launch.actor: @a acts in an iteration 20000 times, which may be 16384 at most}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [] every [@x = 20000] {
+  }
+}
+
+// -----
+
+// A cycle has acts.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: an actor of kind 'cyclic' needs lists}}
+  launch.actor @a kind "cyclic"  on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+}
+
+// -----
+
+// Each act uses a register.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: act 1 of the cycle uses no register}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>, array<i64>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+}
+
+// -----
+
+// An act lists registers in order.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: act 0 of the cycle lists registers in ascending order, each once, got [1, 0]}}
+  launch.actor @a kind "cyclic" lists [array<i64: 1, 0>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+}
+
+// -----
+
+// A cycle is about the registers of its actor.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: act 0 of the cycle lists register 2, but there are 2}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 2>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+}
+
+// -----
+
+// A cycle uses all of them.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: no act of the cycle uses @y}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+}
+
+// -----
+
+// Steps of a cycle are on registers.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.copy: a step of a cycle is on a register, where it is not done in all acts, got when = "first"}}
+    launch.copy @x to @y {when = "first"}
+  }
+}
+
+// -----
+
+// A step is on a register of the actor.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.copy: a step is on a register that is read or written, got @w}}
+    launch.copy @x to @y {on = @w}
+  }
+}
+
+// -----
+
+// A step names what its acts use.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>, array<i64: 0>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.copy: act 1 of the cycle does not use @y}}
+    launch.copy @x to @y
+  }
+}
+
+// -----
+
+// An act writes what it hands on.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: no step writes @y in act 1 of the cycle}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>, array<i64: 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.copy @x to @y {on = @x}
+  }
+}
+
+// -----
+
+// Views are of all acts.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{launch.actor: an actor with a cycle has no views}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] views [@x at 0 as @y] {
+  }
+}
+
+// -----
+
+// A cycle has no loops.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    // expected-error@+1 {{launch.loop: a cycle has no loops or conditions}}
+    launch.loop 2 {
+      launch.copy @x to @y
+    }
+  }
+}
+
+// -----
+
+// What lies over another register is handed on at one rate.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 1 : memref<4xf32>
+  launch.register @y in @c0 at 0 slots 1 over @x : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  // expected-error@+1 {{@a has a cycle, and writes @y, which lies over another one}}
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
   }
 }

@@ -66,4 +66,12 @@ launch.program @kinds rank 0 {
     launch.copy @next to @s {on = @next}
     launch.copy @id to @s {on = @id, when = "first"}
   }
+  launch.register @z in @c0 at 384 slots 1 : memref<i64>
+  // CHECK:      launch.actor @by_turns kind "cyclic" lists [array<i64: 0, 2>, array<i64: 1, 2>] on
+  // CHECK-NEXT:   launch.copy @s to @z {on = @s}
+  // CHECK-NEXT:   launch.copy @id to @z {on = @id}
+  launch.actor @by_turns kind "cyclic" lists [array<i64: 0, 2>, array<i64: 1, 2>] on <0, cpu:0> stream 0 reads [@s, @id] writes [@z] {
+    launch.copy @s to @z {on = @s}
+    launch.copy @id to @z {on = @id}
+  }
 }

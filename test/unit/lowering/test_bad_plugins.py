@@ -50,6 +50,19 @@ job.job @step placement <cpu, [0:0]> {
 }
 """
 
+ACTORS = """
+launch.program @p rank 0 {
+  launch.control @x slots 1
+  launch.control @y slots 1
+  launch.actor @source on <0, cpu:0> stream 0 reads [] writes [@x] {
+  }
+  launch.actor @a kind "acme" on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+  }
+  launch.actor @sink on <0, cpu:0> stream 0 reads [@y] writes [] {
+  }
+}
+"""
+
 PLAN = "convert-job-to-plan"
 REGISTERS = f"{PLAN},plan-assign-streams,plan-create-registers"
 VERIFIED = "regst-plan-memory,plan-reduce-events,verify-plan"
@@ -68,12 +81,14 @@ PIPELINES = {
     "boxing": f"job-infer-sbp,job-insert-boxing,{PLAN}{{boxing=acme}},"
     f"plan-assign-streams,plan-create-registers,{VERIFIED}",
     "gradient": "job-add-gradients{rules=acme}",
+    "actor-kind": "launch-expand-kinds,verify-program",
 }
 TEXTS: dict[str, str] = {
     "sbp-candidates": SPLIT,
     "sbp-cost": SPLIT,
     "boxing": SPLIT,
     "gradient": STEP,
+    "actor-kind": ACTORS,
 }
 
 
@@ -98,6 +113,14 @@ def fail(*_: object) -> object:
 
 
 RUBBISH: list[tuple[str, object, str]] = [
+    ("actor-kind", 7, "returns no list of acts but 7"),
+    ("actor-kind", "xy", "returns no list of acts but 'xy'"),
+    ("actor-kind", [], "uses register 'x' in no act"),
+    ("actor-kind", [["x"]], "uses register 'y' in no act"),
+    ("actor-kind", [["x", "y"], []], "uses no register in act 1"),
+    ("actor-kind", [["x", "y"], 3], "returns 3 for act 1, no list of registers"),
+    ("actor-kind", [["x", "z"]], "uses 'z' in act 0, which is no register of it"),
+    ("actor-kind", [["x", "x", "y"]], "uses 'x' twice in act 0"),
     ("gradient", 7, "returns no list of gradients of op.reduce_sum but 7"),
     ("gradient", [], "returns 0 gradients of op.reduce_sum, which has 1 operands"),
     ("gradient", [0.5], "returns 0.5 as a gradient of op.reduce_sum, no value"),
@@ -188,6 +211,7 @@ SOUND: dict[str, Callable[[Any], object]] = {
     "sbp-cost": lambda transfer: 0.5 if transfer.want == "B" else float("inf"),
     "boxing": lambda request: [("S(1)",)] * (request.have == ("P",)),
     "gradient": negated_product,
+    "actor-kind": lambda request: [request.reads, [*request.reads, *request.writes]],
 }
 
 
@@ -202,6 +226,7 @@ def test_a_sound_one_has_its_way(kind: str) -> None:
         "sbp-candidates": r'"h@0.cpu.1"',
         "sbp-cost": r'"h@0.cpu.1"',
         "boxing": r'"h_B.sum@0.cpu.1"',
+        "actor-kind": r'@a kind "cyclic" lists .array<i64: 0>, array<i64: 0, 1>. on',
         "gradient": r"%w_grad = op.neg %p_grad .*(\n.*)*output \"g\", %w_grad",
     }
     assert re.search(shows[kind], text), text

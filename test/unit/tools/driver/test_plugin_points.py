@@ -107,7 +107,7 @@ def test_a_wrong_signature_is_told_with_its_place(tmp_path: Path) -> None:
         (KIND, "a", 5, "memory planner 'a' is no function but of int"),
         ("pass", "a", int, "pass 'a' is no ModulePass but the class int"),
         ("dialect", "a", "x", "dialect 'a' is no Dialect but of str"),
-        ("actor-kind", "a", print, "no actor kind can be added, as kinds are parts of"),
+        ("actor-kind", "case", print, "there already is an actor kind 'case'$"),
     ],
 )
 def test_what_cannot_be_registered(
