@@ -293,7 +293,8 @@ class _Loader:
             return device.allocate(memory.size, memory.number)
         except OutOfMemory as error:
             owners = ", ".join(largest_owners(self.image, [memory.name]))
-            raise PenstockError(f"{error}; most of it is for {owners}") from error
+            most = f"; most of it is for {owners}" if owners else ""
+            raise PenstockError(f"{error}{most}") from error
 
     def _device(self, kind: str) -> Device:
         if (device := self.devices.get(kind)) is None:
@@ -617,14 +618,23 @@ OWNERS = 5
 """The number of owners that are named."""
 
 
+def named(actor: ActorImage) -> str:
+    """The name of a task, and the place that it was written at, if that is known."""
+    at = "" if actor.place is None else f" at {actor.place}"
+    return f"task '{actor.name}'{at}"
+
+
 def largest_owners(image: ProgramImage, chunks: Collection[str]) -> list[str]:
-    """The registers and variables with most bytes in chunks, each with its task."""
-    writer = {name: actor.name for actor in image.actors for name in actor.writes}
+    """
+    The registers and variables with most bytes in chunks, each with its task, and where
+    that was written.
+    """
+    writer = {name: actor for actor in image.actors for name in actor.writes}
     rows: list[tuple[int, str]] = []
     for queue in image.queues:
         if queue.chunk in chunks and queue.kind is not None:
             size = queue.kind.size * queue.slots
-            task = f" (task '{writer[queue.name]}')" if queue.name in writer else ""
+            task = f" ({named(writer[queue.name])})" if queue.name in writer else ""
             rows.append((size, f"'{queue.name}' {size}{task}"))
     for variable in image.variables:
         if variable.chunk in chunks:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import OutOfMemory
 
 PAGE = 4096
 """Bytes: chunks start at pages, so that offsets tell addresses modulo a page."""
@@ -32,20 +33,27 @@ def count_allocation() -> None:
     _allocations += 1
 
 
+def machine_memory() -> int:
+    """The bytes of memory that this machine has, whoever uses them."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 class HostChunk:
     """
     `size` bytes of zeros from a page boundary on, for as long as this lives; half a
-    huge page or more fill whole ones. Raises PenstockError if the machine has not that
-    many.
+    huge page or more fill whole ones. Raises OutOfMemory if the machine has not that
+    many, as its kernel may promise more than there is.
     """
 
     def __init__(self, size: int):
+        if size > (there := machine_memory()):
+            raise OutOfMemory(size, f"the host, which has {there}")
         page = HUGE_PAGE if 2 * size >= HUGE_PAGE else PAGE
         try:
             # One page to begin at its start, and one to have all of the last one.
             backing = np.zeros(size + 2 * page, np.uint8)
         except (MemoryError, ValueError) as error:
-            raise PenstockError(f"there is no memory for {size} bytes") from error
+            raise OutOfMemory(size, "the host") from error
         count_allocation()
         skip = -backing.ctypes.data % page
         self._bytes = backing[skip : skip + size]

@@ -49,6 +49,20 @@ job.job @small placement <cpu, [0:0]> {
 }
 """
 
+ROWS = """
+job.job @rows placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<1000xf32>
+  %y, %rows = op.loop 1000000000000 carries(%x : tensor<1000xf32>)
+      -> tensor<1000xf32>, tensor<1000000000000x1000xf32> {
+  ^bb0(%i: tensor<i64>, %z: tensor<1000xf32>):
+    %next = op.tanh %z : tensor<1000xf32> -> tensor<1000xf32>
+    op.yield %next, %next : tensor<1000xf32>, tensor<1000xf32>
+  }
+  job.output "y", %y : tensor<1000xf32>
+  job.output "rows", %rows : tensor<1000000000000x1000xf32>
+}
+"""
+
 START = """from penstock.runtime.kernels.cpu.support import c_kernel
 @c_kernel
 def kernel(args, part, parts):
@@ -608,7 +622,21 @@ def test_program_larger_than_the_machine(run: Runner):
     outcome = run(file, "--random-inputs", "1")
     assert (outcome.code, outcome.out) == (1, "")
     assert re.fullmatch(
-        r"penstock-run: error: there is no memory for \d{17} bytes\n", outcome.err
+        r"penstock-run: error: there is no memory for \d{17} bytes on the host, which "
+        r"has \d+; most of it is for 'x/out' .*\n",
+        outcome.err,
+    )
+
+
+def test_rows_of_a_loop_larger_than_the_machine(run: Runner):
+    file = run.file("rows.mlir", ROWS)
+    outcome = run(file, "--random-inputs", "1")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert re.fullmatch(
+        r"penstock-run: error: there is no memory for \d{16} bytes on the host, which "
+        r"has \d+; most of it is for 'y/out_1' 4000000000000000 \(task 'y' at "
+        r".*rows\.mlir:4:3\), .*\n",
+        outcome.err,
     )
 
 

@@ -307,9 +307,10 @@ def test_one_session_runs_a_loop_as_often_as_is_asked_for(
             given = {"x": X, "n": np.array(count)}
             assert_close(session.run(given), run_onnxruntime(model, given))
         assert session.compiled == 1
-        too_many = "a loop of at most 5 iterations was to make 6"
-        with pytest.raises(PenstockError, match=too_many):
-            session.run({"x": X, "n": np.array(6)})
+        for count in (6, -1):
+            wrong = f"a loop of at most 5 iterations was to make {count}"
+            with pytest.raises(PenstockError, match=wrong):
+                session.run({"x": X, "n": np.array(count)})
 
 
 def test_iterations_that_are_not_alike_need_their_number(
