@@ -33,7 +33,9 @@ from penstock.runtime.core.entry_points import (
     unlock_all_workers,
 )
 from penstock.runtime.core.interrupt_shield import Shield
+from penstock.runtime.core.interrupt_watch import interrupts
 from penstock.runtime.core.io_kernels import CALLBACK_FAILED
+from penstock.runtime.core.loops_under_way import loops_under_way
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.watchdog import STALLED, CoreMemory, Watchdog, Watcher
 from penstock.runtime.errors import (
@@ -314,6 +316,10 @@ class Core(Closing):
         self._threads: list[_Thread] = []
         self._started = False
         self._has_actors = bool(tables.actors)
+        self._has_loops = any(x.control and x.control.loops for x in tables.actors)
+        self._is_interrupted = False
+        self._at_interrupt: list[str] = []
+        """The loops that a run was in when it was interrupted."""
         self._log: RunLog | None = None
         self._record(None)
         self._watcher: Watcher | None = None
@@ -441,7 +447,10 @@ class Core(Closing):
         self._clean = False
         if self._remote is not None:
             self._remote.ring()
+        self._is_interrupted, self._at_interrupt = False, list[str]()
         try:
+            if in_main and self._has_loops:
+                interrupts.begin(self._interrupt)
             if not self._started:
                 self._start_threads()
             if self._watcher is not None:
@@ -451,16 +460,36 @@ class Core(Closing):
                 state = take_part(address, caller, limit)
             if self._watcher is not None:
                 self._watcher.end()
+            if in_main and self._has_loops:
+                interrupts.end(self._interrupt)
+            if self._is_interrupted:
+                # Python may have raised it where nobody could catch it.
+                raise KeyboardInterrupt
             if state == w.STOPPED:
                 raise self._error(acts)
         except BaseException as error:
+            interrupts.end(self._interrupt)
             if self._watcher is not None:
                 self._watcher.end()
+            if isinstance(error, KeyboardInterrupt):
+                self._note_loops(error)
             failure = self._stop(error, acts)
             if failure is None:
                 raise
             raise failure from failure.__cause__
         self._clean = True
+
+    def _interrupt(self) -> None:
+        """End a run of the main thread, which does not come back to Python itself."""
+        self._at_interrupt = [*loops_under_way(self.tables, self._memory.state)]
+        self._is_interrupted = True
+        halt(self._memory.address, w.INTERRUPTED)
+
+    def _note_loops(self, error: KeyboardInterrupt) -> None:
+        """Say which loops an interrupted run was in."""
+        running = loops_under_way(self.tables, self._memory.state)
+        for text in self._at_interrupt or running:
+            error.add_note(text)
 
     def _start_threads(self) -> None:
         for number in range(self._first + len(self._threads), self._count):

@@ -23,6 +23,7 @@ import numpy as np
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.entry_points import halt
+from penstock.runtime.core.loops_under_way import is_acting, iterations_text
 from penstock.runtime.core.state_layout import State
 from penstock.runtime.core.stuck_report import waits_in
 from penstock.runtime.errors import PenstockError, printable
@@ -213,10 +214,11 @@ class Watcher:
             done = int(actors[place + w.ACTS]) - before * tables.repetitions[index]
             if done >= acts * tables.repetitions[index] or phases[index] == w.ENDED:
                 continue
-            if self._is_acting(index, actors):
+            if is_acting(tables, state, index, actors):
                 # A device may have added actors of its own.
                 known = names[index] if index < len(names) else "a wait for a device"
-                what = f"is in {known}"
+                at = iterations_text(tables, state, index)
+                what = f"is in {known}{at and f', {at}'}"
             elif reasons := waits.get(index):
                 what = "; ".join(reasons)
             else:
@@ -224,16 +226,6 @@ class Watcher:
             seconds = now - vigil.acted[index]
             lines.append(f"{tables.at_act(index, done)}: {what}, for {seconds:.1f} s")
         return lines
-
-    def _is_acting(self, index: int, actors: Words) -> bool:
-        """Whether a thread has begun an act of an actor and not ended it."""
-        layout, place = self._layout, int(self._layout.place[index])
-        base = self._tables.actors[index].worker * w.WORKER_WORDS
-        return bool(
-            self._state.workers[base + w.LOCKED]
-            and actors[place + w.QUEUED] == 0
-            and actors[place + w.CONDITION] == layout.condition_start[index + 1]
-        )
 
 
 class _Vigil:

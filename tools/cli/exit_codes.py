@@ -57,8 +57,10 @@ def exit_code_of(
     except MemoryError as error:
         text = f"out of memory: {error}".removesuffix(": ")
         return fail(program, text, EXIT_FAILED)
-    except KeyboardInterrupt:
-        return fail(program, "interrupted", EXIT_INTERRUPTED)
+    except KeyboardInterrupt as error:
+        # A run notes the loops that it was in.
+        notes = getattr(error, "__notes__", ())
+        return fail(program, "; ".join(["interrupted", *notes]), EXIT_INTERRUPTED)
     except Rejected as rejected:
         if debug and rejected.__cause__ is not None:
             traceback.print_exception(rejected.__cause__)

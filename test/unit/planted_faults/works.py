@@ -143,12 +143,17 @@ def works_of_task(task: TaskOp) -> Iterator[Work]:
             pass
 
 
+def has_bodies(actor: ActorOp) -> bool:
+    """Whether an actor has loops or conditions."""
+    return any(isinstance(step, IfOp | LoopOp) for step in actor.body.block.ops)
+
+
 def works_by_kernel(program: ProgramOp, works: Works) -> Works:
     """The same works, with those of the kernels that loops and conditions call."""
     found = dict(works)
     for actor in program.actors:
-        steps = [*steps_within(actor.body.block)]
-        if any(isinstance(step, IfOp | LoopOp) for step in steps):
+        if has_bodies(actor):
+            steps = steps_within(actor.body.block)
             calls = [step for step in steps if isinstance(step, CallOp)]
             own = works.get(actor.sym_name.data, ())
             for call, work in zip(calls, own, strict=True):
@@ -183,7 +188,7 @@ def waves_as_printed(before: ProgramOp, after: ProgramOp, works: Works) -> Works
     found = dict(works)
     for actor in after.actors:
         name = actor.sym_name.data
-        if len(works.get(name, ())) < 2:
+        if len(works.get(name, ())) < 2 or has_bodies(actor):
             continue
         apart = list(zip(calls[name], works[name], strict=True))
         found[name] = [joined_work(arguments, apart) for arguments in calls_of(actor)]
