@@ -33,7 +33,14 @@ PROCESS = 1
 RUNS = 0
 """The track of runs; those of streams count from 1."""
 
-KINDS = {"copy": "copy", "feed": "edge", "fetch": "edge", "wait": "wait"}
+KINDS = {
+    "copy": "copy",
+    "feed": "edge",
+    "fetch": "edge",
+    "receive": "message",
+    "send": "message",
+    "wait": "wait",
+}
 """The category of tasks that do one of these; others compute."""
 
 
@@ -122,6 +129,8 @@ class Trace(Observer, Displayed):
         if len(task.ops) == 1:
             facts |= _cost(event)
         verbs = {op.verb for op in task.ops}
+        if verbs & {"send", "receive"}:
+            facts["message"] = task.ops[0].name
         category = KINDS.get(verbs.pop(), "task") if len(verbs) == 1 else "task"
         self._slice(event.name, category, self._track(event), event, facts, error)
 
@@ -148,8 +157,8 @@ class Trace(Observer, Displayed):
         )
 
     def _place(self, phase: str, track: int, time: int) -> Json:
-        origin = 0 if self._origin is None else self._origin
-        return {"ph": phase, "pid": PROCESS, "tid": track, "ts": (time - origin) / 1000}
+        since = (time - self.start_ns) / 1000
+        return {"ph": phase, "pid": PROCESS, "tid": track, "ts": since}
 
     def _track(self, event: Event) -> int:
         task = _task_of(event)
@@ -253,6 +262,11 @@ class Trace(Observer, Displayed):
                 }
 
     # The result
+
+    @property
+    def start_ns(self) -> int:
+        """The time of the monotonic clock that its times count from."""
+        return 0 if self._origin is None else self._origin
 
     def to_dict(self) -> Json:
         """The whole trace; events are in order of time."""

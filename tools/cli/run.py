@@ -183,7 +183,7 @@ def _run(args: argparse.Namespace) -> int:
         executor = session.executor_of(args.job)
         if args.check_finite:
             check_finite(executor)
-        with Watching(executor, args.trace, profile=args.profile) as watching:
+        with Watching(executor, args.trace, ranks, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             if ranks is not None and fed.keys() == ports.keys():
                 fed = {name: fed[name] for name in own}
@@ -225,7 +225,7 @@ def _ranks(args: argparse.Namespace) -> None:
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
-    for name in ("save_plan", "trace", "tune", "bisect", "check_finite"):
+    for name in ("save_plan", "tune", "bisect", "check_finite"):
         if getattr(args, name):
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} is for one process: leave it out, or --ranks")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.runtime.executors.executor import Executor
     from penstock.runtime.observe.chrome_trace import Trace
     from penstock.runtime.observe.metrics import CostObserver, Expense
+    from penstock.tools.session.ranks import Ranks
 
 HEAD = ("task", "op", "calls", "total ms", "%", "GFLOP/s", "GB/s")
 
@@ -24,13 +25,23 @@ class Watching:
     A context in which the runs of an executor are observed, if a trace or a profile is
     wanted.
 
-    The trace is written at the end of the block, also that of a failed run.
+    The trace is written at the end of the block, also that of a failed run. Of several
+    `ranks` that is one trace of all, but of a failed run each writes its own.
     """
 
-    def __init__(self, executor: Executor, trace: Path | None, *, profile: bool):
+    def __init__(
+        self,
+        executor: Executor,
+        trace: Path | None,
+        ranks: Ranks | None = None,
+        *,
+        profile: bool,
+    ):
         self._path = trace
+        self._ranks = ranks
         self._trace: Trace | None = None
         self._cost: CostObserver | None = None
+        self._profile: tuple[list[str], list[dict[str, object]]] | None = None
         # Their modules are imported only where they are of use.
         if trace is not None:
             from penstock.runtime.observe.chrome_trace import Trace
@@ -44,16 +55,58 @@ class Watching:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *ending: object) -> None:
-        if self._trace is not None:
+    def __exit__(self, kind: object, *ending: object) -> None:
+        if self._cost is not None and kind is None:
+            self._profile = self._profile_of(self._cost.expenses())
+        if self._trace is None or self._path is None:
+            return
+        if self._ranks is None:
             write_whole(str(self._path), self._trace.to_json())
+        elif kind is not None:
+            name = f"{self._path.stem}-{self._ranks.transport.rank}{self._path.suffix}"
+            write_whole(str(self._path.with_name(name)), self._trace.to_json())
+        else:
+            self._write_joined(self._trace, self._path, self._ranks)
+
+    @staticmethod
+    def _write_joined(trace: Trace, path: Path, ranks: Ranks) -> None:
+        from penstock.runtime.observe.trace_of_ranks import (
+            RankTrace,
+            text_of,
+            trace_of_ranks,
+        )
+
+        start = trace.start_ns + ranks.clock_offset()
+        found = [RankTrace(*each) for each in ranks.values([trace.to_dict(), start])]
+        if ranks.is_first:
+            write_whole(str(path), text_of(trace_of_ranks(found)))
+
+    def _profile_of(
+        self, expenses: Sequence[Expense]
+    ) -> tuple[list[str], list[dict[str, object]]]:
+        """The lines and the facts of a profile, of all ranks if there are several."""
+        lines, facts = profile_lines(expenses), [_facts(x) for x in expenses]
+        if self._ranks is None:
+            return lines, facts
+        found = self._ranks.values([lines, facts])
+        return (
+            [
+                line
+                for rank, (of_rank, _) in enumerate(found)
+                for line in (f"rank {rank}:", *of_rank)
+            ],
+            [
+                {"rank": rank, **fact}
+                for rank, (_, of_rank) in enumerate(found)
+                for fact in of_rank
+            ],
+        )
 
     def report(self, output: RunOutput) -> None:
         """Report after the block what was seen."""
-        if self._cost is not None:
-            expenses = self._cost.expenses()
-            facts = {"profile": [_facts(each) for each in expenses]}
-            output.say(profile_lines(expenses), facts)
+        if self._profile is not None:
+            lines, facts = self._profile
+            output.say(lines, {"profile": facts})
         if self._trace is not None:
             output.say(f"wrote {self._path}", {"wrote": [str(self._path)]})
 

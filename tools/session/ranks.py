@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import platform
+import time
 from collections.abc import Mapping, Sequence
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +23,18 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
     from penstock.runtime.loading.loader import Port
     from penstock.runtime.transport.protocol import Transport
+
+
+CLOCK_ROUNDS = 8
+"""The exchanges by which clocks of several hosts are compared."""
+
+
+def host() -> str:
+    """The system that this process runs on, and the start of its clock."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+    except OSError:
+        return f"{platform.node()} {os.getpid()}"
 
 
 class RemotePort(NamedTuple):
@@ -107,6 +123,23 @@ class Ranks:
 
         for rank, found in enumerate(self.values([*problems])):
             raise_if_any([f"rank {rank}: {problem}" for problem in found], what)
+
+    def clock_offset(self) -> int:
+        """
+        The nanoseconds to be added to the monotonic clock of this process to get that
+        of rank 0: 0 for all that run on one host.
+        """
+        from penstock.runtime.observe.trace_of_ranks import offset_of
+
+        if len({*self.values(host())}) == 1:
+            return 0
+        rounds: list[tuple[int, int, int, int]] = []
+        for _ in range(CLOCK_ROUNDS):
+            sent = self.values(time.monotonic_ns())
+            got = time.monotonic_ns()
+            got_there = self.values(got)[0]
+            rounds.append((sent[self.transport.rank], got, sent[0], got_there))
+        return offset_of(rounds)
 
     def ports(self, own: Mapping[str, Port]) -> dict[str, RemotePort]:
         """The ports of all ranks by name, in the order of the ranks."""

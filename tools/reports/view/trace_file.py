@@ -16,6 +16,8 @@ Json: TypeAlias = "dict[str, Any]"
 """A value of a JSON text, which has no types."""
 
 VERSION = 1
+TRACKS = 1 << 16
+"""The numbers of tracks of each rank, in a trace of several."""
 
 
 class Slice(NamedTuple):
@@ -76,9 +78,17 @@ def trace_of(whole: object) -> TraceFile:
             slices.append(_slice_from(event, number))
         elif event.get("ph") == "M" and event.get("name") == "thread_name":
             name = _object(event.get("args"), f"args of event {number}").get("name")
-            tracks[int(event.get("tid", 0))] = str(name)
+            rank = int(event.get("pid", 1)) - 1
+            of_rank = f"rank {rank}: " if "programs" in other else ""
+            tracks[_track_of(event)] = f"{of_rank}{name}"
     slices.sort(key=lambda s: (s.start, -s.duration))
-    return TraceFile(str(other.get("program", "")), tracks, tuple(slices))
+    program = other.get("program", ", ".join(map(str, other.get("programs", ()))))
+    return TraceFile(str(program), tracks, tuple(slices))
+
+
+def _track_of(event: Json) -> int:
+    """The track of an event, of whichever rank."""
+    return (int(event.get("pid", 1)) - 1) * TRACKS + int(event.get("tid", 0))
 
 
 def _object(value: object, what: str) -> Json:
@@ -93,5 +103,5 @@ def _slice_from(event: Json, number: int) -> Slice:
             raise ValueError(f"{key} of event {number} is no number")
     facts = _object(event.get("args", {}), f"args of event {number}")
     name, category = str(event.get("name", "")), str(event.get("cat", ""))
-    place = int(event["tid"]), float(event["ts"]), float(event["dur"])
+    place = _track_of(event), float(event["ts"]), float(event["dur"])
     return Slice(name, category, *place, facts)

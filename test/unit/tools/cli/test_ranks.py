@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,8 +96,11 @@ def run(*words: object, check: int = 0) -> subprocess.CompletedProcess[str]:
 def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
     path = written(tmp_path, ranks)
     options = ("--ranks", ranks, "--random-inputs", 1, "--repeat", 5)
-    done = run(path, *options, "--outputs", tmp_path / "there.npz")
+    trace = tmp_path / "trace.json"
+    done = run(path, *options, "--outputs", tmp_path / "there.npz", "--trace", trace)
     assert done.stderr == ""
+    assert f"wrote {trace}" in done.stdout
+    check_trace(json.loads(trace.read_text()), ranks, runs=5)
     # The copies between ranks keep the order of sums: the same bits.
     done = run(
         path,
@@ -106,9 +112,35 @@ def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
     assert "loss differs by 0.00e+00" in done.stdout
 
 
+def check_trace(trace: dict[str, Any], ranks: int, runs: int) -> None:
+    """All ranks are on one line of time, with a flow for each message."""
+    events = trace["traceEvents"]
+    whole = [x for x in events if x.get("cat") == "run"]
+    assert Counter(x["pid"] for x in whole) == dict.fromkeys(range(1, ranks + 1), runs)
+    messages = [x for x in events if x.get("cat") == "message"]
+    sent = [x for x in messages if x["ph"] == "X" and x["args"]["op"] == "send"]
+    got = [x for x in messages if x["ph"] == "X" and x["args"]["op"] == "receive"]
+    starts = {x["id"]: x for x in messages if x["ph"] == "s"}
+    ends = {x["id"]: x for x in messages if x["ph"] == "f"}
+    assert len(sent) == len(got) == len(starts) > 0
+    assert starts.keys() == ends.keys()
+    for number, start in starts.items():
+        assert start["pid"] != ends[number]["pid"]
+    # A message comes while the sender is in the same run, on the same clock.
+    spans = {(x["pid"], x["args"]["run"]): (x["ts"], x["ts"] + x["dur"]) for x in whole}
+    for event in got:
+        sender = int(event["args"]["message"].split("/")[0]) + 1
+        assert event["ts"] + event["dur"] > spans[sender, event["args"]["run"]][0]
+
+
 def test_a_step_on_processes_equals_numpy(model: Path) -> None:
-    done = run(model, "--ranks", 2, "--random-inputs", 1, "--check", "numpy")
+    options = ("--ranks", 2, "--random-inputs", 1, "--check", "numpy", "--profile")
+    done = run(model, *options)
     assert done.stdout.count("check against numpy") == 1
+    _, first, second = re.split("^rank [01]:$", done.stdout, flags=re.MULTILINE)
+    for found in (first, second):
+        assert "send" in found
+        assert "op.matmul" in found
 
 
 def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path) -> None:
@@ -229,7 +261,7 @@ def test_logs_of_ranks_are_kept(model: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--log-ranks", "logs"), "--log-ranks is for --ranks"),
-        (("--ranks", "2", "--trace", "t.json"), "--trace is for one process"),
+        (("--ranks", "2", "--bisect"), "--bisect is for one process"),
         (("--ranks", "2", "--tune"), "--tune is for one process"),
     ],
 )
