@@ -305,6 +305,13 @@ KINDS: Mapping[str, Kind] = {
             "plan-order-tasks{policy=NAME}",
             "penstock.lowering.algorithms.ordering.policies:BUILT_IN",
         ),
+        Kind(
+            "transport",
+            "penstock.transport",
+            "how the processes of several ranks exchange messages",
+            "PENSTOCK_TRANSPORT=NAME in the environment of each",
+            "penstock.runtime.transport.join:BUILT_IN",
+        ),
     )
 }
 """All kinds, by their names. A new one is a row here and a page."""

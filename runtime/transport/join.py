@@ -3,7 +3,8 @@ The transport of this process to the others that were started with it, which a s
 joins when it opens a model of several ranks.
 
 `penstock-run --ranks N` hands each process its rank and its sockets in the environment;
-`mpiexec`, and what else starts the processes of MPI, says there which they are.
+`mpiexec`, and what else starts the processes of MPI, says there which they are. Another
+transport than `sockets` and `mpi` is named in `PENSTOCK_TRANSPORT`: a plug-in.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import TracebackType
+from typing import cast
 
+from penstock.plugins import PluginError, plugin_of
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.transport.protocol import Transport
 
@@ -24,6 +28,8 @@ SOCKETS = "PENSTOCK_SOCKETS"
 The variable with the sockets of such a process: `<rank>=<file descriptor>` of each
 other one, with blanks between them.
 """
+TRANSPORT = "PENSTOCK_TRANSPORT"
+"""The variable with the name of the transport, if that is another one."""
 OF_MPI = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 """The variables that processes have which an MPI has started."""
 
@@ -37,30 +43,57 @@ def is_joined() -> bool:
 def join() -> Transport:
     """
     The transport of this process, the same one at each call. Raises PenstockError for a
-    process that was started alone, and without mpi4py for one that MPI has started.
+    process that was started alone, for an unknown transport and one that fails, and
+    without mpi4py for a process that MPI has started.
     """
-    if RANK in os.environ:
-        return _join_by_sockets(int(os.environ[RANK]), os.environ.get(SOCKETS, ""))
-    if any(name in os.environ for name in OF_MPI):
-        from penstock.runtime.transport.mpi import MpiTransport
-
-        transport = MpiTransport()
-        _end_all_on_error(transport)
-        return transport
-    raise PenstockError(
-        "this process was started alone: start as many as there are ranks, with "
-        "mpiexec -n N, or with penstock-run --ranks N"
-    )
-
-
-def _join_by_sockets(rank: int, text: str) -> Transport:
-    from penstock.runtime.transport.sockets import SocketTransport
-
-    pairs = (pair.split("=") for pair in text.split())
-    sockets = {int(peer): socket.socket(fileno=int(number)) for peer, number in pairs}
-    transport = SocketTransport(rank, sockets)
+    if not is_joined():
+        raise PenstockError(
+            "this process was started alone: start as many as there are ranks, with "
+            "mpiexec -n N, or with penstock-run --ranks N"
+        )
+    usual = "sockets" if RANK in os.environ else "mpi"
+    transport = transport_of(os.environ.get(TRANSPORT) or usual)
     _end_all_on_error(transport)
     return transport
+
+
+def transport_of(name: str) -> Transport:
+    """A new transport of a kind of ours or of a plug-in. Raises PenstockError."""
+    if (own := BUILT_IN.get(name)) is not None:
+        return own()
+    try:
+        plugin = plugin_of("transport", name)
+        made = plugin.call()
+        if missing := [x for x in MEMBERS if not hasattr(made, x)]:
+            plugin.refuse(f"returns no transport: it lacks {', '.join(missing)}")
+    except PluginError as error:
+        raise PenstockError(str(error)) from error
+    return cast("Transport", made)
+
+
+def mpi() -> Transport:
+    """Messages over MPI, between the processes that it has started."""
+    from penstock.runtime.transport.mpi import MpiTransport
+
+    return MpiTransport()
+
+
+def sockets() -> Transport:
+    """Messages over sockets, which each process was started with."""
+    from penstock.runtime.transport.sockets import SocketTransport
+
+    if RANK not in os.environ:
+        raise PenstockError("sockets are handed to ranks by penstock-run --ranks N")
+    rank, text = int(os.environ[RANK]), os.environ.get(SOCKETS, "")
+    pairs = (pair.split("=") for pair in text.split())
+    found = {int(peer): socket.socket(fileno=int(number)) for peer, number in pairs}
+    return SocketTransport(rank, found)
+
+
+BUILT_IN: Mapping[str, Callable[[], Transport]] = {"mpi": mpi, "sockets": sockets}
+"""Our own transports, by the names that `penstock-opt --list transport` shows."""
+MEMBERS = ("abort", "close", "exchange", "open", "poll", "rank", "size", "start")
+"""The names that each transport has."""
 
 
 def _end_all_on_error(transport: Transport) -> None:

@@ -221,6 +221,10 @@ def _ranks(args: argparse.Namespace) -> None:
     """
     if not is_joined():
         return
+    if args.load:
+        from penstock.tools.driver.plugins import load_plugins
+
+        load_plugins(args.load)
     transport = join()
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
