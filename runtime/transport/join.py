@@ -9,7 +9,9 @@ transport than `sockets` and `mpi` is named in `PENSTOCK_TRANSPORT`: a plug-in.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +30,8 @@ SOCKETS = "PENSTOCK_SOCKETS"
 The variable with the sockets of such a process: `<rank>=<file descriptor>` of each
 other one, with blanks between them.
 """
+STARTER = "PENSTOCK_STARTER"
+"""The variable with the process that has started such a one."""
 TRANSPORT = "PENSTOCK_TRANSPORT"
 """The variable with the name of the transport, if that is another one."""
 OF_MPI = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
@@ -84,6 +88,7 @@ def sockets() -> Transport:
 
     if RANK not in os.environ:
         raise PenstockError("sockets are handed to ranks by penstock-run --ranks N")
+    _end_with_starter()
     rank, text = int(os.environ[RANK]), os.environ.get(SOCKETS, "")
     pairs = (pair.split("=") for pair in text.split())
     found = {int(peer): socket.socket(fileno=int(number)) for peer, number in pairs}
@@ -92,8 +97,23 @@ def sockets() -> Transport:
 
 BUILT_IN: Mapping[str, Callable[[], Transport]] = {"mpi": mpi, "sockets": sockets}
 """Our own transports, by the names that `penstock-opt --list transport` shows."""
+END_WITH_PARENT = 1
+"""Linux's `PR_SET_PDEATHSIG`."""
 MEMBERS = ("abort", "close", "exchange", "open", "poll", "rank", "size", "start")
 """The names that each transport has."""
+
+
+def _end_with_starter() -> None:
+    """
+    Let this process be killed once the one that has started it has ended, in whatever
+    way, where the system can do that.
+    """
+    if sys.platform != "linux" or (starter := os.environ.get(STARTER)) is None:
+        return
+    ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
+    # It may have ended before that.
+    if os.getppid() != int(starter):
+        raise PenstockError("the process that started all ranks has ended")
 
 
 def _end_all_on_error(transport: Transport) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from penstock.runtime.jit.child import child_command
-from penstock.runtime.transport.join import RANK, SOCKETS
+from penstock.runtime.transport.join import RANK, SOCKETS, STARTER
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER
 from penstock.tools.driver.errors import UsageError, explain_os_error, printable
 
@@ -74,7 +74,12 @@ def _start(
         started.append(
             subprocess.Popen(
                 [*child_command(module), *argv],
-                env={**os.environ, RANK: str(rank), SOCKETS: told},
+                env={
+                    **os.environ,
+                    RANK: str(rank),
+                    SOCKETS: told,
+                    STARTER: str(os.getpid()),
+                },
                 pass_fds=[*own.values()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from penstock.runtime.transport.join import RANK, STARTER
 
 SUMS = """
 !t = tensor<64x64xf32>
@@ -62,6 +65,18 @@ sys.exit(run_tool(words))
 which on the clock of watchdogs goes.
 """
 
+WAIT = """
+import os, signal, sys
+from penstock.runtime.transport.join import join
+
+transport = join()
+pids = [int(pid) for pid in transport.exchange(str(os.getpid()).encode())]
+if transport.rank == 0:
+    print(*pids, flush=True)
+signal.pause()
+"""
+"""A rank that waits forever, once rank 0 has told of all of them."""
+
 START = """
 import sys
 from penstock.tools.cli.start_ranks import start_ranks
@@ -105,3 +120,44 @@ def test_a_rank_that_is_killed_at_any_time_ends_all(tmp_path: Path, seed: int) -
     after = np.random.default_rng(seed).uniform(0.0, 3.0)
     said = run_hit(tmp_path, "SIGKILL", str(after))
     assert "rank 1 was ended by SIGKILL" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends children with parents")
+def test_ranks_end_with_the_process_that_has_started_them(tmp_path: Path) -> None:
+    (tmp_path / "hit_rank.py").write_text(WAIT)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-P", "-c", START]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as starter:
+        assert starter.stdout is not None
+        pids = [int(pid) for pid in starter.stdout.readline().split()]
+        assert len(pids) == 2
+        starter.kill()
+    while any(is_running(pid) for pid in pids):
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process that has not ended; nothing may have reaped it."""
+    try:
+        facts = Path(f"/proc/{pid}/stat").read_text("ascii")
+    except FileNotFoundError:
+        return False
+    # Behind the name, which may hold anything.
+    return facts.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends children with parents")
+def test_a_rank_whose_starter_has_ended_says_so() -> None:
+    code = "from penstock.runtime.transport.join import join; join()"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, RANK: "0", STARTER: "1"},
+    )
+    assert "the process that started all ranks has ended" in done.stderr
