@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import (
@@ -244,6 +245,10 @@ class AssignOp(IRDLOperation):
     reads the variable in the run reads what it held before. It runs where the variable
     is.
 
+    With `in_place` the task that makes `value`, which nothing else reads, may write it
+    over the variable: it comes after all that reads what the variable held, and after
+    all that can fail (`plan-order-updates`).
+
     ```mlir
     job.assign %next to %w : tensor<784x256xf32>
     ```
@@ -255,12 +260,15 @@ class AssignOp(IRDLOperation):
 
     value = operand_def(T)
     target = operand_def(T)
+    in_place = opt_prop_def(UnitAttr)
 
     traits = traits_def(
         KnownAttributes(*OF_VALUES, "pass"), MemoryReadEffect(), MemoryWriteEffect()
     )
 
-    assembly_format = "$value `to` $target attr-dict `:` type($target)"
+    assembly_format = (
+        "$value `to` $target (`in_place` $in_place^)? attr-dict `:` type($target)"
+    )
 
     def __init__(self, value: SSAValue | Operation, target: SSAValue | Operation):
         super().__init__(operands=[value, target])

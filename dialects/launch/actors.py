@@ -66,7 +66,7 @@ from penstock.dialects.launch.control_flow import (
 from penstock.dialects.launch.memory import SymbolList, names_of, symbols, verify_dense
 from penstock.dialects.launch.packed_layout import PANELS, PanelsAttr, panels_in
 from penstock.dialects.launch.stages import verify_stage
-from penstock.dialects.launch.views import ViewAttr, Views
+from penstock.dialects.launch.views import Updates, ViewAttr, Views
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
@@ -602,6 +602,9 @@ class ActorOp(IRDLOperation):
     start of that one. They are all that a register without a step shows, and all that a
     kernel may read of its results.
 
+    `updates` name the variables that its kernels write over, which they may read before
+    that. Each has a control that it writes: it tells others of the new value.
+
     A piece of a register may last for n acts, `every` n: it is there before the first
     of them, and produced after the last. A *round* are the acts for one piece that is
     written, in the first of which steps `when = "first"` are done, those `when =
@@ -621,6 +624,10 @@ class ActorOp(IRDLOperation):
     }
     launch.actor @half on <0, cpu:0> stream 0 reads [@x] writes [@y]
         views [@x at 32 as @y] {
+    }
+    launch.actor @next on <0, cpu:0> stream 0 reads [@g] writes [@"next/out"]
+        updates [@w as @"next/out"] {
+      launch.call @k4 [@g, @w]
     }
     launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
       launch.copy @g to @sum {when = "first"}
@@ -649,6 +656,7 @@ class ActorOp(IRDLOperation):
     writes = prop_def(SymbolList)
     every = opt_prop_def(DictionaryAttr)
     views = opt_prop_def(ArrayAttr[ViewAttr])
+    updates = opt_prop_def(ArrayAttr[ViewAttr])
     body = region_def("single_block")
 
     traits = traits_def(
@@ -662,10 +670,10 @@ class ActorOp(IRDLOperation):
         "$sym_name (`job` $job^)? (`kind` $kind^)? (`lists` $lists^)? "
         "`on` $device `stream` $stream (`can_fail` $can_fail^)? "
         "`reads` $reads `writes` $writes "
-        "custom<Every>($every) custom<Views>($views) attr-dict-with-keyword "
-        "custom<Body>($body)"
+        "custom<Every>($every) custom<Views>($views) custom<Updates>($updates) "
+        "attr-dict-with-keyword custom<Body>($body)"
     )
-    custom_directives = (Every, Views, Body)
+    custom_directives = (Every, Views, Updates, Body)
 
     def __init__(
         self,
@@ -681,6 +689,7 @@ class ActorOp(IRDLOperation):
         lists: Sequence[Sequence[int]] | None = None,
         every: Mapping[str, int] | None = None,
         views: Sequence[ViewAttr] = (),
+        updates: Sequence[ViewAttr] = (),
         can_fail: bool = False,
     ):
         numbers = [DenseArrayBase.from_list(i64, x) for x in lists or ()]
@@ -694,6 +703,7 @@ class ActorOp(IRDLOperation):
                 lists=None if lists is None else ArrayAttr(numbers),
                 every=DictionaryAttr(counts) if counts else None,
                 views=ArrayAttr(views) if views else None,
+                updates=ArrayAttr(updates) if updates else None,
                 device=device,
                 stream=stream,
                 can_fail=can_fail,
@@ -760,6 +770,11 @@ class ActorOp(IRDLOperation):
     def view_list(self) -> Sequence[ViewAttr]:
         """The views among the registers that it writes."""
         return () if self.views is None else self.views.data
+
+    @property
+    def update_list(self) -> Sequence[ViewAttr]:
+        """The variables that its kernels write over, each with a control."""
+        return () if self.updates is None else self.updates.data
 
     @property
     def round(self) -> int:

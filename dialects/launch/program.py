@@ -41,7 +41,7 @@ from penstock.dialects.launch.memory import (
     names_of,
 )
 from penstock.dialects.launch.step_rules import verify_steps
-from penstock.dialects.launch.views import Uses, verify_view
+from penstock.dialects.launch.views import Uses, verify_update, verify_view
 from penstock.dialects.regst import part_alignment
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
@@ -232,6 +232,8 @@ def verify_actor(
     uses = Uses(name, names_of(actor.reads), names_of(actor.writes), actor.rates)
     for view in actor.view_list:
         verify_view(uses, view, table)
+    for update in actor.update_list:
+        verify_update(uses, update, table)
     verify_steps(actor.body.block, actor, table)
 
 

@@ -22,6 +22,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.memory import (
     ChunkOp,
+    ControlOp,
     RegisterOp,
     VariableOp,
     memref_bytes,
@@ -86,21 +87,55 @@ class Views(CustomDirective):
     views: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        if parser.parse_optional_keyword("views"):
-            found = parser.parse_comma_separated_list(
-                parser.Delimiter.SQUARE, lambda: parse_view(parser)
-            )
-            self.views.set(state, ArrayAttr(found))
+        parse_list(self.views, "views", parser, state)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        views = self.views.get(op)
-        if not isa(views, ArrayAttr[ViewAttr]):
-            return
-        state.print_whitespace(printer)
-        printer.print_string("views ")
-        with printer.in_square_brackets():
-            printer.print_list(views, lambda view: print_view(printer, view))
-        state.should_emit_space = True
+        print_list(self.views, "views", printer, state, op)
+
+
+@irdl_custom_directive
+class Updates(CustomDirective):
+    """
+    The variables that an actor writes over, each with the control that tells of its
+    value: `updates [@w as @"w_next/out"]`, or nothing.
+    """
+
+    updates: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        parse_list(self.updates, "updates", parser, state)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        print_list(self.updates, "updates", printer, state, op)
+
+
+def parse_list(
+    views: AttributeVariable, keyword: str, parser: Parser, state: ParsingState
+) -> None:
+    """Set the views after a keyword, if it is there."""
+    if parser.parse_optional_keyword(keyword):
+        found = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: parse_view(parser)
+        )
+        views.set(state, ArrayAttr(found))
+
+
+def print_list(
+    views: AttributeVariable,
+    keyword: str,
+    printer: Printer,
+    state: PrintingState,
+    op: IRDLOperation,
+) -> None:
+    """Print what `parse_list` reads."""
+    found = views.get(op)
+    if not isa(found, ArrayAttr[ViewAttr]):
+        return
+    state.print_whitespace(printer)
+    printer.print_string(f"{keyword} ")
+    with printer.in_square_brackets():
+        printer.print_list(found, lambda view: print_view(printer, view))
+    state.should_emit_space = True
 
 
 class Uses(NamedTuple):
@@ -148,6 +183,23 @@ def verify_view(uses: Uses, view: ViewAttr, table: Mapping[str, Operation]) -> N
         raise VerifyException(
             f"@{name} has a view @{result} of @{source}, but the pieces of these last "
             f"for {others} and {acts} acts"
+        )
+
+
+def verify_update(uses: Uses, update: ViewAttr, table: Mapping[str, Operation]) -> None:
+    """
+    Raise `VerifyException` unless an actor tells of a variable that it writes over by a
+    control that it writes.
+    """
+    variable, control = update.names
+    if not isinstance(table.get(variable), VariableOp) or update.offset.data:
+        raise VerifyException(
+            f"@{uses.name} updates @{variable}, which is no whole variable"
+        )
+    if control not in uses.writes or not isinstance(table.get(control), ControlOp):
+        raise VerifyException(
+            f"@{uses.name} updates @{variable} as @{control}, which is no control that "
+            "it writes"
         )
 
 

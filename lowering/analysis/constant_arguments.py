@@ -4,7 +4,8 @@ lie in the order in which the kernel reads them.
 
 An argument is constant if each call of its kernel gives it a variable (a weight, or a
 constant), which no step of the program uses in any other place: no other argument, no
-other kernel, no copy; and over whose bytes no register lies.
+other kernel, no copy; over whose bytes no register lies, and which no kernel writes
+over.
 """
 
 from __future__ import annotations
@@ -70,9 +71,11 @@ def constant_arguments(program: ProgramOp) -> dict[Place, list[VariableOp]]:
 def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
     """
     The names that each step uses, each with its place as an argument of a kernel, or
-    None.
+    None, as for variables that kernels write over.
     """
     for actor in program.actors:
+        for update in actor.update_list:
+            yield None, update.names[0]
         for step in steps_within(actor.body.block):
             match step:
                 case CallOp():

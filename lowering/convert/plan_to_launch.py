@@ -14,7 +14,9 @@ point before all assignments a `launch.commit`. A
 variable and a constant with different elements is data that is written at load. A task
 that reads an alias also reads all that the alias stands for. Where a result lies on an
 operand, as a pair of its op says that it may, the actor has a view: the result starts
-so many bytes after the operand as the pair says. Where some operands of an
+so many bytes after the operand as the pair says. A result that lies on a variable, to
+which it is assigned, becomes a control: the kernel is given the variable, which the
+actor `updates`, and the assignment has no step. Where some operands of an
 op lie in its result already (the aliases of parts of a concatenation), the attribute
 `unchanged` of the call lists them: the kernel writes there what lies there. Streams are
 numbered from 0 in the order in which they appear. Where blocks carry a `sum`, the
@@ -73,6 +75,7 @@ from penstock.lowering.analysis.aliases import (
     operand_register,
     views_of,
 )
+from penstock.lowering.analysis.in_place_updates import Update, marked_updates
 from penstock.lowering.analysis.job_interfaces import Interfaces
 from penstock.lowering.analysis.memory_bound import Liveness
 from penstock.lowering.analysis.repetitions import rates_of
@@ -184,6 +187,11 @@ class ProgramBuilder:
         }
         self._chunks = self._name_chunks()
         self._symbols = self._name_registers()
+        found = marked_updates(self._tasks)
+        self._updates = {x.value: x for x in found if is_in_place(x)}
+        """The new values of variables that lie on these."""
+        places = {x: self._symbols[u.variable] for x, u in self._updates.items()}
+        self._scope = Symbols({**self._symbols, **places})
         self._has_jobs = len(plan.jobs) > 1
         self._interfaces = Interfaces(plan)
         is_linked = any(task.kind == "main" for task in self._tasks)
@@ -295,6 +303,9 @@ class ProgramBuilder:
             made = self._variable(register, task)
             carry(task.op, made)
             carry(task, made)
+        elif register.register in self._updates:
+            symbol = self._symbols[register.register]
+            made = launch.ControlOp(symbol, register.slots.value.data)
         elif isinstance(type := register.register.type, DataType):
             chunk, offset = self._place(register)
             slots = register.slots.value.data
@@ -354,8 +365,7 @@ class ProgramBuilder:
         stream = self._streams.setdefault(
             (task.device, task.stream), len(self._streams)
         )
-        scope = Symbols(self._symbols)
-        steps = [] if self._is_idle(task) else self._task_steps.of(task, scope)
+        steps = [] if self._is_idle(task) else self._task_steps.of(task, self._scope)
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
@@ -371,6 +381,11 @@ class ProgramBuilder:
             lists=lists_of(task.op),
             every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
             views=list(dict.fromkeys(self._views(task))),
+            updates=[
+                launch.ViewAttr(self._symbols[update.variable], self._symbols[value])
+                for value in task.outs
+                if (update := self._updates.get(value)) is not None
+            ],
             can_fail=task.can_fail is not None,
         )
         actor.location = task.location
@@ -382,6 +397,8 @@ class ProgramBuilder:
     def _views(self, task: TaskOp) -> Iterator[launch.ViewAttr]:
         """The views in the registers of a task, by the pairs of its op."""
         for pair in views_of(task):
+            if task.outs[pair.result] in self._updates:
+                continue
             source = self._symbols[operand_register(task, pair.operand)]
             result = self._symbols[task.outs[pair.result]]
             yield launch.ViewAttr(source, result, pair.offset)
@@ -389,6 +406,8 @@ class ProgramBuilder:
     def _is_idle(self, task: TaskOp) -> bool:
         """Whether all that an actor has to do lies there already."""
         if task.kind in ("tick", "main"):
+            return True
+        if any(value in self._updates for value in task.ins):
             return True
         return does_nothing(task) or self._interfaces.is_handed_on(task)
 
@@ -414,6 +433,11 @@ class ProgramBuilder:
                 if held in self._written:
                     read[self._symbols[held]] = None
         return read
+
+
+def is_in_place(update: Update) -> bool:
+    """Whether the new value of a variable lies on it."""
+    return alias_place(update.value) == alias_place(update.variable)
 
 
 def written_by(task: TaskOp) -> Sequence[SSAValue]:

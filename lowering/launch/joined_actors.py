@@ -323,6 +323,8 @@ def unfit(actor: ActorOp, call: CallOp, kernel: KernelOp, most_ns: int) -> str |
     """Why an actor that calls a kernel cannot be one with others, if so."""
     if actor.kind is not None or actor.every is not None or own_attributes(call):
         return "step: it is not done in each act, or writes over what it reads"
+    if actor.update_list:
+        return "update: its kernel writes over a variable"
     if kernel.target.data != "cpu":
         return f"target: its kernel is for {kernel.target.data}"
     if kernel.source is not None or MEMBERS in kernel.attributes:

@@ -10,8 +10,9 @@ before the copies; if the job has none, it gets an actor `commit` on CPU 0 and a
 of its own. As in a plan, the commit waits for those that no other one comes after, and
 on a device all copies wait for it.
 
-A program of several ranks in which an actor of one would have to wait for another rank
-is an error: it has no signal of that.
+An actor that can fail, but writes over a variable (`updates`) or comes after one that
+does, is an error. So is a program of several ranks in which an actor of one would have
+to wait for another rank: it has no signal of that.
 
 Example: `test/lowering/launch/launch-order-commits-example.mlir`.
 """
@@ -93,12 +94,18 @@ class JobCommits:
 
     def _assigns(self, actor: ActorOp) -> bool:
         copies = (x for x in actor.body.block.ops if isinstance(x, CopyOp))
+        if actor.update_list:
+            return True
         targets = (step.target.root_reference.data for step in copies)
         # Names that are not in the table are those of parts of registers.
         return any(isinstance(self._table.get(name), VariableOp) for name in targets)
 
     def findings(self) -> Iterator[Finding]:
-        """The copies that would have to wait for another rank."""
+        """
+        The actors that fail too late, and copies that would have to wait for another
+        rank.
+        """
+        yield from self._late_failures()
         for update in (self.actors[x] for x in self.gate.updates):
             for other in (self.actors[x] for x in self.gate.uncertain):
                 if other.device.rank != update.device.rank:
@@ -107,6 +114,22 @@ class JobCommits:
                         f"@{update.sym_name.data} has to wait for "
                         f"@{other.sym_name.data} of another rank, which can fail",
                     )
+
+    def _late_failures(self) -> Iterator[Finding]:
+        graph = self._graph()
+        updating = [i for i, actor in enumerate(self.actors) if actor.update_list]
+        if not updating or graph.cycles:
+            return
+        marks = [0] * len(self.actors)
+        for index in (i for i, x in enumerate(self.actors) if x.can_fail is not None):
+            marks[index] |= 1
+        reached = graph.after(marks)
+        for index in updating:
+            actor, name = self.actors[index], self.actors[index].sym_name.data
+            if actor.can_fail is not None:
+                yield actor, f"@{name} can fail, but writes over a variable"
+            elif reached[index]:
+                yield actor, f"@{name} writes over a variable before others can fail"
 
     def write(self) -> None:
         """Add the controls, and the commit if there is none."""

@@ -9,6 +9,9 @@ with the least modelled time, of these the first by name. Unless a plug-in has a
 priority, that is `rules`, and schedules are those of `launch-schedule-contractions`,
 which comes after.
 
+A kernel of an actor that writes over a variable (`updates`), or comes after one, gets
+nothing that can fail: the variables of a job have new values all, or none.
+
 Actors that call a kernel which can fail now, as it has a source of its own, say so
 (`can_fail`). The attribute `selected` of a kernel is then `"<alternative>: <why>"`; one
 that says so before is left alone. An error tells of each kernel that nothing can
@@ -19,6 +22,7 @@ Example: `test/lowering/launch/launch-select-kernels-example.mlir`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.launch import ProgramOp
+from penstock.dialects.launch import KernelOp, ProgramOp
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.walk import outermost
@@ -40,7 +44,20 @@ from penstock.lowering.codegen.cpu.vector_width import (
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import machine_here
 from penstock.lowering.launch.autotune.registry import alternatives
-from penstock.lowering.launch.autotune.selection import SELECTED, Selector, note_failing
+from penstock.lowering.launch.autotune.selection import (
+    SELECTED,
+    Selector,
+    certain_kernels,
+    note_failing,
+)
+
+
+def is_among(kernel: KernelOp, named: Mapping[ProgramOp, Collection[str]]) -> bool:
+    """Whether a kernel is one of those that are named of its program."""
+    program = kernel.parent_op()
+    if not isinstance(program, ProgramOp):
+        return False
+    return kernel.sym_name.data in named.get(program, ())
 
 
 @dataclass(frozen=True)
@@ -80,10 +97,15 @@ class LaunchSelectKernelsPass(ModulePass):
         try:
             with ExitStack() as stack:
                 selector = self._selector(stack)
+                certain = {x: certain_kernels(x) for x in outermost(op, ProgramOp)}
                 for kernel, constants in [*called_kernels(op)]:
                     if SELECTED not in kernel.attributes:
                         can = self.panels and PANELS not in kernel.attributes
-                        selector.try_to_select(kernel, constants if can else {})
+                        selector.try_to_select(
+                            kernel,
+                            constants if can else {},
+                            is_certain=is_among(kernel, certain),
+                        )
         except DatabaseError as error:
             raise PassFailedException(str(error)) from error
         fail_if_any(selector.findings)

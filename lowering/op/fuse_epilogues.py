@@ -13,6 +13,9 @@ On several devices, where ops say how they are cut in parts, they stay apart, an
 ops that say `not_fused`. Ops that
 must write over an operand by a hint (`in_place`), or whose operand another op must, do
 too; other hints go on to the whole where the operand they are about is still there.
+A new value of a variable that can be written over the old one stays apart as well:
+sums may lie in a result until they are complete, and the old value is needed then. That
+moves no more than a copy to the variable would.
 
 This saves a tensor that is written and read again. On a CPU the epilogue costs next to
 nothing (`launch-schedule-contractions`); on any device the two are one kernel.
@@ -37,7 +40,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.job import AssignOp, JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.fused import FusedOp
@@ -53,6 +56,7 @@ from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import (
     Overwritten,
     must_lie_over,
+    wanted_pairs,
 )
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS
 from penstock.lowering.kernel_times.keys import NOT_FUSED
@@ -73,6 +77,8 @@ class EpilogueFusion:
         that has one already.
         """
         if not is_of_floats(op) or is_cut(op) or must_lie_over(op):
+            return None
+        if is_update_in_place(op):
             return None
         owners = dict.fromkeys(value.owner for value in op.operands)
         roots = [root for root in owners if is_root(root)]
@@ -155,6 +161,25 @@ def users_of(op: Operation) -> Iterator[Operation]:
 def is_wide(group: FusedOp) -> bool:
     """Whether sums are in the type of their result."""
     return tensor_type(group.results[0]).element_type in (f32, f64)
+
+
+def is_update_in_place(op: FusibleOp) -> bool:
+    """
+    Whether a result of an op is assigned alone to a variable that the op can write it
+    over.
+    """
+    return any(
+        not pair.view
+        and is_assigned_to(op.results[pair.result], op.operands[pair.operand])
+        for pair in wanted_pairs(op)
+    )
+
+
+def is_assigned_to(value: SSAValue, variable: SSAValue) -> bool:
+    """Whether an assignment of a value to a variable is all that reads it."""
+    uses = list(value.uses)
+    user = uses[0].operation if len(uses) == 1 else None
+    return isinstance(user, AssignOp) and user.target is variable
 
 
 def is_cut(op: Operation) -> bool:

@@ -14,8 +14,9 @@ but pass a tick on. On each rank,
   after all tasks that use its bytes;
 * the source of `outputs` comes before the tasks that write the registers which outputs
   read, its sink after the outputs and all tasks that use the bytes of these registers;
-* all sources come before all assignments of their rank: a section that is never granted
-  would keep a piece from its end that had begun to assign;
+* all sources come before all assignments of their rank, and before all tasks that may
+  write over variables (`in_place`): a section that is never granted would keep a piece
+  from its end that had begun to assign;
 * the sink of a section without tasks comes after its source, on the rank of the plan,
   rank 0 if it is of several.
 
@@ -53,7 +54,8 @@ from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
-from penstock.lowering.plan.variable_uses import readers_of
+from penstock.lowering.analysis.in_place_updates import writers_of_variables
+from penstock.lowering.analysis.variable_uses import readers_of
 
 
 def findings_about(plan: PlanOp) -> Iterator[Finding]:
@@ -109,8 +111,10 @@ class Members:
 
     @cached_property
     def updates(self) -> list[TaskOp]:
-        """The tasks that assign to variables."""
-        return [task for task in self.tasks if isinstance(task.op, AssignOp)]
+        """The tasks that assign to variables, or may write over them."""
+        writers = writers_of_variables(self.tasks)
+        assigning = [task for task in self.tasks if isinstance(task.op, AssignOp)]
+        return unique((*writers, *assigning))
 
     def ended_by(self, section: SectionAttr) -> list[TaskOp]:
         """The tasks that the sink of a section comes after."""

@@ -82,8 +82,8 @@ from penstock.lowering.analysis.shared_ports import (
     ports_of,
     shared_ports,
 )
+from penstock.lowering.analysis.variable_uses import target_of
 from penstock.lowering.plan.merged_memory import Memory
-from penstock.lowering.plan.variable_uses import target_of
 
 ################################################################################
 # Plans that cannot be merged                                                  #

@@ -6,14 +6,15 @@ task `commit` (`job.commit`) acts after all tasks that can fail (`can_fail`), an
 the assignments; the tasks after it cannot fail. So all variables of a piece have new
 values, or none. Nothing else waits.
 
-An assignment that comes after all those tasks anyway does not wait for it, and where
-all do there is none; so there is none where nothing can fail. The commit waits for
-those tasks alone that no other one of them comes after, and runs on the stream
-`<commit, 0>` of CPU 0 of its rank: control registers of two slots `<task> -> commit`,
-so that the next act may begin, and of one slot `commit -> <assign>`. A failure on a
-device other than a CPU is known to the host only, so there all assignments wait for the
-commit. On several ranks each has a commit (`commit@<rank>` above 0), and is told of the
-others by tokens, as behind a `job.after`.
+Where a task may write a new value over the old one (`in_place`), this task waits in
+place of the assignment. An assignment that comes after all those tasks anyway does not
+wait for it, and where all do there is none; so there is none where nothing can fail.
+The commit waits for those tasks alone that no other one of them comes after, and runs
+on the stream `<commit, 0>` of CPU 0 of its rank: control registers of two slots `<task>
+-> commit`, so that the next act may begin, and of one slot `commit -> <assign>`. A
+failure on a device other than a CPU is known to the host only, so there all assignments
+wait for the commit. On several ranks each has a commit (`commit@<rank>` above 0), and
+is told of the others by tokens, as behind a `job.after`.
 
 It comes after plan-order-updates, and before tasks are ordered. A job with a commit,
 and a plan whose registers have places, is left as it is.
@@ -38,6 +39,7 @@ from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.commit_gate import AHEAD, Gate, gate_of
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
+from penstock.lowering.analysis.in_place_updates import writers_of_variables
 from penstock.lowering.analysis.ordering_tokens import Tokens
 from penstock.lowering.analysis.task_builder import TaskBuilder
 from penstock.lowering.analysis.task_order import TaskOrder, controls_of
@@ -76,6 +78,7 @@ class Commits:
             self._builder.name(task.task_name.data)
         self._tokens = Tokens(self._builder)
         self._is_ordered = any(task.order is not None for task in self.tasks)
+        self._writers = set(writers_of_variables(self.tasks))
 
     def gates(self) -> Iterator[Gate]:
         """
@@ -97,7 +100,7 @@ class Commits:
 
     def _gate(self, graph: MarkedGraph, members: Sequence[int]) -> Gate:
         uncertain = [x for x in members if self.tasks[x].is_uncertain]
-        updates = [x for x in members if isinstance(self.tasks[x].op, AssignOp)]
+        updates = [x for x in members if self.tasks[x] in self._writers]
         is_remote = any(
             self.tasks[x].can_fail is not None
             and self.tasks[x].device.kind.data != "cpu"

@@ -12,6 +12,14 @@ Where assignments exchange the values of variables, each would have to come befo
 other: of each such cycle the first one in the list reads a copy `<assign>.copy`
 instead, which is made before any of them.
 
+*In place.* An assignment of a result that nothing else reads is marked `in_place` if
+the task that makes the result can write it over the variable (an in-place pair of its
+op that hints allow), and if that task cannot fail. All other readers of the variable
+then come before that task, too. Two tasks that each read what the other one writes
+cannot both work in place: the first one does. Nor can a task after which another one
+may fail, or after which its job reads the variable. Whether the result does lie on the
+variable is left to `regst-alias-registers`. With `apart` nothing is marked.
+
 It comes before tasks have places in streams, so that they are ordered accordingly.
 Where they have some already, a reader behind the assignment in its stream is an error.
 A plan whose registers have places is left as it is.
@@ -25,11 +33,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.job import AssignOp, CopyOp
+from penstock.dialects.job import SECTIONS, AssignOp, CopyOp, InputOp, OutputOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
@@ -37,7 +45,9 @@ from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.control_edges import ControlEdge, write_control_edges
-from penstock.lowering.plan.variable_uses import readers_of, target_of
+from penstock.lowering.analysis.in_place_updates import Update, possible_updates
+from penstock.lowering.analysis.register_types import requested_slots
+from penstock.lowering.analysis.variable_uses import names_of, readers_of, target_of
 
 
 def edges_of(plan: PlanOp) -> list[ControlEdge]:
@@ -185,6 +195,99 @@ def findings_about_cycles(
         )
 
 
+################################################################################
+# Updates in place                                                             #
+################################################################################
+
+
+class InPlace:
+    """
+    The updates in place of a plan on values, and the orders that they need besides
+    those of assignments.
+    """
+
+    def __init__(self, plan: PlanOp, edges: Sequence[ControlEdge]) -> None:
+        self._tasks = [task for task in plan.tasks if task.kind != "variable"]
+        self._after: dict[TaskOp, list[TaskOp]] = {}
+        self._readers: dict[SSAValue, list[TaskOp]] = {}
+        makers: dict[SSAValue, TaskOp] = {
+            value: task for task in self._tasks for value in task.results_
+        }
+        for task in self._tasks:
+            for value in dict.fromkeys(task.ins):
+                self._readers.setdefault(value, []).append(task)
+                if (maker := makers.get(value)) is not None:
+                    self._after.setdefault(maker, []).append(task)
+        self._have = controls_of(plan)
+        for first, second, _ in edges:
+            self._after.setdefault(first, []).append(second)
+        for first, second in self._have:
+            self._after.setdefault(first, []).append(second)
+        self._shown = self._shown_by_sections(plan)
+        self.edges: list[ControlEdge] = []
+
+    def _shown_by_sections(self, plan: PlanOp) -> set[TaskOp]:
+        """
+        The tasks that use bytes of inputs and outputs whose sections a main job waits
+        for before it grants others, and so before anything is assigned.
+        """
+        if SECTIONS not in plan.attributes:
+            return set()
+        ports = (x for x in self._tasks if isinstance(x.op, InputOp | OutputOp))
+        values = [value for task in ports for value in (*task.ins, *task.results_)]
+        return {task for x in values for task in readers_of(x, self._readers)}
+
+    def mark(self) -> None:
+        """Mark assignments, the first ones first, and note the orders."""
+        for update in [*possible_updates(self._tasks)]:
+            op = update.assign.op
+            assert isinstance(op, AssignOp), "it assigns"
+            if (before := self._before(update)) is None:
+                op.in_place = None
+                continue
+            op.in_place = UnitAttr()
+            for reader in before:
+                if (reader, update.writer) not in self._have:
+                    self._have.add((reader, update.writer))
+                    self._after.setdefault(reader, []).append(update.writer)
+                    self.edges.append(ControlEdge(reader, update.writer))
+
+    def _before(self, update: Update) -> list[TaskOp] | None:
+        """
+        The tasks that have to come before an update in place; None if some cannot, or
+        if it may fail.
+        """
+        writer = update.writer
+        if requested_slots(writer) not in (None, 1) or writer in self._shown:
+            return None
+        after = self._all_after(writer)
+        if any(task.is_uncertain for task in after):
+            return None
+        found = readers_of(update.variable, self._readers)
+        others = [
+            task
+            for task in found
+            if task not in (writer, update.assign) and task.job == writer.job
+        ]
+        is_possible = after.isdisjoint(others) and self._reads_once(update)
+        return others if is_possible else None
+
+    def _reads_once(self, update: Update) -> bool:
+        """Whether a task reads a variable under its own name alone."""
+        names = names_of(update.variable, self._readers)
+        return all(x is update.variable or x not in names for x in update.writer.ins)
+
+    def _all_after(self, task: TaskOp) -> set[TaskOp]:
+        """A task, and all that come after it."""
+        found, pending = {task}, [task]
+        while pending:
+            for other in self._after.get(pending.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    pending.append(other)
+        return found
+
+
 @dataclass(frozen=True)
 class PlanOrderUpdatesPass(ModulePass):
     """
@@ -192,6 +295,9 @@ class PlanOrderUpdatesPass(ModulePass):
     """
 
     name = "plan-order-updates"
+
+    apart: bool = False
+    """Whether all new values of variables are made beside the old ones."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [
@@ -205,5 +311,9 @@ class PlanOrderUpdatesPass(ModulePass):
         pairs = [*zip(plans, edges, strict=True)]
         fail_if_any(found for pair in pairs for found in findings_about_cycles(*pair))
         for plan, of_plan in pairs:
+            if plan.is_on_values and not self.apart:
+                updates = InPlace(plan, of_plan)
+                updates.mark()
+                of_plan += updates.edges
             if of_plan:
                 write_control_edges(plan, of_plan)

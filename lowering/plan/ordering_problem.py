@@ -19,6 +19,7 @@ from penstock.lowering.algorithms.ordering.policies import OrderRequest
 from penstock.lowering.algorithms.ordering.problem import Order, Problem, Task, Value
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
+from penstock.lowering.analysis.in_place_updates import marked_updates
 from penstock.lowering.analysis.register_types import Homes, data_types_of, slots_of
 from penstock.lowering.analysis.repetitions import grouped, rates_of
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
@@ -43,6 +44,8 @@ class PlanProblem:
         memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = {}
         numbers: dict[SSAValue, int] = {}
         values: list[Value] = []
+        # They lie where the variable does, which is always there.
+        on_variables = {update.value for update in marked_updates(self.tasks)}
         for task in self.tasks:
             sizes = [type.size for type in data_types_of(task)]
             for result, size in zip(task.results_, sizes, strict=True):
@@ -52,7 +55,7 @@ class PlanProblem:
                     task.device if self.is_parallel else None,
                 )
                 memory = memories.setdefault(key, len(memories))
-                slots = slots_of(task, result, homes)
+                slots = 0 if result in on_variables else slots_of(task, result, homes)
                 values.append(Value(size * slots, memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
         pairs = {task: Pairs.of(task) for task in self.tasks}

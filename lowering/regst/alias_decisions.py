@@ -21,6 +21,7 @@ from penstock.lowering.analysis.aliases import (
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal, earlier_readers
 from penstock.lowering.regst.alias_forest import Forest, Timeline, Version
 from penstock.lowering.regst.alias_rules import Rules, quoted
+from penstock.lowering.regst.alias_updates import UpdatesInPlace
 
 APART = "policy: it keeps them apart"
 """The reason of pairs that the policy does not want."""
@@ -38,6 +39,7 @@ class Aliasing:
         policy: Policy = take_all,
     ) -> None:
         self.timeline = timeline
+        self.updates = UpdatesInPlace(plan)
         self._policy = policy
         self._kept_apart: dict[TaskOp, Refusal | None] = {}
         """Why the policy lets no operand and result of a task be views."""
@@ -243,8 +245,10 @@ class Aliasing:
         fixed = [
             (is_free, pair) for is_free, may, pair in pairs if not is_free or not may
         ]
-        done: set[int] = set()
+        done = self._update_variables(task, [pair for _, _, pair in pairs])
         for is_free, pair in (*fixed, *((True, pair) for pair in chosen)):
+            if task.outs[pair.result] in self.updates.found:
+                continue
             if pair.result in done:
                 if pair.must or self._pairs[task].is_hinted(pair):
                     refusal = "twice: it already lies on another operand"
@@ -261,6 +265,22 @@ class Aliasing:
                 self._overwrite(index, task, pair)
             else:
                 self._refuse(task, pair, refusal)
+
+    def _update_variables(self, task: TaskOp, pairs: Sequence[InPlacePair]) -> set[int]:
+        """Let results of a task lie on variables, where it may write over these."""
+        done: set[int] = set()
+        for pair in pairs:
+            result = task.outs[pair.result]
+            update = self.updates.found.get(result)
+            source = operand_register(task, pair.operand)
+            if update is None:
+                if (refusal := self.updates.refusals.get(result)) is not None:
+                    self.refusals.setdefault(result, []).append(refusal)
+            elif source is update.variable and pair.result not in done:
+                # Controls order all that reads the variable.
+                self._lie_on(source, result, 0)
+                done.add(pair.result)
+        return done
 
     def _overwrite(self, index: int, task: TaskOp, pair: InPlacePair) -> None:
         source, result = operand_register(task, pair.operand), task.outs[pair.result]

@@ -17,6 +17,10 @@ slots than the register below it gets as many. Memory of one host that is pinned
 device, or registered for transfers, serves as memory that is not: registers on common
 bytes lie in memory that serves as that of all.
 
+*New values of variables* lie on these where an assignment says so (`in_place`) and all
+other readers of the variable act before the task that writes there, and again only
+after it: a control register of one slot lets them, as `plan-order-updates` writes it.
+
 *Hints* on an op (`in_place`, see `#op.hint`) choose among its pairs. Of a result that
 `may` lie over some operands only these count; a result that `must` lie over one does,
 or is an error; and a result that is `never` to lie over one does not, under any name.
@@ -37,7 +41,10 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 * `never`, `may`: hints keep the result off the operand, or name others;
 * `no_alias`, `given`: the register says that it is none, or is one already elsewhere;
 * `source`: an alias of the input lies on a register that its task does not read;
-* `variable`: variables are never written over, nor moved into another register;
+* `variable`: variables are written over by new values alone, and are not moved into
+  another register;
+* `update`: a new value cannot be written there, as its task can fail, or another task
+  writes there;
 * `interface`: a register that several jobs share (`regst-mark-interfaces`) has bytes of
   its own, which only views lie on; but what a loop carries may be written over what it
   was in the iteration before;
@@ -62,10 +69,10 @@ others, too, says why it is not over these: `rejected`, as `over <operand>: <rul
 
 A pair that must be used and cannot is an error. Plans that have blocks are left alone.
 
-In a plan with rates only results of `op.repeat` and `op.unpack` become aliases, of the
-whole operand: n slots in each of its slots, which are the whole piece or its parts, act
-after act. The rules are `no_alias`, `given`, `never`, `variable`, `interface`, `memory`
-and `alignment` as above, and
+In a plan with rates only new values of variables become aliases, and results of
+`op.repeat` and `op.unpack`, of the whole operand: n slots in each of its slots, which
+are the whole piece or its parts, act after act. The rules are `no_alias`, `given`,
+`never`, `variable`, `interface`, `memory` and `alignment` as above, and
 
 * `source`: the operand lies on another register itself, or is listed later;
 * `slots`: readers hold the operand for longer then, and its slots do not let tasks act
@@ -94,7 +101,11 @@ from penstock.lowering.analysis.repetitions import rates_of
 from penstock.lowering.regst.alias_decisions import bad_hints
 from penstock.lowering.regst.alias_forest import Timeline
 from penstock.lowering.regst.alias_frames import show_frames
-from penstock.lowering.regst.alias_writing import decided, write_decided
+from penstock.lowering.regst.alias_writing import (
+    decided,
+    lay_on_variables,
+    write_decided,
+)
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +142,7 @@ class RegstAliasRegistersPass(ModulePass):
         rated = [plan for plan in plans if rates_of(plan).is_rated]
         for plan in rated:
             show_frames(plan)
+            lay_on_variables(plan)
         # The last user of a piece is not the same task in each act.
         plans = [plan for plan in plans if plan not in rated]
         timelines = {plan: Timeline(plan) for plan in plans}

@@ -13,7 +13,8 @@ from penstock.lowering.analysis.control_edges import ControlEdge, write_control_
 from penstock.lowering.analysis.in_place_pairs import Pairs, Refusal
 from penstock.lowering.regst.alias_decisions import Aliasing, orders_wanted
 from penstock.lowering.regst.alias_forest import Timeline
-from penstock.lowering.regst.alias_rules import NO_ALIAS, REJECTED
+from penstock.lowering.regst.alias_rules import NO_ALIAS, REJECTED, register_of
+from penstock.lowering.regst.alias_updates import UpdatesInPlace
 
 ALIAS = DenseArrayBase.from_list(i32, [0, 1])
 """The operand segments of an alias."""
@@ -67,6 +68,15 @@ def write_reasons(
     """Note why a register does not lie somewhere, unless it says so already."""
     if reasons and attribute not in register.attributes:
         register.attributes[attribute] = StringAttr("; ".join(dict.fromkeys(reasons)))
+
+
+def lay_on_variables(plan: PlanOp) -> None:
+    """Let new values lie on their variables, and nothing else on anything."""
+    updates = UpdatesInPlace(plan)
+    for value, update in updates.found.items():
+        lay_on(register_of(value), register_of(update.variable), 0)
+    for value, refusal in updates.refusals.items():
+        write_reasons(register_of(value), NO_ALIAS, [refusal])
 
 
 def lay_on(register: RegisterOp, root: RegisterOp, start: int) -> None:

@@ -47,6 +47,7 @@ from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import aliases_of, is_view, joined_case
 from penstock.lowering.analysis.body_plans import is_body, plans_and_bodies, port_of
+from penstock.lowering.analysis.in_place_updates import writers_of_variables
 from penstock.lowering.analysis.register_types import requested_slots, with_headers
 from penstock.lowering.analysis.shared_ports import (
     Port,
@@ -223,8 +224,10 @@ class Marker:
 
     def _let_signal(self, copy: TaskOp, output: TaskOp) -> None:
         """Let assignments wait for a copy, not for the output that reads it now."""
-        tasks = (task for task in self.plan.tasks if isinstance(task.op, AssignOp))
-        awaited = {value for task in tasks for value in task.waits}
+        tasks = self.plan.tasks
+        assigning = [task for task in tasks if isinstance(task.op, AssignOp)]
+        writing = (*assigning, *writers_of_variables(tasks))
+        awaited = {value for task in writing for value in task.waits}
         moved = [value for value in output.signals if value in awaited]
         kept = [value for value in output.signals if value not in awaited]
         output.connect(output.ports._replace(signals=kept))

@@ -25,7 +25,9 @@ others wrote. Then
 * results lie over operands, once they have places, where hints (`in_place`) say that
   they must, and not where these say never;
 * targets of assignments are variables, each once in a job, and all tasks of the job
-  that use its bytes, under any name, act before that, and again after it;
+  that use its bytes, under any name, act before that, and again after it; where an
+  assignment `in_place` alone reads a register that lies on the variable, that holds of
+  the task that writes this register instead, which cannot fail;
 * no two tasks of a stream have the same order, and where all have one, a task comes
   after those of its stream that it has to wait for, also by way of other streams;
 * where tasks wait for events (`waits_for`), these and the order of streams cover all

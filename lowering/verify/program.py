@@ -23,8 +23,9 @@ all of it (`kernel_effects`). Then
   a view;
 * all users of a register, under any name, are done when its slot is written again;
 * nothing is written to a register by an actor that only reads it, and to a variable by
-  one copy at most; all actors that use its bytes, under any name, act before that, and
-  again after it;
+  copies of one actor at most, or by the kernels of one that `updates` it and cannot
+  fail; all others that use its bytes, under any name, act before that, and again after
+  it;
 * all bytes of a register that no step writes are views, and so are those of a register
   whose first step that writes it needs them;
 * a loop or condition counts as one step, in which values are written before they are

@@ -188,6 +188,7 @@ def steps_of(
             written = [
                 isinstance(x, Cell)
                 or (isinstance(x, Slot) and x.register in actor.writes)
+                or x in actor.updates
                 for x in call.args
             ]
             functions = driver.load(work.kernel.name, work.source)

@@ -502,9 +502,7 @@ def _observed(program: LoadedProgram, is_compiled: bool) -> Subject:
 
 def changing_bytes(program: LoadedProgram) -> list[tuple[int, int]]:
     """The address ranges of the variables that a program assigns to."""
-    actors = program.image.actors
-    copies = [x for actor in actors for x in actor.steps if x.verb == "copy"]
-    targets = {step.arguments[1] for step in copies}
+    targets = {name for actor in program.image.actors for name in actor.assigned}
     starts = [
         (program.chunks[x.chunk].address + x.offset, x.kind.size)
         for x in program.variables

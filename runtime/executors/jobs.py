@@ -92,9 +92,8 @@ def variables_in(own: ProgramImage) -> tuple[frozenset[str], frozenset[str]]:
     variables = {variable.name for variable in own.variables}
     used = {name for actor in own.actors for name in actor.names if name in variables}
     used |= set(viewed(own))
-    steps = [step for actor in own.actors for step in actor.steps]
-    copied = {step.arguments[1] for step in steps if step.verb == "copy"}
-    return frozenset(used), frozenset(copied & variables)
+    assigned = {name for actor in own.actors for name in actor.assigned}
+    return frozenset(used), frozenset(assigned & variables)
 
 
 def viewed(own: ProgramImage) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.loading.arrays import Array, numpy_dtype
 from penstock.runtime.program.executable import ProgramImage, TensorKind
@@ -22,12 +23,24 @@ class Seen(NamedTuple):
     array: Array
 
 
+class Updated(NamedTuple):
+    """A variable that a kernel writes over, by the control that tells of it."""
+
+    control: str
+    address: int
+    kind: TensorKind
+
+
 Look = Callable[[str, Seen], None]
 """Called with `read` before an act and `written` after it, and a register."""
 
 
 class WatchedRun(SequentialRun):
-    """A run that shows the registers on the host that actors read and write."""
+    """
+    A run that shows the registers on the host that actors read and write, and the new
+    values of variables that they write over. An act that ends in an error because of
+    what was seen leaves variables as they were.
+    """
 
     def __init__(self, tables: Tables, acts: int, image: ProgramImage, look: Look):
         super().__init__(tables, acts)
@@ -38,6 +51,21 @@ class WatchedRun(SequentialRun):
         # Others are read to keep them, as their bytes may be written over.
         self._used = {actor.name: actor.names for actor in image.actors}
         self._look = look
+        self._updated = dict(self._updates_of(image, on_host))
+
+    def _updates_of(
+        self, image: ProgramImage, on_host: Collection[str]
+    ) -> Iterator[tuple[int, Updated]]:
+        """The variables on the host that kernels write over, by their controls."""
+        numbers = {x.name: i for i, x in enumerate(self.tables.registers)}
+        variables = {variable.name: variable for variable in image.variables}
+        addresses = {actor.name: actor.updates for actor in self.tables.actors}
+        for actor in image.actors:
+            places = addresses.get(actor.name, ())
+            for (name, control), address in zip(actor.updates, places, strict=False):
+                if variables[name].chunk in on_host:
+                    kind = variables[name].kind
+                    yield numbers[control], Updated(control, address, kind)
 
     def make_calls(self, actor: int) -> None:
         """Make the calls of an act, and look at its registers before and after."""
@@ -46,13 +74,28 @@ class WatchedRun(SequentialRun):
         writes = [(index, self.made[index]) for index in own.writes]
         for seen in self._seen(actor, reads):
             self._look("read", seen)
+        updated = [self._updated[i] for i in own.writes if i in self._updated]
+        before = [ctypes.string_at(x.address, x.kind.size) for x in updated]
         super().make_calls(actor)
-        for seen in self._seen(actor, writes):
-            self._look("written", seen)
+        try:
+            for seen in self._seen(actor, writes):
+                self._look("written", seen)
+        except TaskError:
+            for place, held in zip(updated, before, strict=True):
+                ctypes.memmove(place.address, held, len(held))
+            raise
+
+    def begun_turns(self, actor: int) -> int:
+        """The iterations in which an actor has acted: a failure undoes what it did."""
+        return -(-self.done[actor] // self.tables.repetitions[actor])
 
     def _seen(self, actor: int, pieces: list[tuple[int, int]]) -> Iterator[Seen]:
-        name = self.tables.actors[actor].name
+        own = self.tables.actors[actor]
+        name = own.name
         for index, piece in pieces:
+            if index in own.writes and (place := self._updated.get(index)) is not None:
+                yield Seen(name, place.control, _copy(place.address, place.kind))
+                continue
             queue = self._queues.get(index)
             if queue is None or queue.kind is None:
                 continue

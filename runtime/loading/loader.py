@@ -460,13 +460,11 @@ class _Loader:
             actor.job,
             actor.place,
             actor.commits,
-            any(self._assigns(step) for step in actor.steps),
+            not actor.assigned.isdisjoint(self.variables),
             control,
             tuple(self._argument(name) for name in roots),
+            tuple(self._address(name) for name, _ in actor.updates),
         )
-
-    def _assigns(self, step: Step) -> bool:
-        return step.verb == "copy" and step.arguments[1] in self.variables
 
     def _worker(self, actor: ActorImage) -> int:
         names = (*actor.reads, *actor.writes)

@@ -120,7 +120,8 @@ class Actor:
     (`penstock.runtime.program.actor_kinds`), `lists` are the lists of some kinds. `job`
     is the one that it is part of, if there are several; `place` is where it was
     written. One that `commits` acts when no task of its iteration can fail any more,
-    one that `assigns` writes a variable. With `control` its calls are made as its loops
+    one that `assigns` writes a variable, and its kernels write over those at the
+    addresses of `updates`. With `control` its calls are made as its loops
     and conditions say, the first cells of which are `roots`.
     """
 
@@ -138,6 +139,7 @@ class Actor:
     assigns: bool = False
     control: ControlFlow | None = None
     roots: tuple[Argument, ...] = ()
+    updates: tuple[int, ...] = ()
 
     @property
     def round(self) -> int:

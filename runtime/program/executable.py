@@ -181,7 +181,8 @@ class ActorImage(NamedTuple):
     `penstock.runtime.program.actor_kinds`. `place` is where it was written, as
     `file:line:column`, if that is known. One that `commits` acts when nothing can fail
     any more. `control` has its loops and conditions, if there are any: its steps then
-    use local names, too.
+    use local names, too. `updates` are the variables that its kernels write over, each
+    with the register that tells others of it.
     """
 
     name: str
@@ -198,6 +199,13 @@ class ActorImage(NamedTuple):
     place: str | None = None
     commits: bool = False
     control: tuple[ControlStep, ...] = ()
+    updates: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def assigned(self) -> set[str]:
+        """The targets of its copies, and the variables that its kernels write over."""
+        copied = {step.arguments[1] for step in self.steps if step.verb == "copy"}
+        return copied | {name for name, _ in self.updates}
 
     @property
     def local_names(self) -> dict[str, tuple[str, ...]]:

@@ -134,7 +134,8 @@ class Plan:
             if step.verb == "copy":
                 found.append(Wanted("", self._copied(act, *step.arguments)))
                 continue
-            spans = [self._span(act, x, x in actor.writes) for x in step.arguments]
+            written = {*actor.writes, *(name for name, _ in actor.updates)}
+            spans = [self._span(act, x, x in written) for x in step.arguments]
             kernel = step.subject if step.verb == "call" else ""
             found.append(Wanted(kernel, tuple(spans)))
         return found

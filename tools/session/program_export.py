@@ -383,6 +383,7 @@ def _actor(op: ActorOp, repetitions: int) -> ActorImage:
         None if (place := place_of(op)) is None else str(place),
         any(isinstance(step, CommitOp) for step in steps),
         tuple(control_of(op.body.block, done)) if has_control else (),
+        tuple(update.names for update in op.update_list),
     )
 
 

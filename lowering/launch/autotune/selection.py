@@ -10,7 +10,15 @@ from os.path import basename
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 
-from penstock.dialects.launch import CallOp, KernelOp, ProgramOp, steps_within
+from penstock.dialects.launch import (
+    ActorOp,
+    CallOp,
+    ControlOp,
+    KernelOp,
+    ProgramOp,
+    steps_within,
+)
+from penstock.dialects.launch import names_of as names_of_registers
 from penstock.dialects.launch.actors import AUTHOR
 from penstock.dialects.launch.memory import VariableOp
 from penstock.dialects.utils.diagnostics import Finding, definition_of
@@ -28,11 +36,15 @@ from penstock.lowering.launch.autotune.choice import (
     choose_measured,
     choose_unmeasured,
     guarded,
+    variants_of,
 )
 from penstock.plugins import PluginError, names_of
 
 SELECTED, REFUSED = "selected", "refused"
 """The attributes of a kernel: what was chosen and why, and what was not."""
+
+MAY_FAIL = "may fail when variables have been written over"
+"""The reason of what has a source of its own, for a kernel that cannot fail."""
 
 
 @dataclass
@@ -67,16 +79,18 @@ class Selector:
         machine = machine_of(request.target, self.machine, self.gpu)
         return self.database.times(key_of(request, machine))
 
-    def choice(self, request: Request) -> tuple[Choice | None, dict[str, str]]:
+    def choice(
+        self, request: Request, offered: Sequence[Alternative]
+    ) -> tuple[Choice | None, dict[str, str]]:
         """
         The choice for a kernel with its reason, and the reasons of those that refuse
         it.
         """
         if not (measured := self.times(request)):
-            return choose_unmeasured(request, self.offered)
-        candidates, refusals = candidates_for(request, self.offered)
+            return choose_unmeasured(request, offered)
+        candidates, refusals = candidates_for(request, offered)
         if not (times := times_now(candidates, measured)):
-            return choose_unmeasured(request, self.offered)
+            return choose_unmeasured(request, offered)
         refusals |= {
             candidate.alternative.name: NOT_MEASURED
             for candidate in candidates
@@ -90,6 +104,26 @@ class Selector:
         listed = (guarded(x, lambda x=x: [*x.targets]) for x in self.offered)
         return frozenset(chain(*listed))
 
+    def _offered_for(self, request: Request) -> list[Alternative]:
+        """
+        The alternatives for a kernel that cannot fail: none whose variants can, as a
+        source of their own may return an error.
+        """
+        return [x for x in self.offered if not self._may_fail(x, request)]
+
+    def _may_fail(self, alternative: Alternative, request: Request) -> bool:
+        if alternative.is_applied_later:
+            return False
+        if guarded(alternative, lambda: alternative.refusal(request)) is not None:
+            return False
+        copies = [
+            (candidate, request.kernel.clone())
+            for candidate in variants_of(alternative, request)
+        ]
+        for candidate, kernel in copies:
+            apply(candidate, kernel)
+        return any(kernel.can_fail for _, kernel in copies)
+
     def _refuse(self, request: Request) -> None:
         """Complain about a kind of device that nothing is for, at its first kernel."""
         if request.target not in self.refused:
@@ -99,30 +133,41 @@ class Selector:
             self.refused.add(request.target)
 
     def try_to_select(
-        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
+        self,
+        kernel: KernelOp,
+        constants: Mapping[int, Sequence[VariableOp]],
+        *,
+        is_certain: bool = False,
     ) -> None:
         """
         Select as `select` does, or note a finding about the alternative that fails.
         """
         try:
-            self.select(kernel, constants)
+            self.select(kernel, constants, is_certain=is_certain)
         except PluginError as error:
             self.findings.append((kernel, str(error)))
 
     def select(
-        self, kernel: KernelOp, constants: Mapping[int, Sequence[VariableOp]]
+        self,
+        kernel: KernelOp,
+        constants: Mapping[int, Sequence[VariableOp]],
+        *,
+        is_certain: bool = False,
     ) -> None:
         """
         Change a kernel to what is chosen for it, and its constants with it. One for a
-        device with a code generator of its own stays as it is where nothing is.
+        device with a code generator of its own stays as it is where nothing is. One
+        that is certain gets nothing that can fail.
         """
         request = self.request(kernel, [*constants])
+        offered = self._offered_for(request) if is_certain else self.offered
         is_generated = request.target in names_of("code-generator")
         if request.target not in self.targets:
             if not is_generated:
                 self._refuse(request)
             return
-        choice, refusals = self.choice(request)
+        choice, refusals = self.choice(request, offered)
+        refusals |= {x.name: MAY_FAIL for x in self.offered if x not in offered}
         if choice is None and is_generated:
             return
         if choice is None:
@@ -165,6 +210,36 @@ def note_author(alternative: Alternative, kernel: KernelOp) -> None:
     place = definition_of(type(alternative))
     where = f" ({basename(place.file)}:{place.line})" if place else ""
     kernel.attributes[AUTHOR] = StringAttr(f"'{alternative.name}'{where}")
+
+
+def certain_kernels(program: ProgramOp) -> set[str]:
+    """
+    The kernels of actors that write over variables, and of those that come after one:
+    when these act, nothing may fail.
+    """
+    readers: dict[str, list[ActorOp]] = {}
+    full = {
+        op.sym_name.data
+        for op in program.body.block.ops
+        if isinstance(op, ControlOp) and op.initial_slots
+    }
+    for actor in program.actors:
+        for name in names_of_registers(actor.reads):
+            if name not in full:
+                readers.setdefault(name, []).append(actor)
+    pending = [actor for actor in program.actors if actor.update_list]
+    found = set(pending)
+    while pending:
+        for name in names_of_registers(pending.pop().writes):
+            new = [actor for actor in readers.get(name, ()) if actor not in found]
+            found.update(new)
+            pending += new
+    return {
+        step.kernel.root_reference.data
+        for actor in found
+        for step in steps_within(actor.body.block)
+        if isinstance(step, CallOp)
+    }
 
 
 def note_failing(program: ProgramOp) -> None:

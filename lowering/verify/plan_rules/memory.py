@@ -17,6 +17,7 @@ from penstock.lowering.algorithms.byte_spans import shared_by
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.jobs import Jobs, bad_sharing
 from penstock.lowering.verify.plan_rules.rates import ActGraph, is_unrolled
+from penstock.lowering.verify.plan_rules.updates import updates_in_place
 from penstock.lowering.verify.plan_rules.uses import Pieces
 from penstock.lowering.verify.shared_rules.memory import Misuse, Reuse, clashing
 from penstock.lowering.verify.shared_rules.uses import Uses
@@ -132,13 +133,16 @@ class Sharing:
 def bad_aliases(plan_graph: PlanGraph) -> Iterator[Finding]:
     """Results that lie where they have no reason to, or where their op cannot work."""
     parts = parts_of_views(plan_graph)
+    in_place = updates_in_place(plan_graph)
     for register, writer in plan_graph.writer.items():
         task, sources = plan_graph.tasks[writer], plan_graph.sources[register]
         root = plan_graph.root(register).owner
         if isinstance(root, RegisterOp) and root is not register:
             # A register without bytes may lie anywhere: nothing is written there.
             is_over = bool(sources) or register in parts or not register.size
-            if root in plan_graph.variables and not plan_graph.is_view[writer]:
+            is_new = register in in_place
+            is_fixed = root in plan_graph.variables and not is_new
+            if is_fixed and not plan_graph.is_view[writer]:
                 yield task, overwrites(task, register, root) + ", a variable"
             if plan_graph.facts[register].frames > 1 and not plan_graph.shows_frames(
                 writer

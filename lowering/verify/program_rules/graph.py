@@ -75,7 +75,7 @@ class ProgramGraph:
         self.writes, self.spans = iteration.writes, iteration.spans
         self.graph = MarkedGraph(len(self.actors), iteration.edges)
         self.updates = [set(self._updated_by(actor)) for actor in self.actors]
-        """For each actor the variables that it writes by copies alone."""
+        """For each actor the variables that it writes by copies, or says to update."""
         self.arriving = self._arriving(iteration.steps)
         """Interfaces that other jobs have written before an actor of this one acts."""
         self.uses = Uses(
@@ -111,8 +111,9 @@ class ProgramGraph:
         for step, access in steps:
             for name in access.written:
                 by.setdefault(name, set()).add(isinstance(step, CopyOp))
+        said = {update.names[0] for update in actor.update_list}
         for name, are_copies in by.items():
-            if self.is_variable(name) and are_copies == {True}:
+            if self.is_variable(name) and (are_copies == {True}) != (name in said):
                 yield name
 
     def register_of(self, name: str) -> str:

@@ -106,7 +106,7 @@ plan.plan @values {
     job.assign %0 to %1 : tensor<4xf32>
     plan.yield
   }
-  // CHECK: plan.task "y" {{.*}} signals(%[[Y]] :
+  // CHECK: plan.task "y" {{.*}} signals(%[[Y]], %{{.*}} :
   plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : tensor<4xf32>) {
   ^bb0(%0: tensor<4xf32>):
     job.output "y", %0 : tensor<4xf32>

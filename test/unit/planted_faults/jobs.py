@@ -128,7 +128,13 @@ class JobText:
             w = len(self.inputs)
             fits = [i for i in made if self.rows[i] == 4]
             new = self.rng.choice(fits)
-            self.outputs[f"{self.name}_new"] = new
+            if self.rng.random() < 0.6:
+                # Nothing else reads it, so it may be written over the variable.
+                word = self.rng.choice(("add", "mul"))
+                types = f"{tensor(4)}, {tensor(4)}"
+                new = self._add(f"op.{word} %v{new}, %v{w} : {types} ->", 4)
+            else:
+                self.outputs[f"{self.name}_new"] = new
             self.lines.append(f"job.assign %v{new} to %v{w} : {tensor(4)}")
         for name, i in self.outputs.items():
             self.lines.append(f'job.output "{name}", %v{i} : {tensor(self.rows[i])}')

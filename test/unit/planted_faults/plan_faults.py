@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     IntegerAttr,
     StringAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.job import AssignOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import (
     BlockOp,
@@ -328,6 +330,26 @@ def change_order(plan: PlanOp, rng: random.Random) -> None:
         one.order = number(rng.randrange(20))
 
 
+def change_update(plan: PlanOp, rng: random.Random) -> None:
+    """A new value lies on its variable, or may lie there no more."""
+    task = rng.choice([task for task in plan.tasks if isinstance(task.op, AssignOp)])
+    op = task.op
+    assert isinstance(op, AssignOp), "chosen so"
+    if rng.random() < 0.3:
+        op.in_place = None if op.in_place else UnitAttr()
+        return
+    value, variable = task.ins[:2]
+    register = value.owner
+    assert isinstance(register, RegisterOp), "tasks read registers"
+    type = register.register.type
+    assert isinstance(type, DataType), "it is assigned"
+    op.in_place = UnitAttr()
+    made = RegisterOp(
+        register.register_name.data, register.memory_case, type, target=variable
+    )
+    replace_register(register, made)
+
+
 PlanFault: TypeAlias = Callable[[PlanOp, random.Random], None]
 
 PLAN_FAULTS: Sequence[PlanFault] = (
@@ -363,4 +385,6 @@ PLAN_FAULTS: Sequence[PlanFault] = (
     change_events,
     change_events,
     change_order,
+    change_update,
+    change_update,
 )

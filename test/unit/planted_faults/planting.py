@@ -36,7 +36,7 @@ def traits_of(entry: Any) -> list[object]:
             steps = steps_within(op.body.block)
             inner += ((dict(x.properties), dict(x.attributes)) for x in steps)
         if isinstance(op, TaskOp):
-            inner += map(traits_of, op.bodies)
+            inner += [dict(op.op.properties), *map(traits_of, op.bodies)]
         found.append((operands, dict(op.properties), dict(op.attributes), inner))
     return [*found, entry.properties.get("exclusive")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
+from xdsl.ir import Operation
 
 from penstock.dialects.launch import (
     ActorOp,
@@ -213,6 +215,39 @@ def change_lists(program: ProgramOp, rng: random.Random) -> None:
     actor.lists = ArrayAttr(made)
 
 
+def change_update(program: ProgramOp, rng: random.Random) -> None:
+    """An actor says to update another variable, or one less, or more."""
+    actors = [a for a in program.actors if isinstance(a.body.block.first_op, CallOp)]
+    updating = [actor for actor in actors if actor.update_list]
+    actor = rng.choice(updating or actors)
+    updates = list(actor.update_list)
+    names = [x.sym_name.data for x in program.body.block.ops if is_variable(x)]
+    controls = [x.sym_name.data for x in controls_in(program)]
+    told = [name for name in names_of(actor.writes) if name in controls]
+    if updates and rng.random() < 0.5:
+        updates.pop()
+    if told and rng.random() < 0.7:
+        updates.append(ViewAttr(rng.choice(names), rng.choice(told)))
+    actor.updates = ArrayAttr(updates) if updates else None
+
+
+def write_variable(program: ProgramOp, rng: random.Random) -> None:
+    """A kernel is given a variable instead of something else, or another register."""
+    actors = [a for a in program.actors if isinstance(a.body.block.first_op, CallOp)]
+    actor = rng.choice(actors)
+    call = actor.body.block.first_op
+    assert isinstance(call, CallOp), "chosen so"
+    names = names_of(call.arguments)
+    variables = [x.sym_name.data for x in program.body.block.ops if is_variable(x)]
+    registers = [r.sym_name.data for r in registers_in(program)]
+    names[rng.randrange(len(names))] = rng.choice([*variables, *variables, *registers])
+    call.arguments = symbols(names)
+
+
+def is_variable(op: Operation) -> TypeGuard[VariableOp]:
+    return isinstance(op, VariableOp)
+
+
 PROGRAM_FAULTS: Sequence[Callable[[ProgramOp, random.Random], None]] = (
     reslot,
     reslot,
@@ -243,4 +278,7 @@ PROGRAM_FAULTS: Sequence[Callable[[ProgramOp, random.Random], None]] = (
     change_stream,
     change_lists,
     change_lists,
+    change_update,
+    change_update,
+    write_variable,
 )

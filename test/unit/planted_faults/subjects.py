@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ def numpy_runs(
     runs: list[Run] = []
     order = [*texts, *rng.choices(list(texts), k=3)]
     for job in order:
-        module = parsed(texts[job])
+        module = parsed(with_new_value(texts[job], job))
         entry = module.body.block.first_op
         assert entry is not None, "it has a job"
         acts = rng.choice((1, 2, 4)) if is_alone else 1
@@ -108,6 +109,8 @@ def numpy_runs(
                 outputs.setdefault(name, []).extend(map(np.asarray, pieces))
             if f"{job}_new" in made:
                 state["w"] = made[f"{job}_new"]
+                if f'"{job}_new"' not in texts[job]:
+                    del outputs[f"{job}_new"]
             known.update({k: v for k, v in made.items() if k[0] == "h"})
         name = None if is_alone else job
         runs.append(Run(name, acts, inputs, outputs, dict(state)))
@@ -129,6 +132,15 @@ def body_runs(made: RandomJob, text: str, rng: random.Random) -> list[Run]:
                 outputs.setdefault(name, []).append(np.asarray(value))
         runs.append(Run(None, acts, inputs, outputs, {}))
     return runs
+
+
+def with_new_value(text: str, job: str) -> str:
+    """The text of a job with an output of what it assigns."""
+    found = re.search(r"job\.assign (%\w+) to %\w+ : (.*)", text)
+    if found is None or f'"{job}_new"' in text:
+        return text
+    output = f'job.output "{job}_new", {found[1]} : {found[2]}'
+    return f"{text.rstrip().removesuffix('}')}{output}\n}}\n"
 
 
 def ports_of(module: ModuleOp) -> list[tuple[str, tuple[int, ...]]]:

@@ -446,12 +446,8 @@ def check_job(job: object) -> None:
 def use_of_variables(image: ProgramImage) -> Use:
     """The variables that a program has, and those of them that it assigns to."""
     ports = {x.name: x.port for x in image.variables if x.port is not None}
-    assigned = {
-        ports[step.arguments[1]]
-        for actor in image.actors
-        for step in actor.steps
-        if step.verb == "copy" and step.arguments[1] in ports
-    }
+    targets = {name for actor in image.actors for name in actor.assigned}
+    assigned = {ports[name] for name in targets if name in ports}
     return Use(frozenset(ports.values()), frozenset(assigned))
 
 

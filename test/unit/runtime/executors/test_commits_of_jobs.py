@@ -64,6 +64,20 @@ job.job @train placement <cpu, [0:0]> {
 """
 
 
+def in_place(text: str) -> str:
+    """A job whose new values can be written over the old ones."""
+    for value, variable in (("n", "a"), ("g", "b")):
+        where = " {placement = #one}" if "#one" in text and variable == "b" else ""
+        types = "tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>"
+        text = text.replace(
+            f"job.assign %{value} to",
+            f"""%{variable}_0 = op.sub %{variable}, %{variable}{where} : {types}
+  %{variable}_1 = op.add %{variable}_0, %{value}{where} : {types}
+  job.assign %{variable}_1 to""",
+        )
+    return text
+
+
 def opened(
     text: str,
     engine: str = "actors",
@@ -87,17 +101,24 @@ def opened(
 
 @contextmanager
 def session_of(kind: str) -> Generator[Session]:
-    """A session of a kind, such as `actors 2`, `ranks sequential 1` or `cuda sim 1`."""
-    *where, engine, threads = kind.split()
+    """
+    A session of a kind, such as `actors 2`, `ranks sequential 1` or `cuda sim 1`, and
+    `over actors 2` with new values over the old ones.
+    """
+    *where, engine, threads = kind.removeprefix("over ").split()
+    text = RANKS if where == ["ranks"] else TRAIN
+    text = in_place(text) if kind.startswith("over ") else text
     if where == ["cuda"]:
         with pytest.MonkeyPatch.context() as patch:
             driver = RecordedDriver(captures=threads == "1")
             patch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(driver))
-            made = opened(TRAIN.replace("<cpu", "<cuda"), engine, int(threads))
+            made = opened(text.replace("<cpu", "<cuda"), engine, int(threads))
     else:
-        text = RANKS if where else TRAIN
         made = opened(text, engine, int(threads), simulate_ranks=bool(where))
     with made as session:
+        if kind.startswith("over "):
+            updated = [x for actor in session.program.actors for x in actor.update_list]
+            assert {update.names[0] for update in updated} == {"a", "b"}
         yield session
 
 
@@ -112,6 +133,14 @@ KINDS = [
     "cuda actors 1",
     "cuda actors 2",
     "cuda sequential 1",
+    "over actors 1",
+    "over actors 2",
+    "over sequential 1",
+    "over sim 1",
+    "over ranks actors 2",
+    "over cuda actors 1",
+    "over cuda actors 2",
+    "over cuda sequential 1",
 ]
 kinds = pytest.mark.parametrize("kind", KINDS)
 GOOD, BAD = np.arange(4)[::-1].copy(), np.array([0, 1, 2, 9])
@@ -230,9 +259,12 @@ def test_faults_that_nobody_knew_of_are_told(kind: str):
         agree(session.state(), 2)
 
 
+@pytest.mark.parametrize("text", [TRAIN, in_place(TRAIN)], ids=["copied", "over"])
 @pytest.mark.parametrize(("engine", "threads"), [("actors", 1), ("actors", 2)])
-def test_jobs_that_share_variables_see_whole_pieces(engine: str, threads: int):
-    with opened(TRAIN + LOOK, engine, threads) as session:
+def test_jobs_that_share_variables_see_whole_pieces(
+    text: str, engine: str, threads: int
+):
+    with opened(text + LOOK, engine, threads) as session:
         calls: list[Future[dict[str, Array]]] = []
         looks: list[Future[dict[str, Array]]] = []
         for number in range(1, 30):
@@ -250,11 +282,12 @@ def test_jobs_that_share_variables_see_whole_pieces(engine: str, threads: int):
 
 @pytest.mark.parametrize(("engine", "threads"), [("actors", 2), ("sequential", 1)])
 @pytest.mark.parametrize("bad", [0, 2])
+@pytest.mark.parametrize("text", [TRAIN, in_place(TRAIN)], ids=["copied", "over"])
 def test_jobs_that_a_main_job_launches_assign_whole_pieces(
-    engine: str, threads: int, bad: int
+    engine: str, threads: int, bad: int, text: str
 ):
     compiler, known = installed_compiler()
-    module = compiler.parse((TRAIN + LOOK).encode(), "jobs.mlir")
+    module = compiler.parse((text + LOOK).encode(), "jobs.mlir")
     run_pipeline(compiler, known, module, PIPELINES["main"])
     (made,) = (op for op in module.body.block.ops if isinstance(op, ProgramOp))
     kernels = (op for op in made.body.block.ops if isinstance(op, KernelOp))

@@ -29,17 +29,23 @@ def shown_by(task: TaskOp, value: SSAValue) -> Iterator[SSAValue]:
             yield (task.outs or task.results_)[pair.result]
 
 
-def readers_of(
+def names_of(
     variable: SSAValue, readers: Mapping[SSAValue, list[TaskOp]]
-) -> list[TaskOp]:
-    """The tasks that read a variable, under any name, as they are found."""
-    found: dict[TaskOp, None] = {}
+) -> dict[SSAValue, None]:
+    """A variable, and all values that may be views of it, as they are found."""
     names = {variable: None}
     pending = [variable]
     for value in pending:
         for task in readers.get(value, ()):
-            found[task] = None
             new = [shown for shown in shown_by(task, value) if shown not in names]
             names.update(dict.fromkeys(new))
             pending += new
-    return list(found)
+    return names
+
+
+def readers_of(
+    variable: SSAValue, readers: Mapping[SSAValue, list[TaskOp]]
+) -> list[TaskOp]:
+    """The tasks that read a variable, under any name, as they are found."""
+    names = names_of(variable, readers)
+    return list(dict.fromkeys(x for name in names for x in readers.get(name, ())))
