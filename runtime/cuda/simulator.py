@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.kernels.cuda.stages import Stage
+from penstock.runtime.kernels.cuda.stages import Stage, stages_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,8 +99,7 @@ def simulated_stages(source: str) -> tuple[SimulatedStage, ...]:
     namespace: dict[str, object] = {"__name__": f"penstock_kernel_{path.stem}"}
     exec(compile(source, str(path), "exec"), namespace)
     names = cast("Sequence[str]", namespace.get("PARAMETERS", ()))
-    stages = cast("Sequence[Stage]", namespace["STAGES"])
-    return tuple(_known_to_numba(stage, names) for stage in stages)
+    return tuple(_known_to_numba(stage, names) for stage in stages_in(namespace))
 
 
 def _known_to_numba(stage: Stage, names: Sequence[str]) -> SimulatedStage:

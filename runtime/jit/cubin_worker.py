@@ -35,6 +35,7 @@ def main(jobs: IO[str], answers: IO[str]) -> None:
 def compile_job(job: Job) -> list[CompiledStage]:
     """The stages of a kernel."""
     from penstock.runtime.jit.ptx import machine_of, ptx_of
+    from penstock.runtime.kernels.cuda.stages import stages_in
 
     major, minor = job.capability
     capability: Capability = major, minor
@@ -43,7 +44,7 @@ def compile_job(job: Job) -> list[CompiledStage]:
     exec(compile(job.source, job.path, "exec"), namespace)
     dtypes = cast("Sequence[str]", namespace["PARAMETERS"])
     made: list[CompiledStage] = []
-    for stage, is_fallback in listed(cast("Sequence[Stage]", namespace["STAGES"])):
+    for stage, is_fallback in listed(stages_in(namespace)):
         ptx = ptx_of(stage, dtypes, capability)
         machine = machine_of(ptx, capability)
         if stage.least_blocks > 1 and machine.resources.spill_stores:

@@ -37,7 +37,7 @@ from penstock.runtime.kernels.cuda.emulator.warp import (
     product_of,
     to_bf16,
 )
-from penstock.runtime.kernels.cuda.stages import Stage
+from penstock.runtime.kernels.cuda.stages import Stage, stages_in
 from penstock.runtime.testing.library_double import solve
 
 SUPPORT = "penstock.runtime.kernels.cuda.support"
@@ -130,7 +130,7 @@ class LibraryCall(NamedTuple):
 
 def _steps_in(namespace: Mapping[str, object]) -> list[Stage | LibraryCall]:
     """The stages and library calls of a kernel, in the order of their names."""
-    stages = cast("list[Stage]", namespace["STAGES"])
+    stages = stages_in(namespace)
     calls = cast("list[Any]", namespace.get("LIBRARY_CALLS", []))
     named: list[tuple[str, Stage | LibraryCall]] = [
         (cast("Any", stage.function).__name__, stage) for stage in stages

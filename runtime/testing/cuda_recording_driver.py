@@ -32,7 +32,7 @@ from penstock.runtime.cuda.driver import (
 from penstock.runtime.cuda.host_memory import GuardedMemory
 from penstock.runtime.cuda.libraries.registry import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
-from penstock.runtime.kernels.cuda.stages import MOST_BLOCKS, Stage
+from penstock.runtime.kernels.cuda.stages import MOST_BLOCKS, Stage, stages_in
 from penstock.runtime.loading.memory import host_bytes
 
 SUPPORT = "penstock.runtime.kernels.cuda.support"
@@ -482,7 +482,7 @@ def _stages_of(source: str) -> list[_Loaded]:
     names = cast("Sequence[str]", namespace["PARAMETERS"])
     dtypes = *map(np.dtype, names), np.dtype(np.int32)
     found: list[_Loaded] = []
-    for stage in cast("Sequence[Stage]", namespace["STAGES"]):
+    for stage in stages_in(namespace):
         found.append(_Loaded(stage, False, dtypes))
         if stage.fallback is not None:
             found.append(_Loaded(stage.fallback, True, dtypes))

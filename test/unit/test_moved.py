@@ -4,14 +4,17 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import penstock
 from penstock.moved import MOVED, SHADOWED
 from penstock.runtime.jit.source_digest import imported_modules
+from penstock.runtime.kernels.cuda.stages import Stage, stages_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -200,6 +203,18 @@ def _command(asked: str, folder: Path) -> str:
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
+
+
+def test_cuda_source_of_a_plug_in_may_list_phases():
+    names: dict[str, object] = {}
+    exec(
+        "from penstock.runtime.kernels.cuda.support import Phase\n"
+        "def phase_0(): pass\n"
+        "PHASES = [Phase(phase_0, 4)]",
+        names,
+    )
+    assert stages_in(names) == [Stage(cast("Callable[[], None]", names["phase_0"]), 4)]
+    assert stages_in({**names, "STAGES": []}) == []
 
 
 def test_the_source_of_a_kernel_is_kept_by_the_text_of_the_module_at_its_new_place():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 BLOCK_THREADS = 256
 MOST_BLOCKS = 2048
@@ -42,3 +42,12 @@ class Stage(NamedTuple):
         """The blocks of a launch on a device; 0 if there is no work."""
         per_block = 1 if self.blockwise else self.threads
         return min(-(-self.items // per_block), MOST_BLOCKS)
+
+
+Phase = Stage
+"""The name that a stage had in 0.1, by which sources of plug-ins may import it."""
+
+
+def stages_in(names: Mapping[str, object]) -> Sequence[Stage]:
+    """The stages that the text of a module lists: `STAGES` or, as in 0.1, `PHASES`."""
+    return cast("Sequence[Stage]", names["STAGES" if "STAGES" in names else "PHASES"])

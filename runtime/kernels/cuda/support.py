@@ -22,6 +22,7 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
+from penstock.runtime.kernels.cuda.stages import Phase as Phase
 from penstock.runtime.kernels.cuda.stages import Stage
 
 inf, nan = math.inf, math.nan
