@@ -155,5 +155,5 @@ def test_parameters_of_xdsl_are_the_values_of_fields(schedule: ScheduleAttr):
 def test_each_schedule_of_ours_states_its_fields_and_ops():
     attributes = get_all_dialects()["launch"]().attributes
     ours = [each for each in attributes if issubclass(each, ScheduleAttr)]
-    assert len(ours) == 10
+    assert len(ours) == 12
     assert all(each.fields() and each.ops for each in ours)

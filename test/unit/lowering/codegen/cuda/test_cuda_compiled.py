@@ -184,6 +184,21 @@ JOBS = {
         -> tensor<12x128x64xf32>
       job.output "y", %y : tensor<12x128x64xf32>
     """,
+    "gradients": """
+      %q = job.input "q" : tensor<12x128x64xf32>
+      %k = job.input "k" : tensor<12x128x64xf32>
+      %v = job.input "v" : tensor<12x128x64xf32>
+      %g = job.input "g" : tensor<12x128x64xf32>
+      %l = job.input "l" : tensor<12x128xf32>
+      %d = job.input "d" : tensor<12x128xf32>
+      %x, %y, %z = op.attention_gradient %q, %k, %v, %g, %l, %d causal 0 scale 0.125
+        : tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>,
+          tensor<12x128x64xf32>, tensor<12x128xf32>, tensor<12x128xf32>
+        -> tensor<12x128x64xf32>, tensor<12x128x64xf32>, tensor<12x128x64xf32>
+      job.output "x", %x : tensor<12x128x64xf32>
+      job.output "y", %y : tensor<12x128x64xf32>
+      job.output "z", %z : tensor<12x128x64xf32>
+    """,
     "mixed small": """
       %q = job.input "q" : tensor<12x32x8xf32>
       %k = job.input "k" : tensor<12x32x8xf32>
@@ -479,6 +494,21 @@ def test_attention_stays_in_registers_and_shared_memory(
     assert ".f64" not in ptx
     assert (stage.threads, stage.items) == (256, 12 * 2)
     assert stage.registers <= 128
+
+
+@needs_compiler
+def test_gradients_of_attention_stay_in_registers_and_shared_memory(
+    stages_of: Compiled,
+) -> None:
+    queries, keys = stages_of("gradients", "sm_90")
+    for stage in (queries, keys):
+        assert_lean(stage)
+        assert ".f64" not in stage.ptx
+        # Nothing is added to memory by several blocks.
+        assert "atom." not in stage.ptx
+        assert "red.global" not in stage.ptx
+        assert (stage.threads, stage.items) == (256, 12 * 4)
+        assert stage.registers <= 128
 
 
 @needs_compiler
