@@ -16,7 +16,8 @@ divide the terms instead. An op with a schedule keeps it. The attribute `schedul
   accumulators are `f32` and are rounded when they are stored.
 * *Attention* (`op.attention`) gets a `#launch.queries`: blocks of as many queries and
   keys as shared memory holds (`tiles`), or a block for each query if there are up to 4
-  (`rows`).
+  (`rows`). Its gradients get a `#launch.gradient_tiles`, of the larger of two sizes of
+  blocks that shared memory holds.
 * *Rows* (`kernel.row`) of at least 32 contiguous elements have a warp, or a block if
   more than 32 words a thread would have to stay in registers between passes.
 * *Prologue and epilogue*. As many stages around it as can be computed in registers
