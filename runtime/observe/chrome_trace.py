@@ -308,7 +308,8 @@ def _task_of(event: Event) -> Task:
 def _cost(event: Event) -> Json:
     """The cost of the op of an event, and its rates."""
     op = event.op or _task_of(event).ops[0]
-    found: Json = {}
+    # A slice of a long loop is of all its iterations.
+    found: Json = {"calls": op.calls} if op.calls > 1 else {}
     for key, rate, amount in (
         ("flops", "GFLOP/s", op.flops),
         ("bytes", "GB/s", op.bytes),

@@ -88,6 +88,8 @@ class Expense:
     times: Times
     flops: int | None
     bytes: int | None
+    calls: int = 0
+    """The number of calls; in a loop with a maximum up to so many."""
 
     @property
     def gflops(self) -> float | None:
@@ -122,6 +124,7 @@ class CostObserver(Observer):
             Expense(task.name, op.kind, Times(), op.flops and 0, op.bytes and 0),
         )
         expense.times.add(event.duration)
+        expense.calls += op.calls
         if op.flops is not None:
             expense.flops = op.flops * expense.times.count
         if op.bytes is not None:

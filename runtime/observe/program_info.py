@@ -14,8 +14,8 @@ from penstock.runtime.program.tables import CALLER, PLAIN, Actor, Tables
 class Op(NamedTuple):
     """
     A call of a task. `verb` is call, copy, feed, fetch or release; `name` that of the
-    kernel, port or register. Flops and bytes are those of one call, None where the
-    program does not tell.
+    kernel, port or register. Flops and bytes are those of one row in a log, None where
+    the program does not tell; a row of a long loop stands for so many `calls` at most.
     """
 
     verb: str
@@ -24,6 +24,7 @@ class Op(NamedTuple):
     """The op that the kernel is made of, such as `op.matmul`; else the verb."""
     flops: int | None
     bytes: int | None
+    calls: int = 1
 
 
 class Task(NamedTuple):
@@ -164,6 +165,7 @@ def per_row(actor: Actor, ops: Sequence[Op]) -> tuple[Op, ...]:
         op._replace(
             flops=None if op.flops is None else op.flops * n,
             bytes=None if op.bytes is None else op.bytes * n,
+            calls=n,
         )
         for op, n in zip(ops, times, strict=True)
     )

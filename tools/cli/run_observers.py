@@ -115,7 +115,7 @@ def profile_lines(expenses: Sequence[Expense]) -> list[str]:
     """A table of the times of ops, and a line for all of them together."""
     whole = sum(expense.times.total for expense in expenses)
     rows = [HEAD, *(_row(expense, whole) for expense in expenses)]
-    calls = sum(expense.times.count for expense in expenses)
+    calls = sum(expense.calls for expense in expenses)
     rows.append(("all", "", str(calls), f"{whole / 1e6:.3f}", "100.0", "", ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
@@ -126,7 +126,7 @@ def _facts(expense: Expense) -> dict[str, object]:
     return {
         "task": expense.task,
         "op": expense.op,
-        "calls": expense.times.count,
+        "calls": expense.calls,
         "total_ns": expense.times.total,
         "flops": expense.flops,
         "bytes": expense.bytes,
@@ -146,7 +146,7 @@ def _row(expense: Expense, whole: int) -> tuple[str, ...]:
     return (
         expense.task,
         expense.op,
-        str(expense.times.count),
+        str(expense.calls),
         f"{total / 1e6:.3f}",
         f"{100 * total / whole:.1f}" if whole else "-",
         _rate_text(expense.gflops, expense.flops),

@@ -628,6 +628,47 @@ def test_program_larger_than_the_machine(run: Runner):
     )
 
 
+SCAN = """
+job.job @scan placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<8xf32>
+  %xs = job.input "xs" : tensor<COUNTx8xf32>
+  %y = op.loop COUNT carries(%x : tensor<8xf32>) slices(%xs : tensor<COUNTx8xf32>)
+      -> tensor<8xf32> {
+  ^bb0(%i: tensor<i64>, %z: tensor<8xf32>, %a: tensor<8xf32>):
+    %c = op.cum_sum %z axis 0 : tensor<8xf32> -> tensor<8xf32>
+    %next = op.mul %c, %a : tensor<8xf32>, tensor<8xf32> -> tensor<8xf32>
+    op.yield %next : tensor<8xf32>
+  }
+  job.output "y", %y : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "rows"), [(5, 5), (100, 1)])
+def test_iterations_have_slices_of_their_own_or_one_of_all(
+    run: Runner, tmp_path: Path, count: int, rows: int
+):
+    file, trace = run.file("scan.mlir", SCAN.replace("COUNT", f"{count}")), "t.json"
+    asked = ["--random-inputs", "1", "--trace", str(tmp_path / trace), "--profile"]
+    outcome = run(file, *asked)
+    assert outcome.code == 0, outcome.err
+    for op in ("cum_sum", "mul"):
+        (row,) = re.findall(rf"y +op\.{op} +(\d+) ", outcome.out)
+        assert int(row) == count
+    events = json.loads((tmp_path / trace).read_text(encoding="utf-8"))["traceEvents"]
+    slices = [event for event in events if event.get("cat") == "op"]
+    (task,) = [x for x in events if x.get("cat") == "task" and x["name"] == "y"]
+    for kernel in ("cum_sum_0", "mul_0"):
+        own = [event for event in slices if event["name"] == kernel]
+        assert len(own) == rows
+        assert sum(event["args"].get("calls", 1) for event in own) == count
+        assert sum(event["args"]["flops"] for event in own) == 8 * count
+        for event in own:
+            assert task["ts"] <= event["ts"] + 1e-6
+            assert event["ts"] + event["dur"] <= task["ts"] + task["dur"] + 1e-6
+
+
 def test_rows_of_a_loop_larger_than_the_machine(run: Runner):
     file = run.file("rows.mlir", ROWS)
     outcome = run(file, "--random-inputs", "1")
