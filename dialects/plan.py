@@ -92,6 +92,7 @@ from penstock.dialects.job import (
     SendOp,
     SinkTickOp,
     SourceTickOp,
+    StateOp,
     VariableOp,
     WaitAndSendIdsOp,
 )
@@ -376,7 +377,7 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
     "input": (InputOp, ForeignInputOp),
     "output": (OutputOp, ForeignOutputOp, CallbackNotifyOp),
     "main": (CaseOp, EsacOp, ReentrantLockOp, WaitAndSendIdsOp),
-    "variable": (VariableOp,),
+    "variable": (StateOp, VariableOp),
     "tick": (SourceTickOp, SinkTickOp),
     "copy": (CopyOp,),
     "send": (SendOp,),

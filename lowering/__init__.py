@@ -42,6 +42,7 @@ PASSES = (
     "op-select-branches",
     "op-split-groups",
     "op-split-pads",
+    "op-spread-loops",
     "op-unroll-loops",
     "op-use-winograd",
     "op-widen-sums",

@@ -128,6 +128,8 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # constants that nobody uses.
         call("job-clean"),
         call("op-fold-constants"),
+        # Ops of constants alone have no rate.
+        call("op-spread-loops"),
         recomputing(options),
         call("op-raise-patterns"),
         *(call("op-use-winograd"),) * options.winograd,

@@ -37,7 +37,13 @@ from penstock.dialects.job.main import (
     ReentrantLockOp,
     WaitAndSendIdsOp,
 )
-from penstock.dialects.job.ops import BoxingOp, CopyOp, JobOp, placement_of
+from penstock.dialects.job.ops import (
+    BoxingOp,
+    CopyOp,
+    JobOp,
+    is_there_always,
+    placement_of,
+)
 from penstock.dialects.job.placements import (
     MAX_DEVICES,
     DeviceAttr,
@@ -52,6 +58,7 @@ from penstock.dialects.job.ports import (
     InputOp,
     Names,
     OutputOp,
+    StateOp,
     VariableOp,
     place_in_whole,
     verify_names,
@@ -116,9 +123,11 @@ __all__ = [
     "SinkTickOp",
     "SourceTickOp",
     "SplitAttr",
+    "StateOp",
     "UpdateOp",
     "VariableOp",
     "WaitAndSendIdsOp",
+    "is_there_always",
     "made_of",
     "misfit",
     "origin_of",
@@ -157,6 +166,7 @@ Job = Dialect(
         SendOp,
         SinkTickOp,
         SourceTickOp,
+        StateOp,
         UpdateOp,
         VariableOp,
         WaitAndSendIdsOp,

@@ -17,6 +17,7 @@ from xdsl.ir import (
     Operation,
     Region,
     SSAValue,
+    Use,
 )
 from xdsl.irdl import (
     IRDLOperation,
@@ -53,6 +54,7 @@ from penstock.dialects.job.ports import (
     ForeignOutputOp,
     InputOp,
     OutputOp,
+    StateOp,
     VariableOp,
 )
 from penstock.dialects.job.sections import SECTIONS, sections_of
@@ -164,9 +166,7 @@ def wrong_cuts(block: Block) -> Iterator[Finding]:
 def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:
     """The kinds and the names that no other op of the job may have."""
     match op:
-        case AssignOp():
-            variable = op.target.owner
-            assert isinstance(variable, VariableOp), "checked before"
+        case AssignOp() if isinstance(variable := op.target.owner, VariableOp):
             return [("assigned", variable.port.data)]
         case ForeignInputOp():
             return [("taken", op.buffer.data)]
@@ -183,12 +183,20 @@ def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:
 
 
 def finding_about_target(op: Operation) -> str | None:
-    """The diagnostic of an assignment to a value that is no variable."""
+    """The diagnostic of an assignment to what is no variable, or of a second one."""
     if not isinstance(op, AssignOp) or isinstance(op.target.owner, VariableOp):
         return None
     variable = op.target.owner
+    if isinstance(variable, StateOp):
+        given = (use for use in op.target.uses if is_given(use))
+        return None if len([*given]) == 1 else "a state is assigned twice"
     made_by = variable.name if isinstance(variable, Operation) else "a block"
     return f"the target should be the result of a job.variable, got that of {made_by}"
+
+
+def is_given(use: Use) -> bool:
+    """Whether a use of a value is an assignment to it."""
+    return isinstance(use.operation, AssignOp) and use.index == 1
 
 
 class AfterImplied(RewritePattern):
@@ -241,7 +249,7 @@ def waits_of(
 def is_there_always(value: SSAValue) -> bool:
     """Whether a value is there before anything has run: a variable or a constant."""
     owner = value.owner
-    return isinstance(owner, VariableOp) or (
+    return isinstance(owner, StateOp | VariableOp) or (
         isinstance(owner, Operation) and owner.has_trait(ConstantLike)
     )
 

@@ -239,11 +239,40 @@ def verify_part(
 
 
 @irdl_op_definition
+class StateOp(IRDLOperation):
+    """
+    A tensor that goes from one act of a job's ops to the next: what reads it finds what
+    `job.assign` has put there in the act before. No other job knows it, and neither
+    does the session. It is zeros at first, and what a run that failed has left later:
+    the first act of a launch has to do without it.
+
+    ```mlir
+    %s = job.state : tensor<4xf32>
+    job.assign %next to %s : tensor<4xf32>
+    ```
+    """
+
+    name = "job.state"
+
+    result = result_def(AnyTensor)
+
+    # Effects, so that no two states are one.
+    traits = traits_def(
+        KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
+    )
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: TensorType):
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
 class AssignOp(IRDLOperation):
     """
     From the end of the run on, the variable that made `target` holds `value`. All that
     reads the variable in the run reads what it held before. It runs where the variable
-    is.
+    is. A `job.state` holds the value from the next act on, in the same run, too.
 
     With `in_place` the task that makes `value`, which nothing else reads, may write it
     over the variable: it comes after all that reads what the variable held, and after

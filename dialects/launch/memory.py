@@ -334,6 +334,14 @@ class VariableOp(IRDLOperation):
         )
 
     @property
+    def is_state(self) -> bool:
+        """
+        Whether it is known to the program alone, as constants are: what actors write to
+        it goes from one of their acts to the next.
+        """
+        return self.init is None
+
+    @property
     def port_name(self) -> str:
         """The name that weights are given under: the port, else the symbol."""
         return self.port.data if self.port else self.sym_name.data

@@ -70,7 +70,7 @@ from penstock.dialects.op.indexing import (
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
-from penstock.dialects.op.multirate import AccOp, PackOp, RepeatOp, UnpackOp
+from penstock.dialects.op.multirate import AccOp, LastOp, PackOp, RepeatOp, UnpackOp
 from penstock.dialects.op.non_max_suppression import NonMaxSuppressionOp
 from penstock.dialects.op.normalization import (
     BatchNormOp,
@@ -176,6 +176,7 @@ Op = Dialect(
         GroupNormOp,
         LayerNormOp,
         IfOp,
+        LastOp,
         LeakyReluOp,
         LessEqualOp,
         LessOp,

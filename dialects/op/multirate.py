@@ -1,16 +1,17 @@
 """
-Multi-rate ops: accumulate, repeat, pack and unpack.
+Multi-rate ops: accumulate, last, repeat, pack and unpack.
 
-All ops of a job act once for each piece of their operands, but for these: `op.acc` and
-`op.pack` make one piece of `count` pieces, `op.repeat` and `op.unpack` so many of one.
-The acts of each op in one launch of the job follow from that; inputs and outputs of
-which there are several pieces in a launch have one more extent for them, in front.
+All ops of a job act once for each piece of their operands, but for these: `op.acc`,
+`op.last` and `op.pack` make one piece of `count` pieces, `op.repeat` and `op.unpack` so
+many of one. The acts of each op in one launch of the job follow from that; inputs and
+outputs of which there are several pieces in a launch have one more extent for them, in
+front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import SSAValue
@@ -134,6 +135,38 @@ class AccOp(RateOp):
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         return [o.one(RepeatOp, only(grads), count=self.acts)]
+
+
+@irdl_op_definition
+class LastOp(RateOp):
+    """
+    The last of `count` consecutive pieces.
+
+    ```mlir
+    %h = op.last %x of 4 : tensor<8xf32> -> tensor<8xf32>
+    ```
+    """
+
+    name = "op.last"
+    NO_GRADIENT: ClassVar = "gradients come before loops are ops that act several times"
+
+    assembly_format = "$source `of` $count" + TYPES
+
+    @property
+    def made(self) -> int:
+        """The acts for one piece of the result."""
+        return self.acts
+
+    def infer_types(self) -> Sequence[TensorType]:
+        return [tensor_type(self.source)]
+
+    def evaluate(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0][self.acts - 1 :: self.acts]]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        raise AssertionError("pieces are copied without a kernel")
 
 
 @irdl_op_definition

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -23,7 +23,6 @@ from penstock.dialects.op.canonicalization import (
     is_filled,
     keep_operand,
 )
-from penstock.dialects.op.comparison import LogicalNotOp, LogicalOrOp
 from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
     BOOLEANS,
@@ -99,16 +98,3 @@ class RequireOp(ArrayOp, CanonicalOp):
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         return [None, o.unbroadcast(only(grads), self.operand)]
-
-
-def spare(op: Operation, wanted: SSAValue) -> Sequence[Operation]:
-    """
-    Ops that do as an op does, but require nothing where its results are not wanted,
-    one `i1`; the last one is the op, which is changed.
-    """
-    if not isinstance(op, RequireOp):
-        return (op,)
-    unwanted = LogicalNotOp.of(wanted)
-    either = LogicalOrOp.of(op.condition, unwanted)
-    op.operands[0] = either.results[0]
-    return unwanted, either, op

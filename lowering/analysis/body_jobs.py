@@ -102,11 +102,20 @@ def runs_bodies(op: FlowOp, job: JobOp, kind: str | None = None) -> bool:
     device that the job will be moved to, if it will.
     """
     placement = placement_of(op, job)
-    if placement.single_device() is None:
+    if is_spread(op, job):
         return False
     is_moved = kind is not None and "placement" not in op.attributes
     found = kind if is_moved else placement.kind.data
     return found == "cpu" or (found == "cuda" and has_aligned_slices(op))
+
+
+def is_spread(op: FlowOp, job: JobOp) -> bool:
+    """Whether an op, or ops in its bodies, run on several devices."""
+    own = placement_of(op, job)
+    if own.single_device() is None:
+        return True
+    inside = (inner.attributes.get("placement") for inner in op.walk())
+    return any(place is not None and place != own for place in inside)
 
 
 def has_aligned_slices(op: FlowOp) -> bool:

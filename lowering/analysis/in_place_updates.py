@@ -18,6 +18,7 @@ from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.lowering.analysis.aliases import made_by, operand_register, pairs_of
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
+from penstock.lowering.analysis.variable_uses import assigns_state
 
 
 class Update(NamedTuple):
@@ -60,7 +61,7 @@ def possible_updates(tasks: Sequence[TaskOp]) -> Iterator[Update]:
         for value in task.ins:
             readers[value] = readers.get(value, 0) + 1
     for task in tasks:
-        if (found := assigned_by(task)) is None:
+        if (found := assigned_by(task)) is None or assigns_state(task):
             continue
         value, variable = found
         writer = makers.get(value)
@@ -98,8 +99,9 @@ def is_marked(task: TaskOp) -> bool:
 def writers_of_variables(tasks: Sequence[TaskOp]) -> list[TaskOp]:
     """
     The tasks that write variables, as they are listed: those that assign, or instead
-    those that may do so in place.
+    those that may do so in place. States are none: only their job knows them.
     """
     instead = {update.assign: update.writer for update in marked_updates(tasks)}
-    found = {instead.get(task, task) for task in tasks if isinstance(task.op, AssignOp)}
+    assigns = (task for task in tasks if isinstance(task.op, AssignOp))
+    found = {instead.get(x, x) for x in assigns if not assigns_state(x)}
     return [task for task in tasks if task in found]

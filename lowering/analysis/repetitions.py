@@ -9,7 +9,7 @@ follows from the values that go from the one to the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 from math import gcd
@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.job import AfterOp, JobOp
+from penstock.dialects.job import AfterOp, AssignOp, JobOp, StateOp
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
@@ -75,12 +75,26 @@ def job_repetitions(job: JobOp) -> dict[Operation, int]:
         for value in dict.fromkeys(op.operands[:1] if is_after(op) else op.operands)
         if isinstance(value.owner, Operation) and value.owner in number
     ]
+    links += [
+        Link(op.result, Flow(number[update], number[user], 1, taken(user)))
+        for op in job.body.block.ops
+        if isinstance(op, StateOp) and (update := update_of(op)) is not None
+        for user in (use.operation for use in op.result.uses)
+        if user is not update
+    ]
     return balanced(ops, links, lambda op: op.name, made, taken)
+
+
+def update_of(state: StateOp) -> AssignOp | None:
+    """The op that takes a value to the next act by a state."""
+    users = (use.operation for use in state.result.uses)
+    return next((x for x in users if isinstance(x, AssignOp)), None)
 
 
 def is_variable(op: Operation) -> bool:
     """Whether an op is there for every act of others, and never acts."""
-    return not op.operands and (op.name == "job.variable" or op.name == "op.constant")
+    names = ("job.variable", "job.state", "op.constant")
+    return not op.operands and op.name in names
 
 
 def is_after(op: Operation) -> bool:
@@ -158,7 +172,7 @@ class PlanRates:
         self._flows = [link.flow for link in data]
         self.repetitions = balanced(
             self.tasks,
-            data,
+            [*data, *self._by_states(number)],
             lambda task: f"task '{task.task_name.data}'",
             lambda task: made(task.op),
             lambda task: taken(task.op),
@@ -170,6 +184,24 @@ class PlanRates:
             if (source := self._writer.get(value)) is not None
         ]
         self.links = [*data, *waits, *self._held(number)]
+
+    def _by_states(self, number: Mapping[TaskOp, int]) -> Iterator[Link]:
+        """
+        The states through which tasks take values to their next acts: all that use one
+        act equally often.
+        """
+        states = (task for task in self._plan.tasks if isinstance(task.op, StateOp))
+        values = {x for task in states for x in (*task.outs, *task.results_)}
+        users: dict[SSAValue, list[TaskOp]] = {}
+        for task in number if values else ():
+            for value in values.intersection(task.ins):
+                users.setdefault(value, []).append(task)
+        for value, tasks in users.items():
+            update = next((x for x in tasks if isinstance(x.op, AssignOp)), None)
+            for user in tasks:
+                if update is not None and user is not update:
+                    ends = number[update], number[user]
+                    yield Link(value, Flow(*ends, 1, taken(user.op)))
 
     def _held(self, number: dict[TaskOp, int]) -> Iterator[Link]:
         """
@@ -245,7 +277,7 @@ class PlanRates:
             flow = link.flow
             for task, acts in ((flow.source, flow.made), (flow.target, flow.taken)):
                 if acts > 1:
-                    found.setdefault(self.tasks[task], {})[link.value] = acts
+                    found.setdefault(self.tasks[task], {})[link.value] = int(acts)
         return found
 
     def tokens(self, value: SSAValue, full: int, free: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.job import Entry, InputOp, VariableOp
+from penstock.dialects.job import Entry, InputOp, StateOp, VariableOp
 from penstock.dialects.op.sbp import BROADCAST, SbpSignature, signature, split
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.tensors import tensor_type
@@ -17,7 +17,7 @@ def candidates_for(op: Operation, devices: int) -> list[SbpSignature]:
     match op:
         case InputOp():
             return source_signatures(op.result, [split(0), BROADCAST])
-        case VariableOp():
+        case StateOp() | VariableOp():
             return source_signatures(op.result, [BROADCAST, split(0)])
         case TensorOp():
             whole = signature([None] * len(op.operands), [None] * len(op.results))

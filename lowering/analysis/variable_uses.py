@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from penstock.dialects.job import AssignOp
+from penstock.dialects.job import AssignOp, StateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
+from penstock.dialects.regst import RegisterOp
 
 
 def target_of(task: TaskOp) -> SSAValue | None:
@@ -16,6 +17,21 @@ def target_of(task: TaskOp) -> SSAValue | None:
     if isinstance(op := task.op, AssignOp) and isinstance(op.target, BlockArgument):
         return task.ins[op.target.index]
     return None
+
+
+def assigns_state(task: TaskOp) -> bool:
+    """Whether a task assigns to a state, which nothing but its job knows."""
+    owner = None if (target := target_of(task)) is None else target.owner
+    if isinstance(owner, RegisterOp):
+        users = (use.operation for use in owner.register.uses)
+        makers = (x for x in users if isinstance(x, TaskOp) and is_state(x))
+        return any(owner.register in x.outs for x in makers)
+    return isinstance(owner, TaskOp) and is_state(owner)
+
+
+def is_state(task: TaskOp) -> bool:
+    """Whether a task is a state."""
+    return isinstance(task.op, StateOp)
 
 
 def shown_by(task: TaskOp, value: SSAValue) -> Iterator[SSAValue]:

@@ -65,17 +65,20 @@ from penstock.dialects.job import (
     AssignOp,
     BoxingOp,
     CopyOp,
+    DeviceAttr,
     ForeignInputOp,
     ForeignOutputOp,
     InputOp,
     JobOp,
     OutputOp,
     PlacementAttr,
+    StateOp,
     VariableOp,
     placement_of,
     verify_layout,
 )
 from penstock.dialects.op.body import FlowOp
+from penstock.dialects.op.multirate import UnpackOp
 from penstock.dialects.op.sbp import (
     Layout,
     Part,
@@ -98,6 +101,7 @@ from penstock.lowering.algorithms.boxing_policies import (
     boxing_policy,
 )
 from penstock.lowering.analysis.body_jobs import (
+    is_spread,
     job_of_body,
     lift_constants,
     runs_bodies,
@@ -140,8 +144,9 @@ def findings_about(maxima: JobMaxima) -> list[Finding]:
 def op_findings(job: JobOp) -> Iterator[Finding]:
     """The ops of a job that cannot be tasks."""
     for op in job.body.block.ops:
-        known = TensorOp | CopyOp | InputOp | OutputOp | VariableOp | BoxingOp | AfterOp
-        if not isinstance(op, known | ForeignInputOp | ForeignOutputOp | AssignOp):
+        ports = InputOp | OutputOp | VariableOp | ForeignInputOp | ForeignOutputOp
+        known = TensorOp | CopyOp | BoxingOp | AfterOp | AssignOp | StateOp
+        if not isinstance(op, known | ports):
             yield op, f"{op.name} cannot be a task: it is no op on tensors"
         slots = op.attributes.get("slots")
         if slots is not None and count_of(slots) is None:
@@ -158,13 +163,18 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
     for op in job.body.block.ops:
         if not isinstance(op, FlowOp) or runs_bodies(op, job):
             continue
-        if (device := placement_of(op, job).single_device()) is None:
-            text = f"runs on one device, not on {placement_of(op, job)}"
-        elif device.kind.data == "cuda":
+        placement, passes = placement_of(op, job), "op-unroll-loops"
+        if is_spread(op, job):
+            passes = "op-spread-loops"
+            text = f"runs on one device, not on {placement}"
+            if placement.single_device() is not None:
+                text = "has ops on other devices"
+        elif placement.kind.data == "cuda":
+            device = placement.single_device()
             text = f"has slices that do not start at multiples of 16 bytes on {device}"
         else:
-            text = f"runs on a CPU or GPU, not on {device}"
-        advice = "op-unroll-loops and op-select-branches come before"
+            text = f"runs on a CPU or GPU, not on {placement.single_device()}"
+        advice = f"{passes} and op-select-branches come before"
         yield op, f"{op.name} {text}: {advice}"
 
 
@@ -315,7 +325,10 @@ class JobTasks:
             self._add_boxing(op, base)
         elif not others:
             results = tuple(op.results)
-            op.operands = [self._parts[value][0] for value in op.operands]
+            op.operands = [
+                self._acting(op, self._parts[value][0], base, device)
+                for value in op.operands
+            ]
             maxima = self._maxima.attributes_of(op)
             plans = self._plans_of(op) if isinstance(op, FlowOp) else []
             task = self.builder.add(op, base, device, maxima)
@@ -331,6 +344,21 @@ class JobTasks:
         for part in self._parts[op.value]:
             if isinstance(task := part.owner, TaskOp):
                 carry(op, task.op)
+
+    def _acting(
+        self, op: Operation, value: SSAValue, base: str, device: DeviceAttr
+    ) -> SSAValue:
+        """
+        A value that an op reads: rows of a variable are those of a copy, as there are
+        no pieces of a variable.
+        """
+        maker = value.owner
+        is_fixed = isinstance(maker, TaskOp) and maker.kind == "variable"
+        if not isinstance(op, UnpackOp) or not is_fixed:
+            return value
+        name = self.builder.name(f"{base}.rows{at(device)}")
+        (copy,) = self.builder.add(CopyOp(value, device), name, device).results
+        return copy
 
     def _plans_of(self, op: FlowOp) -> list[PlanOp]:
         """A plan of each body of an op, which has them still: they say what it does."""
@@ -372,7 +400,10 @@ class JobTasks:
         ]
         made: list[Sequence[SSAValue]] = []
         for number, device in enumerate(devices_of(self._place_of(op))):
-            operands = [self._parts[value][number] for value in op.operands]
+            operands = [
+                self._acting(op, self._parts[value][number], base, device)
+                for value in op.operands
+            ]
             part = part_of_op(op, operands, [parts[number] for parts in cuts])
             carry(op, part)
             for value, result in zip(op.results, part.results, strict=True):
@@ -393,8 +424,11 @@ def part_of_op(
         return op.part(operands, parts)
     if isinstance(op, AssignOp):
         return AssignOp.create(operands=operands, location=op.location)
-    assert isinstance(op, VariableOp), "checked with the layouts"
     (part,) = parts
+    if isinstance(op, StateOp):
+        type = part_type(tensor_type(op.result), part)
+        return StateOp.create(result_types=[type], location=op.location)
+    assert isinstance(op, VariableOp), "checked with the layouts"
     properties = {**op.properties}
     if part != whole(op.shape):
         starts = op.place

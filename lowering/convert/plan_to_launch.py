@@ -57,6 +57,7 @@ from xdsl.passes import ModulePass
 from penstock.dialects import launch
 from penstock.dialects.job import (
     DeviceAttr,
+    StateOp,
     VariableOp,
 )
 from penstock.dialects.op.constant import ConstantOp
@@ -79,6 +80,7 @@ from penstock.lowering.analysis.in_place_updates import Update, marked_updates
 from penstock.lowering.analysis.job_interfaces import Interfaces
 from penstock.lowering.analysis.memory_bound import Liveness
 from penstock.lowering.analysis.repetitions import rates_of
+from penstock.lowering.convert.boxing_tasks import zeros
 from penstock.lowering.convert.chunk_report import memory_report
 from penstock.lowering.convert.kernel_bodies import (
     Kernels,
@@ -331,6 +333,9 @@ class ProgramBuilder:
         memref = self._kernels.memref_of(tensor_type(op.results[0]))
         if isinstance(op, ConstantOp):
             return launch.VariableOp(symbol, chunk, offset, memref, value=op.value)
+        if isinstance(op, StateOp):
+            first = zeros(tensor_type(op.result)).value
+            return launch.VariableOp(symbol, chunk, offset, memref, value=first)
         assert isinstance(op, VariableOp), "the other kind of variable"
         port = None if op.port.data == symbol else op.port.data
         return launch.VariableOp(

@@ -19,13 +19,14 @@ Plug-ins can select and order candidates, and add what it costs to compute by on
 (`docs/plugins/sbp-candidates.md`), and say what a way costs
 (`docs/plugins/sbp-cost.md`).
 
-A constant has neither order nor cost: it is made as it is wanted, but not in `P`. A
-variable is the first that fits of `B`, `S(0)`, `S(1)`...; its values are those of the
-whole one. An input comes whole from the host; its consumers may expect the first that
-fits of `S(0)`, `B`, `S(1)`, `S(2)`... `sbp` then says how the results of an op lie,
-`operand_sbp` how its operands are wanted. An op that has both stays as it is. On one
-device there is nothing to choose, and what ops ask for goes. The result of a
-`job.after` lies like the first operand; the others may lie in any way.
+A constant has neither order nor cost: it is made as it is wanted, but not in `P`. So is
+a state, by the first op that reads it. A variable is the first that fits of `B`,
+`S(0)`, `S(1)`...; its values are those of the whole one. An input comes whole from the
+host; its consumers may expect the first that fits of `S(0)`, `B`, `S(1)`, `S(2)`...
+`sbp` then says how the results of an op lie, `operand_sbp` how its operands are wanted.
+An op that has both stays as it is. On one device there is nothing to choose, and what
+ops ask for goes. The result of a `job.after` lies like the first operand; the others
+may lie in any way.
 
 Example: `test/lowering/job/job-infer-sbp-example.mlir`.
 """
@@ -53,6 +54,7 @@ from penstock.dialects.job import (
     OutputOp,
     PlacementAttr,
     SbpAttr,
+    StateOp,
     VariableOp,
     misfit,
     placement_of,
@@ -285,6 +287,7 @@ class Inference:
             self._layouts[op.result] = target_of(op, place)
             return
         if isinstance(op, AfterOp):
+            self._settle(op.value, None)
             self._layouts[op.result] = self._layout_of(op.value, place)
             return
         # The layout that consumers of an input may expect is not where it is made.
@@ -294,6 +297,7 @@ class Inference:
         if whole.is_single:
             forget_wishes(op)
         elif isinstance(op, AssignOp):
+            self._settle(op.target, None)
             layout = self._layouts[op.target]
             assert layout is not None, "it is that of a variable"
             op.attributes[OPERANDS] = ArrayAttr([layout.sbp] * 2)
@@ -301,6 +305,19 @@ class Inference:
             self._split(op, lies_on)
         if isinstance(op, ConstantOp):
             self._layouts[op.result] = None
+
+    def _settle(self, value: SSAValue, wanted: Layout | None) -> None:
+        """Let a state lie as its first reader wants it, or else as variables do."""
+        state = value.owner
+        if not isinstance(state, StateOp) or self._layouts[value] is not None:
+            return
+        place = self._devices.of(state)
+        fits = wanted is not None and wanted.placement == place
+        if fits and wanted is not None and PARTIAL not in wanted.entries:
+            state.attributes[RESULTS] = wanted.sbp
+            self._layouts[value] = wanted
+        else:
+            self._split(state, place, is_settled=True)
 
     def _layout_of(self, value: SSAValue, placement: PlacementAttr) -> Layout:
         """The layout of a value that is on a placement; a constant's own."""
@@ -311,13 +328,22 @@ class Inference:
         sbps = sbps_in(constant, RESULTS, placement)
         return Layout.whole_on(placement) if sbps is None else Layout(placement, *sbps)
 
-    def _split(self, op: Operation, placement: PlacementAttr) -> None:
-        if not isinstance(op, TensorOp | InputOp | VariableOp):
+    def _split(
+        self, op: Operation, placement: PlacementAttr, *, is_settled: bool = False
+    ) -> None:
+        if not isinstance(op, TensorOp | InputOp | StateOp | VariableOp):
             raise VerifyException(
                 f"{op.name} cannot run on several devices: it is no op on tensors"
             )
         results = sbps_in(op, RESULTS, placement)
         operands = sbps_in(op, OPERANDS, placement)
+        if isinstance(op, StateOp) and results is None and not is_settled:
+            self._layouts[op.result] = None
+            return
+        for value in op.operands:
+            state = value.owner
+            if isinstance(state, StateOp) and self._devices.of(state) != placement:
+                self._settle(value, None)
         if results is None or operands is None:
             sources = [self._layouts[value] for value in op.operands]
             wanted = operands, results
@@ -327,6 +353,8 @@ class Inference:
             op.attributes[RESULTS] = as_attribute(results)
             if operands:
                 op.attributes[OPERANDS] = ArrayAttr(operands)
+        for value, sbp in zip(op.operands, operands, strict=True):
+            self._settle(value, Layout(placement, sbp))
         for value, sbp in zip(op.results, results, strict=True):
             self._layouts[value] = Layout(placement, sbp)
 

@@ -30,6 +30,7 @@ from penstock.dialects.job import (
     BoxingOp,
     CopyOp,
     JobOp,
+    StateOp,
     VariableOp,
     sbp_entry_text,
     verify_layout,
@@ -101,7 +102,7 @@ class BoxingInserter:
         self._layouts.update((value, whole) for value in op.results)
         if whole.is_single or isinstance(op, AssignOp):
             return
-        if not isinstance(op, TensorOp | VariableOp):
+        if not isinstance(op, TensorOp | StateOp | VariableOp):
             raise VerifyException(
                 f"{op.name} cannot run on several devices: it is no op on tensors"
             )

@@ -98,7 +98,8 @@ class JobCommits:
             return True
         targets = (step.target.root_reference.data for step in copies)
         # Names that are not in the table are those of parts of registers.
-        return any(isinstance(self._table.get(name), VariableOp) for name in targets)
+        found = (self._table.get(name) for name in targets)
+        return any(isinstance(x, VariableOp) and not x.is_state for x in found)
 
     def findings(self) -> Iterator[Finding]:
         """

@@ -4,9 +4,9 @@ Conditions as selections: `op.if` becomes the ops of both of its bodies, and an
 
 Ops compute what they are given whether it is used or not, so that nothing waits for the
 condition; they must not fail. A body with an op that can, such as a gather whose
-indices are checked, stays, and says so: `no_select = "op.gather can fail"`. Only of
-`op.require` the condition is made one that holds where the body does not run.
-Conditions in bodies are replaced first.
+indices are checked, stays, and says so: `no_select = "op.gather can fail"`. Where the
+body does not run, nothing is required (`op.require`), and a loop up to a maximum makes
+no iterations. Conditions in bodies are replaced first.
 
 Example: `test/lowering/op/op-select-branches-example.mlir`.
 """
@@ -28,13 +28,13 @@ from penstock.dialects.op.body import clone_body
 from penstock.dialects.op.comparison import LogicalNotOp, WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.requirement import RequireOp, spare
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.body_jobs import runs_bodies
+from penstock.lowering.op.unwanted import can_be_spared, spare
 
 NO_SELECT = "no_select"
 """The reason why a condition stays: an attribute of it."""
@@ -51,7 +51,7 @@ def select_in(job: JobOp, up_to: int | None, device: str | None = None) -> None:
             x
             for body in bodies
             for x in body.ops
-            if can_fail(x) and not isinstance(x, RequireOp)
+            if can_fail(x) and not can_be_spared(x)
         ]
         if len(bodies) > 1 and failing:
             op.attributes[NO_SELECT] = StringAttr(f"{failing[0].name} can fail")
@@ -107,7 +107,7 @@ def spared(
     ops: Sequence[Operation], condition: SSAValue, number: int
 ) -> Sequence[Operation]:
     """The ops of a body, which require nothing unless the condition chooses it."""
-    if not any(isinstance(op, RequireOp) for op in ops):
+    if not any(map(can_fail, ops)):
         return ops
     before: list[Operation] = []
     chosen = condition

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.job import AssignOp, CommitOp, DeviceAttr
+from penstock.dialects.job import CommitOp, DeviceAttr
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp, YieldOp
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
@@ -89,7 +89,7 @@ class Commits:
         for index, task in enumerate(self.tasks):
             name = None if task.job is None else task.job.data
             by_job.setdefault(name, []).append(index)
-        if not any(isinstance(task.op, AssignOp) for task in self.tasks):
+        if not self._writers:
             return
         graph = graph_of(self.plan, self.tasks)
         if graph.cycles:

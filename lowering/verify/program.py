@@ -68,6 +68,7 @@ from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_relea
 from penstock.lowering.verify.program_rules.loops import bad_loops, known_before
 from penstock.lowering.verify.program_rules.main_job import bad_main
 from penstock.lowering.verify.program_rules.ranks import bad_ranks
+from penstock.lowering.verify.program_rules.states import bad_states
 from penstock.lowering.verify.program_rules.updates import bad_updates
 from penstock.lowering.verify.program_rules.waves import bad_waves
 from penstock.lowering.verify.shared_rules.memory import Reuse, clashing
@@ -124,6 +125,7 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
     yield from needed_bytes(graph.uses, graph.actors)
     yield from shared_bytes(graph)
     yield from bad_updates(graph)
+    yield from bad_states(graph)
     yield from early_releases(graph)
     yield from bad_control_flow(graph)
 

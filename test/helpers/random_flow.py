@@ -18,13 +18,17 @@ class RandomJob:
     """The text of a job, made of random ops; all of them are exact."""
 
     random: np.random.Generator
+    placement: str = "<cpu, [0:0]>"
+    """Where the job is."""
+    others: tuple[str, ...] = ()
+    """Placements of single ops, of loops and of ops in their bodies alike."""
     lines: list[str] = field(default_factory=list[str])
     names: int = 0
 
     def text(self, depth: int, size: int) -> bytes:
         """A job of so many ops, and of bodies in each other up to a depth."""
         inputs = {"x": ROW, "xs": f"3x{ROW}", "w": MATRIX, "go": FLAG, "n": NUMBER}
-        self.lines = ["job.job @random placement <cpu, [0:0]> {"]
+        self.lines = [f"job.job @random placement {self.placement} {{"]
         self.lines += [
             f'%{name} = job.input "{name}" : tensor<{type}>'
             for name, type in inputs.items()
@@ -141,6 +145,7 @@ class RandomJob:
     def add(self, text: str, kind: int) -> str:
         """Add an op of one result; its name."""
         name, row = self.name(), of(ROW)
+        text = f"{text.removesuffix(':')}{self.placed()}:"
         types = [
             f"{row}, {row} -> {row}",
             f"{row}, {of(MATRIX)} -> {row}",
@@ -148,6 +153,13 @@ class RandomJob:
         ]
         self.lines.append(f"{name} = {text} {types[kind]}")
         return name
+
+    def placed(self) -> str:
+        """The attribute of an op that lies elsewhere than its job, for some of them."""
+        if not self.others or self.random.random() < 0.7:
+            return ""
+        other = self.others[int(self.random.integers(len(self.others)))]
+        return f"{{placement = #job.placement{other}}} "
 
     def pick(self, rows: list[str]) -> str:
         """One of the rows, rather a late one."""

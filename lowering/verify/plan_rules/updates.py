@@ -17,7 +17,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument
 
-from penstock.dialects.job import AssignOp, CommitOp, SourceTickOp
+from penstock.dialects.job import AssignOp, CommitOp, SourceTickOp, StateOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import Place, RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
@@ -51,7 +51,7 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
                     index: actor_of(plan_graph.tasks[index], index in writers.values())
                     for index in members
                 },
-                list(writes_of(users, members, assigned, writers)),
+                list(writes_of(plan_graph, users, members, assigned, writers)),
                 lambda users: acts or UpdateOrder(plan_graph.graph, users),
                 lambda users: acts or UpdateOrder(plan_graph.launch_graph, users),
             )
@@ -67,6 +67,7 @@ def members_of_jobs(plan_graph: PlanGraph) -> list[list[int]]:
 
 
 def writes_of(
+    plan_graph: PlanGraph,
     users: Mapping[RegisterOp, Sequence[int]],
     members: Collection[int],
     assigned: Mapping[int, RegisterOp],
@@ -83,7 +84,10 @@ def writes_of(
         writer = writers.get(index, index)
         others = own - {index, writer}
         used = [user for user in users.get(register, ()) if user in others]
-        yield Write(writer, register, f"'{name_of(register.register)}'", used)
+        name = f"'{name_of(register.register)}'"
+        made = plan_graph.variables.get(register)
+        state = made is not None and isinstance(made.op, StateOp)
+        yield Write(writer, register, name, used, state)
 
 
 class InPlace(NamedTuple):

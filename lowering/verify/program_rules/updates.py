@@ -24,6 +24,7 @@ from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_spans import shared_by
 from penstock.lowering.algorithms.update_order import UpdateOrder
 from penstock.lowering.verify.program_rules.graph import ProgramGraph
+from penstock.lowering.verify.program_rules.states import is_state
 from penstock.lowering.verify.shared_rules import updates
 from penstock.lowering.verify.shared_rules.updates import Actor, Updates, Write
 
@@ -39,6 +40,7 @@ def bad_updates(graph: ProgramGraph) -> Iterator[Finding]:
         Write(i, name, f"@{name}", [x for x in stored[name].users if x != i])
         for i, names in enumerate(graph.updates)
         for name in sorted(names)
+        if not is_state(graph, name)
     ]
 
     def order(users: Mapping[int, Sequence[int]]) -> UpdateOrder:

@@ -50,6 +50,8 @@ class Write(NamedTuple):
     """The name of the variable in messages."""
     users: Sequence[int]
     """The other actors of the job that use its bytes, under any name."""
+    is_state: bool = False
+    """Whether nothing but the job knows it, so that it matters in no failed piece."""
 
 
 class Order(Protocol):
@@ -119,7 +121,8 @@ def early_writes(job: Updates) -> Iterator[Finding]:
     if not uncertain:
         return
     commits = [x for x, actor in actors.items() if actor.commits]
-    writers = list(dict.fromkeys(x.actor for x in job.writes))
+    known = [x for x in job.writes if not x.is_state]
+    writers = list(dict.fromkeys(x.actor for x in known))
     order = job.launch_order({x: uncertain for x in (*writers, *commits)})
     for index in uncertain:
         actor = actors[index]

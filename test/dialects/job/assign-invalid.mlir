@@ -24,3 +24,14 @@ job.job @types placement <cpu, [0:0]> {
   // expected-error@+1 {{attribute tensor<4xf64> expected from variable 'T', but got tensor<4xf32>}}
   "job.assign"(%x, %w) : (tensor<4xf64>, tensor<4xf32>) -> ()
 }
+
+// -----
+
+job.job @twice_to_a_state placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %s = job.state : tensor<4xf32>
+  // expected-error@+1 {{a state is assigned twice}}
+  job.assign %x to %s : tensor<4xf32>
+  // expected-error@+1 {{a state is assigned twice}}
+  job.assign %x to %s : tensor<4xf32>
+}

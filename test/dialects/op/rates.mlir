@@ -11,5 +11,7 @@ job.job @rates placement <cpu, [0:0]> {
   %s = op.acc %u every 4 : tensor<2x8xf32> -> tensor<2x8xf32>
   // CHECK: op.repeat %s times 4 : tensor<2x8xf32> -> tensor<2x8xf32>
   %r = op.repeat %s times 4 : tensor<2x8xf32> -> tensor<2x8xf32>
-  job.output "r", %r : tensor<2x8xf32>
+  // CHECK: op.last %r of 4 : tensor<2x8xf32> -> tensor<2x8xf32>
+  %l = op.last %r of 4 : tensor<2x8xf32> -> tensor<2x8xf32>
+  job.output "l", %l : tensor<2x8xf32>
 }

@@ -130,11 +130,24 @@ job.job @repeated placement <cpu, [0:0]> {
 // A loop runs on one CPU.
 
 job.job @devices placement <cpu, [0:0-1]> {
-  // expected-error@+1 {{convert-job-to-plan: op.loop runs on one device, not on #job.placement<cpu, [0:0-1]>: op-unroll-loops and op-select-branches come before}}
+  // expected-error@+1 {{convert-job-to-plan: op.loop runs on one device, not on #job.placement<cpu, [0:0-1]>: op-spread-loops and op-select-branches come before}}
   op.loop 3 {
   ^bb0(%i: tensor<i64>):
     op.yield
   }
+}
+
+// -----
+
+job.job @members placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{convert-job-to-plan: op.loop has ops on other devices: op-spread-loops and op-select-branches come before}}
+  %y = op.loop 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %s: tensor<4xf32>):
+    %r = op.neg %s {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32> -> tensor<4xf32>
+    op.yield %r : tensor<4xf32>
+  }
+  job.output "y", %y : tensor<4xf32>
 }
 
 // -----

@@ -146,3 +146,15 @@ func.func @no_job(%x: !t) -> !t {
   %r = op.relu %x : !t -> !t
   func.return %r : !t
 }
+
+// There are no pieces of a constant: what is unpacked is a copy.
+
+// CHECK-LABEL: plan.plan @rows
+// CHECK:         %[[ROWS:.+]] = plan.task "u.rows@0.cpu.0" {{.*}} ins(%c : tensor<3xi64>) -> tensor<3xi64> {
+// CHECK:           job.copy
+// CHECK:         plan.task "u" {{.*}} ins(%[[ROWS]] : tensor<3xi64>)
+job.job @rows placement <cpu, [0:0]> {
+  %c = op.constant dense<[0, 1, 2]> : tensor<3xi64>
+  %u = op.unpack %c by 3 : tensor<3xi64> -> tensor<1xi64>
+  job.output "u", %u : tensor<1xi64>
+}

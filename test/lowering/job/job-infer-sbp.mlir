@@ -173,3 +173,38 @@ job.job @asked_for_terms placement <cpu, [0:0-2]> {
   // CHECK-NEXT: op.matmul %x, %w {sbp = #job.sbp<P>, operand_sbp = [#job.sbp<S(1)>, #job.sbp<S(0)>]}
   %h = op.matmul %x, %w {sbp = #job.sbp<P>} : tensor<4x5xf32>, tensor<5x7xf32> -> tensor<4x7xf32>
 }
+
+// A state lies as the first op that reads it wants it, and what is assigned to it so, too;
+// without a reader it lies as variables do.
+
+// CHECK-LABEL: job.job @states
+job.job @states placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<4xf32>
+  // CHECK: %s = job.state {sbp = #job.sbp<S(0)>}
+  %s = job.state : tensor<4xf32>
+  // CHECK: %t = job.state {sbp = #job.sbp<B>}
+  %t = job.state : tensor<4xf32>
+  // CHECK: op.add %x, %s {sbp = #job.sbp<S(0)>, operand_sbp = [#job.sbp<S(0)>, #job.sbp<S(0)>]}
+  %r = op.add %x, %s : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  // CHECK: job.assign %r to %s {operand_sbp = [#job.sbp<S(0)>, #job.sbp<S(0)>]}
+  job.assign %r to %s : tensor<4xf32>
+  // CHECK: job.assign %r to %t {operand_sbp = [#job.sbp<B>, #job.sbp<B>]}
+  job.assign %r to %t : tensor<4xf32>
+}
+
+// Pieces have parts along each axis but the one that is packed.
+
+// CHECK-LABEL: job.job @pieces
+job.job @pieces placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<2x4xf32>
+  %e = op.exp %x {sbp = #job.sbp<S(1)>} : tensor<2x4xf32> -> tensor<2x4xf32>
+  // CHECK: op.pack %e by 3 {sbp = #job.sbp<S(1)>
+  %p = op.pack %e by 3 : tensor<2x4xf32> -> tensor<6x4xf32>
+  // CHECK: op.unpack %p by 3 {sbp = #job.sbp<S(1)>
+  %u = op.unpack %p by 3 : tensor<6x4xf32> -> tensor<2x4xf32>
+  // CHECK: op.last %u of 3 {sbp = #job.sbp<S(1)>
+  %l = op.last %u of 3 : tensor<2x4xf32> -> tensor<2x4xf32>
+  %f = op.exp %x {sbp = #job.sbp<S(0)>} : tensor<2x4xf32> -> tensor<2x4xf32>
+  // CHECK: op.pack %f by 3 {sbp = #job.sbp<S(1)>
+  %q = op.pack %f by 3 : tensor<2x4xf32> -> tensor<6x4xf32>
+}

@@ -205,3 +205,19 @@ plan.plan @placed {
     plan.yield
   }
 }
+
+// -----
+
+// A state holds what a failed piece has left, and needs no commit.
+
+// CHECK-LABEL: plan.plan @state
+// CHECK-NOT:   job.commit
+job.job @state placement <cpu, [0:0]> {
+  %s = job.state : tensor<4xf32>
+  %n = job.input "n" : tensor<4xf32>
+  %i = job.input "i" : tensor<4xi64>
+  %g = op.gather %n[%i] axis 0 : tensor<4xf32>, tensor<4xi64> -> tensor<4xf32>
+  %r = op.add %n, %s : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  job.assign %r to %s : tensor<4xf32>
+  job.output "y", %g : tensor<4xf32>
+}

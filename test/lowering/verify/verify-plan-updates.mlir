@@ -286,3 +286,40 @@ plan.plan @device attributes {jobs = {a = {}, b = {}}} {
     plan.yield %2 : !t
   }
 }
+
+// -----
+
+// What is used from act to act is ordered alike.
+
+!r = !regst.data<tensor<4xf32>>
+
+plan.plan @unordered_state {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  %w = regst.register "w" slots 1 on <0, host> : !r
+  %k = regst.register "z -> assign" slots 2 on <0, host> : !regst.control
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %0 = job.state : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %0 = job.input "x" : tensor<4xf32>
+    plan.yield %0 : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "y", %0 : tensor<4xf32>
+    plan.yield
+  }
+  plan.task "z" on <0, cpu:0> stream <compute, 0> ins(%w : !r) signals(%k : !regst.control) {
+  ^bb0(%0: tensor<4xf32>):
+    job.output "z", %0 : tensor<4xf32>
+    plan.yield
+  }
+  // expected-error@+2 {{verify-plan: task 'y' may use variable 'w' after task 'assign' has written it}}
+  // expected-error@+1 {{verify-plan: task 'z' may use variable 'w' again before task 'assign' has written it}}
+  plan.task "assign" on <0, cpu:0> stream <compute, 0> ins(%x, %w : !r, !r) waits(%k : !regst.control) {
+  ^bb0(%0: tensor<4xf32>, %1: tensor<4xf32>):
+    job.assign %0 to %1 : tensor<4xf32>
+    plan.yield
+  }
+}

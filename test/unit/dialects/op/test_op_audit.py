@@ -41,7 +41,14 @@ from penstock.dialects.op import rounding, trigonometry
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.elementwise import BinaryOp, UnaryOp
 from penstock.dialects.op.indexing import ScatterMode, ScatterModeAttr
-from penstock.dialects.op.multirate import AccOp, PackOp, RateOp, RepeatOp, UnpackOp
+from penstock.dialects.op.multirate import (
+    AccOp,
+    LastOp,
+    PackOp,
+    RateOp,
+    RepeatOp,
+    UnpackOp,
+)
 from penstock.dialects.op.padding import PadMode, PadModeAttr
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.training import OPS as TRAINING
@@ -961,7 +968,9 @@ def images() -> Iterator[Case]:
 # Several pieces in a launch                                                   #
 ################################################################################
 
-PIECES: Mapping[type[RateOp], int] = {AccOp: 4, RepeatOp: 4, PackOp: 4, UnpackOp: 4}
+PIECES: Mapping[type[RateOp], int] = dict.fromkeys(
+    (AccOp, LastOp, RepeatOp, PackOp, UnpackOp), 4
+)
 """The acts of ops for a piece; they are compared by a test of their own."""
 
 ELSEWHERE = PIECES.keys() | {ops.IfOp, ops.LoopOp, *TRAINING}
@@ -983,6 +992,7 @@ def test_ops_whose_pieces_last_for_several_acts(pieces: Array) -> None:
     parts = [np.split(piece, 4) for piece in whole]
     wanted: Mapping[type[RateOp], Wide] = {
         AccOp: np.stack([group.sum(0) for group in groups]),
+        LastOp: np.stack([group[-1] for group in groups]),
         RepeatOp: np.stack([piece for piece in whole for _ in range(4)]),
         PackOp: np.stack([np.concatenate([*group]) for group in groups]),
         UnpackOp: np.stack([part for each in parts for part in each]),
