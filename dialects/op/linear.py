@@ -1,4 +1,6 @@
-"""Matmul and GEMM."""
+"""
+`op.matmul` and `op.gemm`: contractions of two matrices, with batches and transposes.
+"""
 
 from __future__ import annotations
 

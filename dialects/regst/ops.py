@@ -1,4 +1,7 @@
-"""Chunks, blocks and registers."""
+"""
+The ops of level 3, `regst.chunk`, `regst.block` and `regst.register`: allocations,
+their parts, and buffers between tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The plans of bodies, of loops and conditions, which tasks of other plans hold."""
+"""
+The plans of bodies, of loops and conditions, which tasks of other plans hold.
+
+Verifiers and the passes that report on plans walk them as they do the plans of a
+module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Memory of the host that is allocated once, at addresses that never change."""
+"""
+Memory of the host that the loader allocates once for a program, at addresses that never
+change.
+"""
 
 from __future__ import annotations
 

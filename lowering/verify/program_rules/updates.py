@@ -1,5 +1,6 @@
 """
-The actors of a program that write variables, for the rules about these.
+The actors of a program that write variables, for the rules of `verify-program` about
+these.
 
 An actor that can fail and copies to a variable does both copies last: it calls no
 kernel after one. One whose kernels write variables, which it says by `updates`, cannot

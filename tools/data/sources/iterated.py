@@ -1,4 +1,8 @@
-"""A source of any iterator, whose state is how many samples were taken."""
+"""
+A source of any iterator, whose state is how many samples were taken.
+
+`iterator` makes one of any Python iterator that a training loop is given.
+"""
 
 from __future__ import annotations
 
