@@ -10,12 +10,12 @@ in f64, for all variables that are updated alike.
 
 A state is a variable `"<variable>/<optimizer>/<state>"` of the variable's type, part
 and placement, and of its `sbp` unless the update has one of its own: then the states,
-and what is computed of them, lie so. The number of steps is a variable `"step"`, an
-`i64` that counts from 0, or `"<job>/step"` where several jobs of the module have
-updates, or the job has a variable of this name. It is there if the job has it already,
-or an optimizer counts, and the job adds 1 to it unless the job assigns to it already.
-Where an update is skipped its variable and states keep their values, and so does the
-number where all are.
+and what is computed of them, lie so. The number of steps is a variable `"<job>/step"`,
+an `i64` that counts from 0, as jobs that are compiled apart may share variables; or
+`"step"`, where the only job with updates has a variable of this name, but none of the
+other. It is there if the job has it already, or an optimizer counts, and the job adds 1
+to it unless the job assigns to it already. Where an update is skipped its variable and
+states keep their values, and so does the number where all are.
 
 New ops stand at the end of the job, say `pass = "update"`, and have the location of
 what they replace. The gradient of a variable is scaled, cut and used where the variable
@@ -394,12 +394,12 @@ class JobAddUpdatesPass(ModulePass):
 def step_name(job: JobOp, *, alone: bool) -> str:
     """
     The name of the variable that counts the steps of a job, which may be `alone` in
-    having updates. Jobs of one session that are compiled apart have it already.
+    having updates.
     """
     own = f"{job.sym_name.data}/step"
     ops = job.body.block.ops
     names = {op.port.data for op in ops if isinstance(op, VariableOp)}
-    return "step" if alone and own not in names else own
+    return "step" if alone and "step" in names and own not in names else own
 
 
 def has_updates(job: JobOp) -> bool:

@@ -11,7 +11,7 @@ job.job @adam placement <cpu, [0:0]> {
 }
 // CHECK-LABEL: @adam
 // CHECK-NOT:     job.update
-// CHECK:         %step = job.variable "step" init <zeros> {pass = "update"} : tensor<i64>
+// CHECK:         %step = job.variable "adam/step" init <zeros> {pass = "update"} : tensor<i64>
 // CHECK:         %w_m = job.variable "w/adam/m" init <zeros> {pass = "update"} : tensor<4xf32>
 // CHECK-NEXT:    %w_v = job.variable "w/adam/v" init <zeros> {pass = "update"} : tensor<4xf32>
 // CHECK:         %w_next, %w_m_next, %w_v_next = op.fused %w, %g, %w_m, %w_v, %{{.*}} attributes {pass = "update"} {
@@ -64,7 +64,7 @@ job.job @its_own placement <cpu, [0:0]> {
 
 // -----
 
-// Jobs that have updates count steps of their own.
+// Jobs that have updates count steps of their own: of several the variable "step" of one is left alone.
 
 job.job @one placement <cpu, [0:0]> {
   %g = job.input "g" : tensor<4xf32>
@@ -74,6 +74,7 @@ job.job @one placement <cpu, [0:0]> {
 job.job @two placement <cpu, [0:0]> {
   %g = job.input "h" : tensor<4xf32>
   %w = job.variable "v" init <ones> : tensor<4xf32>
+  %s = job.variable "step" init <zeros> : tensor<i64>
   job.update %w by %g with <adam> : tensor<4xf32>
 }
 // CHECK-LABEL: @one

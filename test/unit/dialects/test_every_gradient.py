@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
 import pytest
 from central_differences import check_op
 from xdsl.ir import Dialect, Operation
+from xdsl.universe import Universe
 
 from penstock.dialects.job import Job
 from penstock.dialects.op import Op
@@ -54,6 +57,57 @@ def test_no_op_has_both() -> None:
         and op.gradient is not Differentiable.gradient
     ]
     assert not both
+
+
+def installed() -> list[Dialect]:
+    """The dialects of all packages that are installed as plug-ins, ours among them."""
+    found = [each.load() for each in entry_points(group="xdsl.universe")]
+    universes = [each for each in found if isinstance(each, Universe)]
+    return [make() for each in universes for make in each.all_dialects.values()]
+
+
+def test_ops_of_installed_packages_say_theirs() -> None:
+    dialects = installed()
+    assert Op.name in [dialect.name for dialect in dialects]
+    assert not [name for dialect in dialects for name in silent(dialect)]
+
+
+def test_an_op_of_an_installed_package_that_says_none_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_quiet.py").write_text(QUIET, encoding="utf-8")
+    package = tmp_path / "acme_quiet-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: acme-quiet\nVersion: 1.0\n", "utf-8")
+    points = "[xdsl.universe]\nacme-quiet = acme_quiet:UNIVERSE\n"
+    (package / "entry_points.txt").write_text(points, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    quiet = [name for dialect in installed() for name in silent(dialect)]
+    assert quiet == ["acme_quiet.same"]
+
+
+QUIET = """
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Dialect
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.universe import Universe
+
+from penstock.dialects.op.tensor_op import TensorOp
+
+
+@irdl_op_definition
+class SameOp(TensorOp):
+    name = "acme_quiet.same"
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+
+
+def dialect():
+    return Dialect("acme_quiet", [SameOp])
+
+
+UNIVERSE = Universe(all_dialects={"acme_quiet": dialect})
+"""
 
 
 @pytest.mark.parametrize("file", ["dialect.py", "kernel_form.py", "onnx_op.py"])

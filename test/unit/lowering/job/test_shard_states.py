@@ -179,7 +179,7 @@ CASES = {
 def test_steps_are_those_of_numpy(tmp_path: Path, name: str) -> None:
     text, pipeline, pieces = CASES[name]
     begin, found = trained(text, tmp_path / "step.mlir", pipeline, pieces)
-    assert found["step"] == STEPS
+    assert found["step/step"] == STEPS
     for key, wanted in in_numpy(begin).items():
         error = np.abs(found[key] - wanted).max() / np.abs(wanted).max()
         assert error <= (1e-6 if name == "f32" else 1e-13), (key, error)

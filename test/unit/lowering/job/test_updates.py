@@ -64,7 +64,7 @@ def test_optimizers_follow_their_formulas(element: str, error: float) -> None:
             for name, (_, step) in CASES.items():
                 step(states[name], gradient.astype(np.float64), t)
         found = session.state()
-    assert found["step"] == STEPS
+    assert found["train/step"] == STEPS
     for name, (text, _) in CASES.items():
         optimizer = text.partition(",")[0]
         for state, wanted in states[name].items():
