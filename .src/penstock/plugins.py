@@ -83,6 +83,9 @@ class Kind:
     is_class: bool = False
     """Whether each is a class derived from `is_a`, not an object of it."""
 
+    is_suffix: bool = False
+    """Whether each is named by the suffix of files, in lower case, without the dot."""
+
     @property
     def noun(self) -> str:
         """The kind in a sentence."""
@@ -179,6 +182,7 @@ KINDS: Mapping[str, Kind] = {
             "how a file of another format becomes a job",
             "by the suffix of a file",
             "penstock.tools.driver.importers:BUILT_IN",
+            is_suffix=True,
         ),
         Kind(
             "initialiser",
@@ -420,6 +424,11 @@ def _add(kind: Kind, name: str, thing: object, frame: FrameType | None) -> None:
     check_interface(globals_of.get(STATED), origin)
     if not name:
         raise PluginError(f"{_with_article(kind.noun)} needs a name ({origin})")
+    if kind.is_suffix and name != (suffix := name.lstrip(".").lower()):
+        raise PluginError(
+            f"{_with_article(kind.noun)} is named by a suffix in lower case, without "
+            f"its dot: '{suffix}', not '{name}' ({origin})"
+        )
     if not kind.takes(thing):
         raise PluginError(f"{kind.noun} '{name}' {_wrong_type(kind, thing)} ({origin})")
     known = _registered.get((kind.name, name))

@@ -104,6 +104,7 @@ def test_a_wrong_signature_is_told_with_its_place(tmp_path: Path) -> None:
         ("memory-planer", "a", print, "no kind .*, did you mean 'memory-planner'?"),
         (KIND, "", print, "a memory planner needs a name"),
         (KIND, "best", print, "there already is a memory planner 'best'$"),
+        ("importer", ".Abc", print, "without its dot: 'abc', not '.Abc' "),
         (KIND, "a", 5, "memory planner 'a' is no function but of int"),
         ("pass", "a", int, "pass 'a' is no ModulePass but the class int"),
         ("dialect", "a", "x", "dialect 'a' is no Dialect but of str"),
