@@ -139,6 +139,19 @@ def verify_alignment(what: str, offset: int, case: MemoryCaseAttr) -> None:
         )
 
 
+INPUT, OUTPUT = "in_", "out_"
+"""The interfaces of a body, before the number of an argument or of a value yielded."""
+
+
+def is_carried_on(after: StringAttr | None, before: str) -> bool:
+    """
+    Whether an interface of a body is the value that an iteration yields where another
+    one, by name, is the value that the next iteration is given for it.
+    """
+    number = "" if after is None else after.data.removeprefix(OUTPUT)
+    return number.isdecimal() and before == f"{INPUT}{int(number) + 1}"
+
+
 @irdl_op_definition
 class RegisterOp(IRDLOperation):
     """
@@ -279,11 +292,13 @@ class RegisterOp(IRDLOperation):
         if isinstance(self.register.type, ControlType):
             raise VerifyException("a control register is no interface")
         root = None if self.target is None else alias_root(self.register).owner
-        # A value that a loop carries may be written over the one before.
-        if isinstance(root, RegisterOp) and root.interface is None:
-            raise VerifyException(
-                "an interface has bytes of its own, so it is no alias"
-            )
+        if isinstance(root, RegisterOp):
+            # A value that a loop carries may be written over the one before.
+            under = "" if root.interface is None else root.interface.data
+            if not is_carried_on(self.interface, under):
+                raise VerifyException(
+                    "an interface has bytes of its own, so it is no alias"
+                )
         if (slots := self.slots.value.data) > 1:
             raise VerifyException(f"an interface has one slot, got {slots}")
 

@@ -15,12 +15,10 @@ from penstock.dialects.job import InputOp, JobOp, OutputOp, placement_of
 from penstock.dialects.op.body import FlowOp, yield_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.loop import LoopOp
+from penstock.dialects.regst.ops import INPUT, OUTPUT
 from penstock.dialects.regst.types import VECTOR_ALIGNMENT, tensor_bytes
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
-
-INPUT, OUTPUT = "in_", "out_"
-"""The ports of a body, before the number of the argument or of the value yielded."""
 
 
 def jobs_and_bodies(root: Operation) -> Iterator[JobOp]:

@@ -15,9 +15,10 @@ from penstock.dialects.job import InputOp, OutputOp
 from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import RegisterOp
+from penstock.dialects.regst.ops import INPUT, OUTPUT
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.aliases import aliases_of
-from penstock.lowering.analysis.body_jobs import INPUT, OUTPUT, number_of
+from penstock.lowering.analysis.body_jobs import number_of
 from penstock.lowering.analysis.shared_ports import Port
 
 

@@ -259,6 +259,15 @@
 
 // -----
 
+%x = regst.register "x" slots 1 interface "in_1" on <0, host> : !regst.data<tensor<4xf32>>
+%y = regst.register "y" slots 1 interface "in_2" on <0, host> : !regst.data<tensor<4xf32>>
+// What an iteration yields may lie over the same value before it.
+%z = regst.register "z" alias %x : !regst.data<tensor<4xf32>> slots 1 interface "out_0" on <0, host> : !regst.data<tensor<4xf32>>
+// expected-error@+1 {{regst.register: an interface has bytes of its own, so it is no alias}}
+%o = regst.register "o" alias %y : !regst.data<tensor<4xf32>> slots 1 interface "out_0" on <0, host> : !regst.data<tensor<4xf32>>
+
+// -----
+
 // expected-error@+1 {{regst.register: an interface has one slot, got 2}}
 %x = regst.register "x" slots 2 interface "x" on <0, host> : !regst.data<tensor<4xf32>>
 
