@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import BlockArgument, Operation
 
+from penstock.dialects.job import InputOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_spans import shared_by
+from penstock.lowering.analysis.body_jobs import number_of
+from penstock.lowering.analysis.body_plans import is_body, tasks_within
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 from penstock.lowering.verify.plan_rules.jobs import Jobs, bad_sharing
 from penstock.lowering.verify.plan_rules.rates import ActGraph, is_unrolled
@@ -38,6 +41,18 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     yield from bad_sharing(plan_graph, by_task.stored)
 
 
+def carried_in(plan_graph: PlanGraph) -> set[RegisterOp]:
+    """The registers of a loop's body whose bytes hold what iterations hand on."""
+    found: set[RegisterOp] = set()
+    tasks = tasks_within(plan_graph.plan) if is_body(plan_graph.plan) else ()
+    for task in tasks:
+        op, (register,) = task.op, task.outs
+        is_number = isinstance(op, InputOp) and number_of(op) == 0
+        if not is_number and isinstance(register.owner, RegisterOp):
+            found.add(register.owner)
+    return found
+
+
 class Sharing:
     """
     The pairs of registers that share bytes. *Related* ones do because of aliases, and
@@ -57,6 +72,8 @@ class Sharing:
             for name, register in pieces.registers.items()
         }
 
+        self._carried = carried_in(self._plan)
+
     def findings(self) -> Iterator[Finding]:
         """The pairs that may be in use together."""
         related: dict[tuple[RegisterOp, RegisterOp], None] = {}
@@ -65,7 +82,11 @@ class Sharing:
             pair = self._pieces.registers[a], self._pieces.registers[b]
             fixed = [register for register in pair if register not in self._plan.writer]
             are_related = self._plan.shares(*pair)
-            if fixed:
+            carried = [register for register in pair if register in self._carried]
+            if carried and not are_related:
+                name = carried[0].register_name.data
+                yield self._clash(*pair, f"'{name}' lasts from iteration to iteration")
+            elif fixed:
                 # That something is written over a variable is said elsewhere.
                 if not are_related or any(self._is_alias(x) for x in fixed):
                     name = fixed[0].register_name.data
