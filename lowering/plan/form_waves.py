@@ -40,6 +40,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from penstock.dialects.op.body import FlowOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
@@ -75,7 +76,8 @@ NO_WAVE = "no_wave"
 def unfit(task: TaskOp, most_ns: int) -> str | None:
     """Why a task that computes is in no wave, if so."""
     op = task.op
-    if not isinstance(op, TensorOp) or isinstance(op, WaveOp):
+    # A loop or condition is no kernel.
+    if not isinstance(op, TensorOp) or isinstance(op, FlowOp | WaveOp):
         return f"op: {op.name} is no member of waves"
     if task.device.kind.data != "cpu":
         return f"target: it is on {task.device.kind.data}"

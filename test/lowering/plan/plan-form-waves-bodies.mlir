@@ -3,12 +3,12 @@
 !t = tensor<4xf32>
 
 // A value that a condition reads beside members of a wave: their bytes are counted up to
-// the task of the condition. 5 x 16 bytes and the flag are in memory at once.
+// the task of the condition, which is no member itself. 5 x 16 bytes and the flag are in memory at once.
 
 // CHECK:      plan.plan @beside {{.*}}waves = {apart = 49 : i64, live_bytes = 65 : i64, tasks = 2 : i64}
 // CHECK:      %[[A:.+]], %[[B:.+]] = plan.task "a..b"
 // CHECK:      op.wave
-// CHECK:      plan.task "c" {{.*}} ins(%{{.+}}, %[[A]], %[[B]]
+// CHECK:      plan.task "c" {{.*}} ins(%{{.+}}, %[[A]], %[[B]]{{.*}} no_wave = "op: op.if is no member of waves"
 // CHECK:      op.if
 job.job @beside placement <cpu, [0:0]> {
   %x = job.input "x" : !t
