@@ -8,7 +8,7 @@
 // CHECK:      plan.plan @beside {{.*}}waves = {apart = 49 : i64, live_bytes = 65 : i64, tasks = 2 : i64}
 // CHECK:      %[[A:.+]], %[[B:.+]] = plan.task "a..b"
 // CHECK:      op.wave
-// CHECK:      plan.task "c" {{.*}} ins(%{{.+}}, %[[A]], %[[B]]{{.*}} no_wave = "op: op.if is no member of waves"
+// CHECK:      plan.task "c" {{.*}} ins(%{{.+}}, %[[A]], %[[B]]{{.*}}no_wave = "op: op.if is no member of waves"
 // CHECK:      op.if
 job.job @beside placement <cpu, [0:0]> {
   %x = job.input "x" : !t
