@@ -17,6 +17,7 @@ from penstock.dialects.op.activation import (
     SigmoidOp,
     TanhOp,
 )
+from penstock.dialects.op.all_finite import AllFiniteOp
 from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.bits import (
     BitAndOp,
@@ -134,6 +135,7 @@ Op = Dialect(
         AcosOp,
         AcoshOp,
         AddOp,
+        AllFiniteOp,
         ArgMaxOp,
         ArgMinOp,
         AsinOp,

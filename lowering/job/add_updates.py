@@ -264,13 +264,13 @@ class Updates:
 
     def _squares(self, op: UpdateOp) -> SSAValue:
         """The sum of the squares of a gradient's elements, an f64 scalar."""
+        o, scale = self._o, op.scale
         with self._writer.placed(variable_of(op)):
-            total = sum_of_squares(self._o, widened(self._o, op.gradient))
-        if op.scale is None:
-            return total
-        scale = self._writer.cast(op.scale, f64)
-        square = self._writer.once(("square", scale), lambda: self._o.square(scale))
-        return self._o.div(total, square)
+            gradient = widened(o, op.gradient)
+            if scale is not None:
+                # Squares of the gradients of a scaled loss may be infinite.
+                gradient = o.div(gradient, scale)
+            return sum_of_squares(o, gradient)
 
     # Optimizers
 

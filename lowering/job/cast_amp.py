@@ -16,6 +16,15 @@ White ops are computed in 16 bits then. Where a value of `f32` reaches a white o
 stands one `op.cast` for all its readers, and one back for all others. Variables stay
 `f32`, so that gradients and updates are.
 
+Gradients in `f16` would often be 0. So where a job updates variables, they are those of
+the loss times a scale, the variable `"<job>/loss_scale"`: updates divide by it, before
+gradients are clipped, and so does all else that reads a gradient. Where a gradient that
+an update reads is not finite (`op.all_finite`), all updates of the job are skipped, and
+the scale is multiplied by `backoff`; after `interval` steps in a row without that, by
+`growth`, unless it would be infinite. The variable `"<job>/good_steps"` counts these.
+The rule is that of PyTorch's `GradScaler`, but that no scale falls below 2^-126. If the
+job has one of the two variables already, its `init` counts.
+
 Example: `test/lowering/job/job-cast-amp-example.mlir`.
 """
 
@@ -37,6 +46,7 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
+from penstock.lowering.job.loss_scale import LossScaler, ScaleRule
 
 TYPES = {"bf16": bf16, "f16": f16}
 """The types of 16 bits by their names."""
@@ -202,6 +212,14 @@ class JobCastAmpPass(ModulePass):
 
     type: str = "none"
     """The type to compute in: `bf16` or `f16`; `none` leaves jobs as they are."""
+    loss_scale: int | float = 65536.0
+    """The scale of losses to begin with, for `f16`."""
+    growth: int | float = 2.0
+    """The factor of the scale after `interval` steps with finite gradients."""
+    backoff: int | float = 0.5
+    """The factor of the scale after a step with others."""
+    interval: int = 2000
+    """The steps in a row after which the scale grows."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.type == "none":
@@ -210,5 +228,12 @@ class JobCastAmpPass(ModulePass):
             raise PassFailedException(
                 f"the type should be none, bf16 or f16, got '{self.type}'"
             )
+        rule = ScaleRule(
+            float(self.loss_scale), self.growth, self.backoff, self.interval
+        )
+        for finding in rule.findings():
+            raise PassFailedException(finding)
         for job in outermost(op, JobOp):
             cast_job(job, TYPES[self.type])
+            if self.type == "f16":
+                LossScaler(job, rule).run()

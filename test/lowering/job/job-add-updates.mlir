@@ -128,13 +128,15 @@ job.job @clipped placement <cpu, [0:0]> {
   job.update %c by %h with <sgd, clip_norm = 1.0, clip_group = "c"> : tensor<4xf32>
 }
 // CHECK-LABEL: @clipped
-// CHECK:         op.reduce_sum
-// CHECK:         %[[scale:.*]] = op.cast %s to f64
-// CHECK:         op.div %{{.*}}, %{{.*}} {pass = "update"} : tensor<f64>
-// CHECK:         op.reduce_sum
+// CHECK:         %[[own:.*]] = op.div %g, %s {pass = "update"}
+// CHECK-NEXT:    op.mul %[[own]], %[[own]]
+// CHECK-NEXT:    op.reduce_sum
+// CHECK:         op.mul %h, %h
+// CHECK-NEXT:    op.reduce_sum
 // CHECK:         op.sqrt
-// CHECK:         op.minimum
-// CHECK:         op.div %{{.*}}, %[[scale]]
+// CHECK:         %[[clip:.*]] = op.minimum
+// CHECK:         %[[scale:.*]] = op.cast %s to f64
+// CHECK:         op.div %[[clip]], %[[scale]]
 // CHECK:         op.reduce_sum
 // CHECK:         op.minimum
 // CHECK-NOT:     op.reduce_sum

@@ -616,8 +616,28 @@ def of_lines(array: Array) -> Iterator[Case]:
     )
 
 
+def finite() -> Iterator[Case]:
+    """The cases of whether all elements of tensors are finite."""
+    largest = np.array([6.5504e4, -6.5504e4, 6e-8], np.float16)
+    for arrays in (
+        [floats(7, 13)],
+        [floats(7, 13), np.array([1.7e308]), largest, np.array(-0.0, np.float32)],
+        [edges()],
+        [floats(3), np.array([1.0, -np.inf])],
+        [np.array(np.nan, np.float16), floats(5, 2)],
+        [np.array([np.inf], np.float32), floats(0, 3)],
+        [floats(0), floats(1, 1)],
+    ):
+        yield Case(
+            ops.AllFiniteOp,
+            arrays,
+            lambda *x: np.array(all(np.isfinite(each).all() for each in x)),
+        )
+
+
 def lines() -> Iterator[Case]:
     """The cases of ops on lines of elements."""
+    yield from finite()
     yield from of_lines(rows(7, 13))
     yield from of_lines(floats(0, 13))
     for array in (floats(1, 1), rows(13, 7).T.copy()):
