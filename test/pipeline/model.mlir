@@ -19,8 +19,7 @@ job.job @train placement <cpu, [0:0]> {
   %b = job.variable "b" init <zeros> : !b
   %n = op.add %a, %x : !a, !a -> !a
   %e = op.exp %b : !b -> !b
-  // CHECK: launch.actor @"train/assign" job "train"
-  // CHECK: launch.copy @"train/n/out" to @[[A]]
+  // CHECK: launch.actor @"train/n" job "train" {{.*}} updates [@[[A]] as @"train/n/out"]
   job.assign %n to %a : !a
   job.output "e", %e : !b
 }

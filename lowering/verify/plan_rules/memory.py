@@ -41,15 +41,15 @@ def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
     yield from bad_sharing(plan_graph, by_task.stored)
 
 
-def carried_in(plan_graph: PlanGraph) -> set[RegisterOp]:
+def carried_in(plan_graph: PlanGraph) -> list[RegisterOp]:
     """The registers of a loop's body whose bytes hold what iterations hand on."""
-    found: set[RegisterOp] = set()
+    found: list[RegisterOp] = []
     tasks = tasks_within(plan_graph.plan) if is_body(plan_graph.plan) else ()
     for task in tasks:
         op, (register,) = task.op, task.outs
         is_number = isinstance(op, InputOp) and number_of(op) == 0
         if not is_number and isinstance(register.owner, RegisterOp):
-            found.add(register.owner)
+            found.append(register.owner)
     return found
 
 
@@ -72,21 +72,16 @@ class Sharing:
             for name, register in pieces.registers.items()
         }
 
-        self._carried = carried_in(self._plan)
-
     def findings(self) -> Iterator[Finding]:
         """The pairs that may be in use together."""
+        yield from self._over_carried()
         related: dict[tuple[RegisterOp, RegisterOp], None] = {}
         others: list[tuple[str, str]] = []
         for a, b in self._clashing():
             pair = self._pieces.registers[a], self._pieces.registers[b]
             fixed = [register for register in pair if register not in self._plan.writer]
             are_related = self._plan.shares(*pair)
-            carried = [register for register in pair if register in self._carried]
-            if carried and not are_related:
-                name = carried[0].register_name.data
-                yield self._clash(*pair, f"'{name}' lasts from iteration to iteration")
-            elif fixed:
+            if fixed:
                 # That something is written over a variable is said elsewhere.
                 if not are_related or any(self._is_alias(x) for x in fixed):
                     name = fixed[0].register_name.data
@@ -104,6 +99,25 @@ class Sharing:
             else:
                 yield self._clash(one, other, "have other slots or pieces")
         yield from self._misused(self._pieces.exact, pairs)
+
+    def _over_carried(self) -> Iterator[Finding]:
+        """
+        Registers on bytes that iterations hand on, whenever they are used: those bytes
+        are the place of the next value, too, which any task may have written.
+        """
+        names, spans = self._pieces.names, self._pieces.whole.acts.spans
+        placed = {
+            register: [spans[name] for name in own if name in spans]
+            for register, own in names.items()
+        }
+        for carried in carried_in(self._plan):
+            for other, found in placed.items():
+                if other is carried or self._plan.shares(carried, other):
+                    continue
+                if any(shared_by(a, b) for a in placed.get(carried, ()) for b in found):
+                    name = carried.register_name.data
+                    why = f"'{name}' lasts from iteration to iteration"
+                    yield self._clash(carried, other, why)
 
     def _clashing(self) -> Iterator[tuple[str, str]]:
         registers, stored = self._pieces.registers, self._pieces.whole.storages

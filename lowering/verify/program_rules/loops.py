@@ -227,12 +227,17 @@ class _Walk:
         shared = own & others
         return any(self.is_typed(common, name, other) for common in shared)
 
-    def is_near(self, name: str, other: str) -> bool:
-        """Whether one name stands for bytes of the other, or both for typed ones."""
+    def moves_along(self, loop: LoopOp, name: str, other: str) -> bool:
+        """
+        Whether one name stands for bytes of the other, or both for the same typed ones
+        in each iteration of a loop.
+        """
         own, others = self.chain(name), self.chain(other)
         if name in others or other in own:
             return True
-        return any(self.is_typed(common, name, other) for common in own & others)
+        if not self.is_same(name, other):
+            return False
+        return self.moves(loop, name) == self.moves(loop, other)
 
     def is_same(self, name: str, other: str) -> bool:
         """Whether two names stand for the same bytes as the same type."""
@@ -308,6 +313,7 @@ class _Walk:
             self.number = times - 1 - made if loop.backward is not None else made
             self.carry(loop, made)
             if made == 0:
+                self.apart(loop)
                 self.enter(loop)
             if loop.condition is not None:
                 self.read(loop, loop.condition.string_value())
@@ -331,6 +337,26 @@ class _Walk:
                 self.local[name] = Local(step, step.type, at)
             self.ended.discard(names[1])
             self.hand_on(*names)
+
+    def apart(self, loop: LoopOp) -> None:
+        """
+        Look at the places of carried values: where the number of iterations is not
+        known, the last values may lie in the second ones, and are copied at the end.
+        """
+        taken: list[tuple[str, int, int]] = []
+        for step in loop.carried if loop.is_bounded else ():
+            own: list[tuple[str, int, int]] = []
+            name, size = step.after.data, memref_bytes(step.type)
+            for place in step.places:
+                start = self.start(place.source.string_value()) + place.offset.data
+                own.append((name, start, start + size))
+                for other, first, last in taken:
+                    if first < start + size and start < last:
+                        text = f"carries @{name} and @{other} in one place"
+                        self.findings[step, f"@{self.actor.sym_name.data} {text}"] = (
+                            None
+                        )
+            taken += own
 
     def hand_on(self, before: str, after: str) -> None:
         """Let a value that an iteration has made be one that the next one finds."""
@@ -380,7 +406,11 @@ class _Walk:
                 text = f"writes @{name} over bytes of it in other iterations"
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
             for other, (first, last) in hulls.items():
-                if first < end and start < last and not self.is_near(other, name):
+                if (
+                    first < end
+                    and start < last
+                    and not self.moves_along(loop, other, name)
+                ):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
             if apart == size and self.is_whole(name):
@@ -394,17 +424,22 @@ class _Walk:
     def hull(self, loop: LoopOp, name: str) -> tuple[int, int]:
         """The bytes of a name in all iterations of a loop."""
         start, end = self.range(name)
-        moves = 0
-        for other in self.chain(name):
-            step = self.local[other].step if other in self.local else None
-            if isinstance(step, SubviewOp) and step.parent_op() is loop:
-                moves += step.bytes_per_number
+        moves = self.moves(loop, name)
         times = loop.times.value.data
         walked = min(times, 2) - 1
         number = times - 1 - walked if loop.backward is not None else walked
         first, last = start - number * moves, start + (times - 1 - number) * moves
         size = end - start
         return min(first, last), max(first, last) + size
+
+    def moves(self, loop: LoopOp, name: str) -> int:
+        """The bytes from where a name lies to where the next iteration has it."""
+        moves = 0
+        for other in self.chain(name):
+            step = self.local[other].step if other in self.local else None
+            if isinstance(step, SubviewOp) and step.parent_op() is loop:
+                moves += step.bytes_per_number
+        return moves
 
     def uses(self, block: Block) -> tuple[list[str], set[str]]:
         """The names that the steps of a block use, and those that they write."""

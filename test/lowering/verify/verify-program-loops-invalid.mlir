@@ -422,3 +422,75 @@ launch.program @p rank 0 {
     launch.fetch "y" from @y
   }
 }
+
+// -----
+
+// A row of a result that each iteration uses for something else.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i64>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x, @t] writes [@h, @y] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      // expected-error@+1 {{verify-program: @a writes @s over bytes of @p in some iteration}}
+      launch.subview @s of @y at 0 step 8 : memref<2xf32>
+      launch.subview @p of @y at 0 : memref<2xf32>
+      launch.call @k [@h, @s]
+      launch.call @k [@s, @p]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// The last of two values in the place of another one, to where that is copied at the end.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.register @t in @c at 256 slots 1 : memref<i64>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x, @t] {
+    launch.feed "x" to @x
+    launch.feed "t" to @t
+  }
+  // expected-error@+1 {{verify-program: @a hands on @h, but 8 of its bytes are not written}}
+  launch.actor @a on <0, cpu:0> stream 0 can_fail reads [@x, @t] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.subview @q of @b at 0 : memref<2xf32>
+    launch.copy @x0 to @h
+    launch.copy @x0 to @q
+    launch.copy @x to @y
+    launch.loop up to 3 count @t {
+      launch.carry @g to @h1 in [@h at 0, @b at 16] : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a carries @q1 and @h1 in one place}}
+      launch.carry @f to @q1 in [@b at 0, @h at 0] : memref<2xf32>
+      launch.call @k [@g, @h1]
+      launch.call @k [@h1, @q1]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
