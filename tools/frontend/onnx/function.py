@@ -53,6 +53,7 @@ class OnnxFunction:
     ```python
     from typing import Annotated
 
+    import numpy as np
     from onnx import parser
 
     import penstock
@@ -72,7 +73,7 @@ class OnnxFunction:
         return penstock.grad(lambda x: model(x).sum(), argnums=0)(x)
 
 
-    assert slope([1, 2, 3]).tolist() == [2, 2, 2]
+    assert slope(np.ones(3, np.float32)).tolist() == [2, 2, 2]
     ```
     """
 
