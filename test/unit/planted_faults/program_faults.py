@@ -18,6 +18,7 @@ from penstock.dialects.launch import (
     ActorOp,
     CallOp,
     ControlOp,
+    KernelOp,
     ProgramOp,
     VariableOp,
     ViewAttr,
@@ -26,6 +27,7 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.launch import ChunkOp as LaunchChunkOp
 from penstock.dialects.launch import RegisterOp as LaunchRegisterOp
+from penstock.lowering.analysis.kernel_effects import KernelEffects
 from planted_faults.plan_faults import number
 
 
@@ -232,7 +234,11 @@ def change_update(program: ProgramOp, rng: random.Random) -> None:
 
 
 def write_variable(program: ProgramOp, rng: random.Random) -> None:
-    """A kernel is given a variable instead of something else, or another register."""
+    """
+    A kernel writes to a variable, or to a register, that its actor has nothing to do
+    with. That one which it may read is the wrong one is no fault that could be found.
+    """
+    table = {op.sym_name.data: op for op in program.body.block.ops if is_kernel(op)}
     actors = [a for a in program.actors if isinstance(a.body.block.first_op, CallOp)]
     actor = rng.choice(actors)
     call = actor.body.block.first_op
@@ -240,8 +246,16 @@ def write_variable(program: ProgramOp, rng: random.Random) -> None:
     names = names_of(call.arguments)
     variables = [x.sym_name.data for x in program.body.block.ops if is_variable(x)]
     registers = [r.sym_name.data for r in registers_in(program)]
-    names[rng.randrange(len(names))] = rng.choice([*variables, *variables, *registers])
+    own = {*names, *names_of(actor.reads), *names_of(actor.writes)}
+    own.update(name for view in actor.update_list for name in view.names)
+    others = [x for x in (*variables, *variables, *registers) if x not in own]
+    kernel = table[call.kernel.root_reference.data]
+    names[rng.choice(sorted(KernelEffects(kernel).written))] = rng.choice(others)
     call.arguments = symbols(names)
+
+
+def is_kernel(op: Operation) -> TypeGuard[KernelOp]:
+    return isinstance(op, KernelOp)
 
 
 def is_variable(op: Operation) -> TypeGuard[VariableOp]:
