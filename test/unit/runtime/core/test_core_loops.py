@@ -72,6 +72,9 @@ def scanning(times: int, *, places: int, way: str = "") -> LoadedProgram:
     start = "launch.copy @h0 to @h"
     if first == "b":
         start = f"launch.subview @v of @b at 0 : {V}\nlaunch.copy @h0 to @v"
+    if times == 0:
+        # No iteration writes a row, and the register is handed on.
+        start += "\nlaunch.copy @xs to @ys"
     body = f"""
       {start}
       launch.loop {times} {way} {{

@@ -82,7 +82,7 @@ def test_no_memory_is_said_with_those_who_take_most():
         " bytes on CUDA device 0, 1000 are free; most of it is for 'x_cuda/out' 40 "
         in text
     )
-    assert "(task 'x_cuda'), 'i_cuda/out' 32 (task 'i_cuda')" in text
+    assert "(task 'x_cuda' at job.mlir:3:3), 'i_cuda/out' 32 (task 'i_cuda' at" in text
     assert driver.log[-1].call in ("free", "free_host", "allocate_host", "clear")
     with opened(RecordedDriver()) as session:
         found = session.run(picked(1, 2))

@@ -44,22 +44,26 @@ class Alone:
     def start(self, handle: int, address: int) -> None: ...
 
 
-@register("transport", "alone")
 def alone() -> Alone:
     """No messages."""
     return Alone()
 
 
-@register("transport", "rubbish")
 def rubbish() -> object:
     """No transport."""
     return object()
 
 
-@register("transport", "broken")
 def broken() -> object:
     """A transport that cannot be made."""
     raise ConnectionError("no network")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def transports_of_this_file() -> None:
+    """Plug-ins that are forgotten when the tests of this file are done."""
+    for function in (alone, rubbish, broken):
+        register("transport", function.__name__)(function)
 
 
 @pytest.fixture(autouse=True)

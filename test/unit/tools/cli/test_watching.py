@@ -118,8 +118,8 @@ def test_a_profile_is_a_table_of_all_ops(capsys: pytest.CaptureFixture[str]):
 
 def test_rates_of_a_table_are_per_second():
     # 6 GFLOP and 3 GB in 2 s, and something of which nothing is known.
-    known = Expense("a", "op.a", Times(2, 2 * 10**9), 6 * 10**9, 3 * 10**9)
-    unknown = Expense("b", "k", Times(1, 10**9), None, None)
+    known = Expense("a", "op.a", Times(2, 2 * 10**9), 6 * 10**9, 3 * 10**9, 2)
+    unknown = Expense("b", "k", Times(1, 10**9), None, None, 1)
     assert profile_lines([known, unknown])[1:] == [
         "a     op.a      2  2000.000   66.7     3.00  1.50",
         "b     k         1  1000.000   33.3        -     -",

@@ -255,8 +255,8 @@ def test_a_run_with_adamw_goes_on_from_a_checkpoint_bit_by_bit(tmp_path: Path) -
     with compiled.Session.open(path) as session, loader() as batches:
         train(session, islice(batches.epochs(3), 17))
         state = session.state()
-        assert sorted(state) == ["step", "w", "w/adamw/m", "w/adamw/v"]
-        assert state["step"] == 17
+        assert sorted(state) == ["train/step", "w", "w/adamw/m", "w/adamw/v"]
+        assert state["train/step"] == 17
         checkpoints.save(state, 17, data=batches.state(), seeds={"data": seed})
         train(session, batches.epochs(3))
         expected = session.state()
