@@ -20,7 +20,10 @@ from contextlib import suppress
 
 
 class InterruptWatch:
-    """The thread that ends the runs of this process at interrupts, and its pipe."""
+    """
+    The thread that ends the runs of this process at interrupts, and its pipe. There is
+    one of each from the first run with a loop on, until the process ends.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +61,8 @@ class InterruptWatch:
         for end in self._read_end, self._write_end:
             os.set_blocking(end, False)
         self._lock, self._runs = threading.Lock(), []
-        name = "penstock-interrupts"
+        # Not by the name of threads of executors, which end with these.
+        name = "interrupts-of-penstock"
         threading.Thread(target=self._read, name=name, daemon=True).start()
         self._process = os.getpid()
 

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import lcm
 
 import numpy as np
 import pytest
@@ -453,8 +454,8 @@ def test_turns_balance_all_flows_and_have_no_smaller_solution(
             flows.append(Flow(source, target, made, taken))
     rounds = [1] * count
     for flow in flows:
-        rounds[flow.source] = int(np.lcm(rounds[flow.source], flow.made))
-        rounds[flow.target] = int(np.lcm(rounds[flow.target], flow.taken))
+        rounds[flow.source] = lcm(rounds[flow.source], int(flow.made))
+        rounds[flow.target] = lcm(rounds[flow.target], int(flow.taken))
     found = repetition_vector(flows, rounds)
     for flow in flows:
         assert found[flow.source] * flow.taken == found[flow.target] * flow.made

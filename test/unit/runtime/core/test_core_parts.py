@@ -234,7 +234,7 @@ def test_threads_are_woken_on_other_cores_than_that_of_the_caller(until: Until):
     allowed = os.sched_getaffinity(0)
     with Core(once(COUNT, counters(8), 8), 3) as core:
         core.run(1)
-        helpers = [t for t in threading.enumerate() if t.name.startswith("penstock")]
+        helpers = [t for t in threading.enumerate() if "penstock-worker" in t.name]
         numbers = [cast(int, helper.native_id) for helper in helpers]
         assert len(numbers) == 2
 
