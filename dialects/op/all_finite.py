@@ -84,7 +84,7 @@ class AllFiniteOp(TensorOp):
         for value in ins:
             count = prod(memref_type(value).get_shape())
             if before and not count:
-                # What is folded with no element would be forgotten.
+                # A value that is folded with no element would be lost.
                 continue
             row = k.view(value, [1, count])
             maps = [ROW, *[OF_ROW] * len(before), OF_ROW]

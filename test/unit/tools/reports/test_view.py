@@ -602,7 +602,7 @@ def test_the_memory_of_bodies_is_drawn_below_that_of_the_program(nested: Path):
     steps = [step["task"] for step in body["steps"]]
     softmax = steps.index("loop 5 > then > softmax")
     assert (softmax, softmax + 1) in lives.values()
-    # What is alive at a step lies in the memory, side by side.
+    # Registers alive at a step lie in the memory, side by side.
     for step, live in enumerate(zone["live"]):
         spans = sorted(
             (r["offset"], r["bytes"])

@@ -89,7 +89,7 @@ def test_each_rank_writes_its_parts(ranks: list[Ranks], tmp_path: Path) -> None:
     assert is_whole(saved.state())
     assert (saved.note(), saved.seeds()) == ({"by": "ranks"}, {"x": 1})
     facts = json.loads((saved.path / MANIFEST).read_bytes())
-    # What lies on all of them is written by the first one only.
+    # Variables that lie on all of them are written by the first one.
     written = [[part["name"] for part in file["parts"]] for file in facts["files"]]
     assert written == [["w", "b"], ["w"], ["w", "step"]]
     assert facts["files"][1]["parts"][0]["offsets"] == [2, 0]
