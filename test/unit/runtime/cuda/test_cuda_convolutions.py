@@ -671,7 +671,10 @@ def test_no_memory_for_a_library_is_said_with_the_task_and_who_takes_most(
     assert 0 < int(text[1]) < 1 << 16
     assert text[2] == "r"
     # Two slots of images, and the result: 2 x 3 x 7 x 8 and 2 x 4 x 5 x 7 floats.
-    owners = ["'x_cuda/out' 2688 (task 'x_cuda')", "'r/out' 1120 (task 'r')"]
+    owners = [
+        "'x_cuda/out' 2688 (task 'x_cuda' at job.mlir:3:3)",
+        "'r/out' 1120 (task 'r' at job.mlir:5:3)",
+    ]
     assert text[3].split(", ")[:2] == owners
     del caught
     gc.collect()
