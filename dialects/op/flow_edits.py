@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint
 
 from penstock.dialects.op.body import SEGMENTS, FlowOp, clone_body
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.numpy_types import dense_of, dtype_of
 
 OF_SINGLE_VALUES = {"in_place", "layouts", "max_shape", "operand_sbp", "sbp"}
@@ -42,6 +42,10 @@ def inline(
     yielded = clone_body(block, known, made)
     for member in made:
         add_before(op, member, rewriter)
+    own = set(made)
+    for value in yielded:
+        if isinstance(value.owner, Operation) and value.owner in own:
+            ask_for_slots(op, value.owner)
     return yielded
 
 

@@ -168,6 +168,15 @@ def carry(source: Operation, target: Operation) -> None:
             target.attributes.setdefault(name, attribute)
 
 
+def ask_for_slots(source: Operation, *targets: Operation) -> None:
+    """
+    Let ops that make the results of another one in its place ask for as many slots.
+    """
+    if (slots := source.attributes.get("slots")) is not None:
+        for target in targets:
+            target.attributes["slots"] = slots
+
+
 def carry_with_body(source: Operation, target: Operation) -> None:
     """
     Let an op that takes the place of a group have the attributes with a dialect's

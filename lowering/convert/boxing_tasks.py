@@ -46,7 +46,7 @@ from penstock.dialects.op.sbp import (
     split,
 )
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.splat import splat_of
 from penstock.lowering.algorithms.boxing_policies import (
     BoxingRequest,
@@ -240,8 +240,7 @@ class PartTasks:
             )
         if len(tasks) > before and value.owner is tasks[-1]:
             tasks[-1].task_name = StringAttr(self.name)
-            if (slots := self.boxing.like.attributes.get("slots")) is not None:
-                tasks[-1].attributes["slots"] = slots
+            ask_for_slots(self.boxing.like, tasks[-1])
             carry(self.boxing.like, tasks[-1])
         return value
 

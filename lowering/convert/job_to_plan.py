@@ -89,7 +89,7 @@ from penstock.dialects.op.sbp import (
 )
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
-from penstock.dialects.utils.attributes import carry, replace_op
+from penstock.dialects.utils.attributes import ask_for_slots, carry, replace_op
 from penstock.dialects.utils.counts import count_of
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.repetitions import MOST_ACTS
@@ -161,7 +161,10 @@ def op_findings(job: JobOp) -> Iterator[Finding]:
 def body_findings(job: JobOp) -> Iterator[Finding]:
     """The ops with bodies that run where these cannot be run as such."""
     for op in job.body.block.ops:
-        if not isinstance(op, FlowOp) or runs_bodies(op, job):
+        if not isinstance(op, FlowOp):
+            continue
+        if runs_bodies(op, job):
+            yield from slots_in(op)
             continue
         placement, passes = placement_of(op, job), "op-unroll-loops"
         if is_spread(op, job):
@@ -176,6 +179,14 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
             text = f"runs on a CPU or GPU, not on {placement.single_device()}"
         advice = f"{passes} and op-select-branches come before"
         yield op, f"{op.name} {text}: {advice}"
+
+
+def slots_in(op: FlowOp) -> Iterator[Finding]:
+    """The ops of bodies that ask for slots, where bodies run as such."""
+    for inner in op.walk():
+        if inner is not op and "slots" in inner.attributes:
+            text = "has one slot, as iterations run one after the other"
+            yield inner, f"{inner.name} in a body {text}: {op.name} may ask for slots"
 
 
 class LayoutCheck:
@@ -408,8 +419,7 @@ class JobTasks:
             carry(op, part)
             for value, result in zip(op.results, part.results, strict=True):
                 result.name_hint = value.name_hint
-            if (slots := op.attributes.get("slots")) is not None:
-                part.attributes["slots"] = slots
+            ask_for_slots(op, part)
             name = self.builder.name(f"{base}{at(device)}")
             made.append(self.builder.add(part, name, device).results)
         for value, parts in zip(op.results, zip(*made, strict=True), strict=True):

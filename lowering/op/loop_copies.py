@@ -24,7 +24,7 @@ from penstock.dialects.op.loop import INDEX, LoopOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.requirement import RequireOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.numpy_types import Elements, dense_of, dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.op import unwanted
@@ -126,9 +126,13 @@ class Copies:
 
     def take_place(self, values: Sequence[SSAValue]) -> None:
         """Let the ops stand where the loop did, and these values be its results."""
+        own = set(self.ops)
         for old, new in zip(self.loop.outs, values, strict=True):
             old.replace_all_uses_with(new)
-            if old.name_hint and new.owner in self.ops:
+            if not isinstance(new.owner, Operation) or new.owner not in own:
+                continue
+            ask_for_slots(self.loop, new.owner)
+            if old.name_hint:
                 new.name_hint = old.name_hint
         Rewriter.insert_op(self.ops, InsertPoint.before(self.loop))
         self.loop.detach()

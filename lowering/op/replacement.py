@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.diagnostics import fused_location
 
 
@@ -33,8 +33,7 @@ def replace_by(
     for op in made:
         if "placement" in last.attributes:
             op.attributes["placement"] = last.attributes["placement"]
-    if "slots" in last.attributes:
-        made[-1].attributes["slots"] = last.attributes["slots"]
+    ask_for_slots(last, made[-1])
     Rewriter.insert_op(made, InsertPoint.before(last))
     old.replace_all_uses_with(result)
     result.name_hint = old.name_hint

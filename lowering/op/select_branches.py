@@ -29,7 +29,7 @@ from penstock.dialects.op.comparison import LogicalNotOp, WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
-from penstock.dialects.utils.attributes import carry
+from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
@@ -85,14 +85,18 @@ def select(op: IfOp, bodies: Sequence[Block]) -> None:
         known: dict[SSAValue, SSAValue] = dict(zip(block.args, op.reads, strict=True))
         yielded.append(clone_body(block, known, ops))
         made += ops if len(bodies) == 1 else spared(ops, op.condition, number)
+    own = set(made)
     columns = list(zip(*yielded, strict=True))
     for old, values in zip(op.outs, columns, strict=True):
         new = values[0]
         if len(values) > 1:
             where = WhereOp.of(op.condition, *values)
             made.append(where)
+            own.add(where)
             new = where.results[0]
             new.name_hint = old.name_hint
+        if isinstance(new.owner, Operation) and new.owner in own:
+            ask_for_slots(op, new.owner)
         old.replace_all_uses_with(new)
     for new in made:
         if "placement" in op.attributes:

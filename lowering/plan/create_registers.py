@@ -18,7 +18,7 @@ each of them, in order. Its register has a header `<task>/out/header` with as ma
 on the host, pinned for the device where the register is on one.
 
 A task of a loop or condition has one register more, `<task>/memory`, in which the
-plans of its bodies have theirs.
+plans of its bodies have theirs. It has one slot, as one actor makes all iterations.
 
 The registers are listed before the first task.
 

@@ -27,7 +27,7 @@ from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.loop.form import INDEX, LoopForm
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.utils.attributes import carry, replace_op
+from penstock.dialects.utils.attributes import ask_for_slots, carry, replace_op
 from penstock.dialects.utils.tensors import tensor_type
 
 SLICES = 3
@@ -67,10 +67,9 @@ class OneIteration(OpPattern["LoopForm"]):
         ]
         first = [number, *op.carried, *slices, *op.reads]
         yielded = inline(op, op.body.block, first, rewriter)
-        stacks = [
-            add_before(op, ReshapeOp(x, [1, *tensor_type(x).get_shape()]), rewriter)
-            for x in yielded[kept:]
-        ]
+        rows = [ReshapeOp(x, [1, *tensor_type(x).get_shape()]) for x in yielded[kept:]]
+        ask_for_slots(op, *rows)
+        stacks = [add_before(op, row, rewriter) for row in rows]
         replace_op(op, [], [*yielded[:kept], *stacks], rewriter=rewriter)
 
 

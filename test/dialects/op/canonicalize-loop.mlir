@@ -310,3 +310,21 @@ job.job @laid placement <cpu, [0:0]> {
   }
   job.output "b", %b : tensor<f32>
 }
+
+// The ops of the only iteration have the slots that the loop asks for.
+
+// CHECK-LABEL: job.job @slots
+// CHECK:       %[[D:.+]] = op.exp %a {slots = 2 : i64}
+// CHECK:       op.reshape %a to [1, 4] {slots = 2 : i64}
+// CHECK:       job.output "b", %[[D]]
+job.job @slots placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4xf32>
+  %b, %s = op.loop 1 carries(%a : tensor<4xf32>) -> tensor<4xf32>, tensor<1x4xf32>
+      attributes {slots = 2 : i64} {
+  ^bb0(%i: tensor<i64>, %c: tensor<4xf32>):
+    %d = op.exp %c : tensor<4xf32> -> tensor<4xf32>
+    op.yield %d, %c : tensor<4xf32>, tensor<4xf32>
+  }
+  job.output "b", %b : tensor<4xf32>
+  job.output "s", %s : tensor<1x4xf32>
+}

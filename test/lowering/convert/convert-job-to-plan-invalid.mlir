@@ -173,3 +173,18 @@ job.job @unknown placement <npu, [0:0]> {
     op.yield
   }
 }
+
+// -----
+
+// Iterations of a loop on one device run one after the other.
+
+job.job @slots_in_a_body placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4xf32>
+  %b = op.loop 3 carries(%a : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %c: tensor<4xf32>):
+    // expected-error@+1 {{convert-job-to-plan: op.exp in a body has one slot, as iterations run one after the other: op.loop may ask for slots}}
+    %d = op.exp %c {slots = 2 : i64} : tensor<4xf32> -> tensor<4xf32>
+    op.yield %d : tensor<4xf32>
+  }
+  job.output "b", %b : tensor<4xf32>
+}

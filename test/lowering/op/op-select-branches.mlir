@@ -72,3 +72,23 @@ job.job @fails placement <cpu, [0:0]> {
   }
   job.output "y", %y : tensor<4xf32>
 }
+
+// What makes the result has the slots that the condition asks for.
+
+// CHECK-LABEL: job.job @slots
+// CHECK:       op.exp %x : tensor<4xf32>
+// CHECK-NEXT:  %y = op.where %c, {{.*}} {slots = 2 : i64}
+job.job @slots placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %c = job.input "c" : tensor<i1>
+  %y = op.if %c reads(%x : tensor<4xf32>) -> tensor<4xf32>
+      attributes {slots = 2 : i64} {
+  ^bb0(%a: tensor<4xf32>):
+    %e = op.exp %a : tensor<4xf32> -> tensor<4xf32>
+    op.yield %e : tensor<4xf32>
+  } else {
+  ^bb0(%b: tensor<4xf32>):
+    op.yield %b : tensor<4xf32>
+  }
+  job.output "y", %y : tensor<4xf32>
+}

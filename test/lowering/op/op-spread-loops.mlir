@@ -140,3 +140,23 @@ job.job @inner placement <cpu, [0:0-1]> {
   }
   job.output "b", %b : tensor<f32>
 }
+
+// -----
+
+// The slots that a loop asks for are those of its results, not of an iteration's values.
+
+// CHECK-LABEL: job.job @slots
+// CHECK:       op.exp %{{[a-z_0-9]*}} : tensor<4xf32>
+// CHECK:       %b = op.last {{.*}} {slots = 3 : i64}
+// CHECK:       %ys = op.pack {{.*}} {slots = 3 : i64}
+job.job @slots placement <cpu, [0:0-1]> {
+  %a = job.input "a" : tensor<4xf32>
+  %b, %ys = op.loop 3 carries(%a : tensor<4xf32>) -> tensor<4xf32>, tensor<3x4xf32>
+      attributes {slots = 3 : i64} {
+  ^bb0(%i: tensor<i64>, %c: tensor<4xf32>):
+    %d = op.exp %c : tensor<4xf32> -> tensor<4xf32>
+    op.yield %d, %d : tensor<4xf32>, tensor<4xf32>
+  }
+  job.output "b", %b : tensor<4xf32>
+  job.output "ys", %ys : tensor<3x4xf32>
+}

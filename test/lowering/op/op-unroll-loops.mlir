@@ -170,3 +170,25 @@ job.job @failing placement <cpu, [0:0]> {
   }
   job.output "e", %e : tensor<i64>
 }
+
+// The ops that make the results have the slots that the loop asks for; a value that is
+// there without the loop has its own.
+
+// CHECK-LABEL: job.job @slots
+// CHECK:       op.exp %a : tensor<f32>
+// CHECK:       %b = op.exp {{%.*}} {slots = 3 : i64}
+// CHECK:       %ys = op.concat {{.*}} {slots = 3 : i64}
+job.job @slots placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<f32>
+  %b, %c, %ys = op.loop 2 carries(%a, %a : tensor<f32>, tensor<f32>)
+      -> tensor<f32>, tensor<f32>, tensor<2xf32> attributes {slots = 3 : i64} {
+  ^bb0(%i: tensor<i64>, %s: tensor<f32>, %same: tensor<f32>):
+    %e = op.exp %s : tensor<f32> -> tensor<f32>
+    op.yield %e, %same, %s : tensor<f32>, tensor<f32>, tensor<f32>
+  }
+  // CHECK:     job.output "b", %b
+  job.output "b", %b : tensor<f32>
+  // CHECK:     job.output "c", %a
+  job.output "c", %c : tensor<f32>
+  job.output "ys", %ys : tensor<2xf32>
+}

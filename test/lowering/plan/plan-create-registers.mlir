@@ -245,3 +245,45 @@ plan.plan @dynamic {
     plan.yield %u, %v : tensor<?xf32>, tensor<?xi8>
   }
 }
+
+// -----
+
+// The results of a loop have the slots that it asks for. One actor makes all iterations
+// of all pieces, so its bodies have one set of registers, in one slot.
+
+// CHECK-LABEL: plan.plan @slots
+// CHECK:         regst.register "b/out" slots 3
+// CHECK:         regst.register "b/memory" slots 1
+plan.plan @slots {
+  %a = plan.task "a" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "a" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %b = plan.task "b" on <0, cpu:0> stream <compute, 0> ins(%a : tensor<4xf32>) -> tensor<4xf32> attributes {slots = 3 : i64} {
+  ^bb0(%v: tensor<4xf32>):
+    %r = op.loop 3 carries(%v : tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%i: tensor<i64>, %c: tensor<4xf32>):
+      %d = op.exp %c : tensor<4xf32> -> tensor<4xf32>
+      op.yield %d : tensor<4xf32>
+    }
+    plan.yield %r : tensor<4xf32>
+  } with {
+    plan.plan @slots {
+      // CHECK:  regst.register "d/out" slots 1
+      %c = plan.task "c" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+        %v = job.input "in_1" : tensor<4xf32>
+        plan.yield %v : tensor<4xf32>
+      }
+      %d = plan.task "d" on <0, cpu:0> stream <compute, 0> ins(%c : tensor<4xf32>) -> tensor<4xf32> {
+      ^bb0(%v: tensor<4xf32>):
+        %e = op.exp %v : tensor<4xf32> -> tensor<4xf32>
+        plan.yield %e : tensor<4xf32>
+      }
+      plan.task "out_0" on <0, cpu:0> stream <compute, 0> ins(%d : tensor<4xf32>) {
+      ^bb0(%v: tensor<4xf32>):
+        job.output "out_0", %v : tensor<4xf32>
+        plan.yield
+      }
+    }
+  }
+}
