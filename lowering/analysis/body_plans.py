@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from penstock.dialects.job import InputOp, OutputOp
 from penstock.dialects.op.loop import LoopOp
@@ -52,6 +52,22 @@ def lies_outside(register: RegisterOp) -> bool:
     if any(is_carried_on(alias, register) for alias in aliases_of(register)):
         return True
     return register.register not in (x.outs[0] for x in tasks_within(plan))
+
+
+def values_outside(plan: PlanOp) -> set[SSAValue]:
+    """
+    The values of the plan of a body, as long as these are no registers, whose bytes lie
+    outside of it; none of any other plan.
+    """
+    if not is_body(plan):
+        return set()
+    found = set[SSAValue]()
+    for task in plan.tasks:
+        if isinstance(task.op, InputOp):
+            found.update(task.results_)
+        elif isinstance(task.op, OutputOp):
+            found.update(task.ins)
+    return found.difference(*(task.results_ for task in tasks_within(plan)))
 
 
 def is_carried_on(after: RegisterOp, before: RegisterOp) -> bool:

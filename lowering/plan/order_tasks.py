@@ -5,8 +5,11 @@ A value is alive from the task that makes it to the last one that reads it, both
 included. The measure is the largest number of bytes that are alive at a step, of each
 memory; where several devices compute, those that tasks of each device make count by
 themselves. Variables, which are always alive, are not counted; a value with several
-slots counts as often. With `in-place`, a result may take the place of an operand of the
-same size that its op can overwrite and that nobody reads later.
+slots counts as often. A task of a loop or condition needs, while it acts, what the
+order of its body needs, which is found first; in a body only what lies in its memory
+counts, not what it reads, slices or yields. With `in-place`, a result may take the
+place of an operand of the same size that its op can overwrite and that nobody reads
+later.
 
 * `memory` looks for the fewest bytes. It chooses among list schedules, and visits sets
   of tasks, for as long as `budget` lasts, to improve on them or to see that nothing
@@ -52,9 +55,9 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import MAX_BYTES
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.list_scheduling import in_order
@@ -63,10 +66,9 @@ from penstock.lowering.algorithms.ordering.policies import order_policy
 from penstock.lowering.algorithms.ordering.problem import Problem, peaks_of
 from penstock.lowering.algorithms.ordering.strategies import DEFAULT_BUDGET
 from penstock.lowering.analysis.body_plans import plans_and_bodies
-from penstock.lowering.analysis.register_types import data_types_of
 from penstock.lowering.analysis.task_order import TaskOrder
 from penstock.lowering.analysis.task_times import Machine, findings_about_times
-from penstock.lowering.plan.ordering_problem import PlanProblem
+from penstock.lowering.plan.ordering_problem import PlanProblem, has_sizes
 
 REPORT = "live_bytes"
 """The attribute of a plan that says what its order needs."""
@@ -81,15 +83,6 @@ def is_to_order(plan: PlanOp) -> bool:
     if REPORT in plan.attributes or not plan.is_on_values or plan.is_merged:
         return False
     return all(task.order is None and has_sizes(task) for task in plan.tasks)
-
-
-def has_sizes(task: TaskOp) -> bool:
-    """Whether the results of a task have a known size."""
-    try:
-        data_types_of(task)
-    except VerifyException:
-        return False
-    return True
 
 
 def findings_about(order: TaskOrder, machine: Machine) -> Iterator[Finding]:

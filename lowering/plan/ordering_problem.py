@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.ir import BlockArgument, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.op.tensor_op import TensorOp
@@ -16,7 +17,14 @@ from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.list_scheduling import Job
 from penstock.lowering.algorithms.ordering.parallel import Part
 from penstock.lowering.algorithms.ordering.policies import OrderRequest
-from penstock.lowering.algorithms.ordering.problem import Order, Problem, Task, Value
+from penstock.lowering.algorithms.ordering.problem import (
+    Order,
+    Problem,
+    Task,
+    Value,
+    peak_of,
+)
+from penstock.lowering.analysis.body_plans import values_outside
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
 from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.in_place_updates import marked_updates
@@ -37,27 +45,33 @@ class PlanProblem:
     in_place: bool
     tasks: list[TaskOp] = field(init=False)
     problem: Problem = field(init=False)
+    _memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = field(
+        init=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self.tasks = self.order.tasks
         homes = Homes.of(self.order.plan)
-        memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = {}
         numbers: dict[SSAValue, int] = {}
         values: list[Value] = []
-        # They lie where the variable does, which is always there.
-        on_variables = {update.value for update in marked_updates(self.tasks)}
+        # They lie where the variable does, or in registers around the body.
+        elsewhere = {update.value for update in marked_updates(self.tasks)}
+        elsewhere |= values_outside(self.order.plan)
         for task in self.tasks:
             sizes = [type.size for type in data_types_of(task)]
             for result, size in zip(task.results_, sizes, strict=True):
                 numbers[result] = len(values)
-                key = (
-                    homes.memory_case(result),
-                    task.device if self.is_parallel else None,
-                )
-                memory = memories.setdefault(key, len(memories))
-                slots = 0 if result in on_variables else slots_of(task, result, homes)
+                slots = 0 if result in elsewhere else slots_of(task, result, homes)
+                memory = self._memory(homes.memory_case(result), task)
                 values.append(Value(size * slots, memory))
         tasks = [self._task(task, numbers, values) for task in self.tasks]
+        for number, task in enumerate(self.tasks):
+            if size := bytes_of_bodies(task, self.in_place):
+                # A value that nothing reads is alive while its task acts.
+                made = (*tasks[number].makes, len(values))
+                tasks[number] = tasks[number]._replace(makes=made)
+                memory = self._memory(MemoryCaseAttr.of(task.device), task)
+                values.append(Value(size, memory))
         pairs = {task: Pairs.of(task) for task in self.tasks}
         earlier = earlier_readers(self.tasks, pairs)
         for first, second in (*self.order.controls, *earlier):
@@ -67,6 +81,11 @@ class PlanProblem:
             tasks[second] = read._replace(reads=(*read.reads, len(values)))
             values.append(Value(0))
         self.problem = Problem(values, tasks)
+
+    def _memory(self, case: MemoryCaseAttr, task: TaskOp) -> int:
+        """The number of the memory of a value that a task makes."""
+        key = case, task.device if self.is_parallel else None
+        return self._memories.setdefault(key, len(self._memories))
 
     def _task(
         self, task: TaskOp, numbers: dict[SSAValue, int], values: Sequence[Value]
@@ -141,6 +160,25 @@ class PlanProblem:
             self.order.write()
         else:
             list_tasks(self.order.plan, [self.tasks[index] for index in order])
+
+
+def bytes_of_bodies(task: TaskOp, in_place: bool) -> int:
+    """
+    The bytes that the bodies of a task need in the order of their tasks, of which one
+    runs at a time; those of unknown size count as none.
+    """
+    known = (body for body in task.bodies if all(map(has_sizes, body.tasks)))
+    problems = (PlanProblem(TaskOrder(body), in_place).problem for body in known)
+    return max((peak_of(x, x.source) for x in problems), default=0)
+
+
+def has_sizes(task: TaskOp) -> bool:
+    """Whether the results of a task have a known size."""
+    try:
+        data_types_of(task)
+    except VerifyException:
+        return False
+    return True
 
 
 def overwritable(task: TaskOp) -> Iterator[tuple[SSAValue, SSAValue]]:

@@ -28,7 +28,7 @@ from penstock.dialects.op.loop.form import INDEX, LoopForm
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import ask_for_slots, carry, replace_op
-from penstock.dialects.utils.tensors import tensor_type
+from penstock.dialects.utils.tensors import byte_count, tensor_type
 
 SLICES = 3
 """The segment of operands that are sliced."""
@@ -184,7 +184,9 @@ class UnreadValues(OpPattern["LoopForm"]):
 
 class InvariantOps(OpPattern["LoopForm"]):
     """
-    Ops that do the same in each iteration run once, before the loop.
+    Ops that do the same in each iteration run once, before the loop. Those that compute
+    nothing and make more bytes than they read, such as `op.expand`, do so only for
+    others that leave with them: their results would take room for all of the loop.
     """
 
     def rewrite(self, op: LoopForm, rewriter: PatternRewriter) -> None:
@@ -194,6 +196,7 @@ class InvariantOps(OpPattern["LoopForm"]):
             if is_invariant(op, member, known):
                 found.append(member)
                 known.update((value, value) for value in member.results)
+        found = without_room(found)
         for member in found:
             move_out(op, member, known, rewriter)
         if found:
@@ -220,6 +223,30 @@ def is_invariant(
         value in known or isinstance(value.owner, ConstantOp)
         for value in member.operands
     )
+
+
+def without_room(found: Sequence[TensorOp]) -> list[TensorOp]:
+    """The ops, in order, but for those that take room and that none of them reads."""
+    kept: list[TensorOp] = []
+    read = set[SSAValue]()
+    for member in reversed(found):
+        if read.isdisjoint(member.results) and only_takes_room(member):
+            continue
+        kept.append(member)
+        read.update(member.operands)
+    return kept[::-1]
+
+
+def only_takes_room(member: TensorOp) -> bool:
+    """Whether an op makes more bytes than it reads, without computing anything."""
+    read, made = (
+        [tensor_type(value) for value in values]
+        for values in (dict.fromkeys(member.operands), member.results)
+    )
+    if not all(type.has_static_shape() for type in (*read, *made)):
+        return False
+    is_larger = sum(map(byte_count, made)) > sum(map(byte_count, read))
+    return is_larger and member.flops() == 0
 
 
 def move_out(

@@ -328,3 +328,30 @@ job.job @slots placement <cpu, [0:0]> {
   job.output "b", %b : tensor<4xf32>
   job.output "s", %s : tensor<1x4xf32>
 }
+
+// What only takes room stays in the body; for an op that leaves and reads it, it leaves.
+
+// CHECK-LABEL: job.job @room
+// CHECK-NEXT:  %a = job.input
+// CHECK-NEXT:  %x = job.input
+// CHECK-NEXT:  %f = op.expand %a to [8, 4]
+// CHECK-NEXT:  %g = op.exp %f
+// CHECK-NEXT:  op.loop 3 carries(%x : {{.*}}) reads(%a, %g :
+// CHECK:         %d = op.expand %r to [8, 4]
+// CHECK-NEXT:    op.add %c, %d
+// CHECK-NEXT:    op.mul
+job.job @room placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4xf32>
+  %x = job.input "x" : tensor<8x4xf32>
+  %b = op.loop 3 carries(%x : tensor<8x4xf32>) reads(%a : tensor<4xf32>)
+      -> tensor<8x4xf32> {
+  ^bb0(%i: tensor<i64>, %c: tensor<8x4xf32>, %r: tensor<4xf32>):
+    %d = op.expand %r to [8, 4] : tensor<4xf32> -> tensor<8x4xf32>
+    %e = op.add %c, %d : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+    %f = op.expand %r to [8, 4] : tensor<4xf32> -> tensor<8x4xf32>
+    %g = op.exp %f : tensor<8x4xf32> -> tensor<8x4xf32>
+    %h = op.mul %e, %g : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+    op.yield %h : tensor<8x4xf32>
+  }
+  job.output "b", %b : tensor<8x4xf32>
+}

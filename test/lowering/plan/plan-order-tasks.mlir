@@ -202,3 +202,63 @@ plan.plan @unknown {
 plan.plan @empty {
 ^bb0:
 }
+
+// The body of a loop needs 1024 bytes for what it expands and as many for its
+// exponentials, which lie over them in place. While it runs %big is not to be there, too.
+
+// CHECK-LABEL: plan.plan @body
+// CHECK-SAME:    {live_bytes = {source = 3104 : i64, ordered = 2080 : i64, lower_limit = 2080 : i64}}
+// CHECK:         plan.task "s"
+// CHECK:           plan.plan @body attributes {live_bytes = {source = 2048 : i64,
+// CHECK:         plan.task "big"
+// INPLACE-LABEL: plan.plan @body
+// INPLACE-SAME:    {live_bytes = {source = 2080 : i64, ordered = 1072 : i64, lower_limit = 1072 : i64}}
+// INPLACE:         plan.task "s"
+// INPLACE:         plan.task "big"
+job.job @body placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %big = op.expand %x to [64, 4] : tensor<4xf32> -> tensor<64x4xf32>
+  %s = op.loop 5 carries(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %c: tensor<4xf32>):
+    %e = op.expand %c to [64, 4] : tensor<4xf32> -> tensor<64x4xf32>
+    %f = op.exp %e : tensor<64x4xf32> -> tensor<64x4xf32>
+    %m = op.reduce_sum %f axes [0] : tensor<64x4xf32> -> tensor<4xf32>
+    op.yield %m : tensor<4xf32>
+  }
+  %y = op.add %big, %s : tensor<64x4xf32>, tensor<4xf32> -> tensor<64x4xf32>
+  job.output "y", %y : tensor<64x4xf32>
+}
+
+// Slices, values that are read and values that are stacked lie around a body, whose
+// memory needs 256 bytes for %b alone; of branches the larger one counts, beside %c, %ys
+// and %z.
+
+// CHECK-LABEL: plan.plan @around
+// CHECK-SAME:    {live_bytes = {source = 3841 : i64,
+// CHECK:         plan.task "ys"
+// CHECK:           plan.plan @around attributes {live_bytes = {source = 256 : i64,
+// CHECK:         plan.task "z"
+// CHECK:           plan.plan @around attributes {live_bytes = {source = 0 : i64,
+// CHECK:           plan.plan @around attributes {live_bytes = {source = 1280 : i64,
+job.job @around placement <cpu, [0:0]> {
+  %xs = job.input "xs" : tensor<5x4x16xf32>
+  %c = job.input "c" : tensor<i1>
+  %ys = op.loop 5 slices(%xs : tensor<5x4x16xf32>) reads(%xs : tensor<5x4x16xf32>)
+      -> tensor<5x4x16xf32> {
+  ^bb0(%i: tensor<i64>, %x: !wide, %r: tensor<5x4x16xf32>):
+    %b = op.reduce_sum %r axes [0] : tensor<5x4x16xf32> -> !wide
+    %d = op.add %b, %x : !wide, !wide -> !wide
+    op.yield %d : !wide
+  }
+  %z = op.if %c reads(%ys : tensor<5x4x16xf32>) -> tensor<5x4x16xf32> {
+  ^bb0(%a: tensor<5x4x16xf32>):
+    %e = op.exp %a : tensor<5x4x16xf32> -> tensor<5x4x16xf32>
+    op.yield %e : tensor<5x4x16xf32>
+  } else {
+  ^bb0(%a: tensor<5x4x16xf32>):
+    %e = op.exp %a : tensor<5x4x16xf32> -> tensor<5x4x16xf32>
+    %f = op.exp %e : tensor<5x4x16xf32> -> tensor<5x4x16xf32>
+    op.yield %f : tensor<5x4x16xf32>
+  }
+  job.output "z", %z : tensor<5x4x16xf32>
+}
