@@ -602,7 +602,9 @@ def check_interface(stated: object, who: str) -> None:
     """Raise PluginError unless plug-ins of an interface, 0.1 if it is None, run."""
     if stated is not None and stated not in ACCEPTED:
         if not isinstance(stated, str):
-            raise PluginError(f'{who}: {STATED} is a text such as "{INTERFACE}"')
+            raise PluginError(
+                f'{who} states no interface: {STATED} is a text such as "{INTERFACE}"'
+            )
         raise PluginError(
             f"{who} is written for interface {stated} of plug-ins; this version has "
             f"{' and '.join(ACCEPTED)}"

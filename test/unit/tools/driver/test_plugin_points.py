@@ -227,7 +227,7 @@ def test_another_interface_is_refused_before_anything_runs(
 
 def test_an_interface_that_is_no_text_is_told(tmp_path: Path) -> None:
     path = file_of(tmp_path, "PENSTOCK_INTERFACE = 0.2\n")
-    expected = 'PENSTOCK_INTERFACE is a text such as "0.2"'
+    expected = 'it states no interface: PENSTOCK_INTERFACE is a text such as "0.2"'
     with pytest.raises(UsageError, match=expected):
         load_files([path], {})
 
