@@ -40,6 +40,11 @@ def run() -> NoReturn:
     _run("penstock-run", "run")
 
 
+def simulate() -> NoReturn:
+    """Run `penstock-simulate` on the arguments of this process."""
+    _run("penstock-simulate", "simulate")
+
+
 def view() -> NoReturn:
     """Run `penstock-view` on the arguments of this process."""
     _run("penstock-view", "view")

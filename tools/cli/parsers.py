@@ -7,6 +7,7 @@ from penstock.tools.cli import (
     import_model,
     reduce,
     run_arguments,
+    simulate,
     view,
 )
 from penstock.tools.cli.command_parser import CommandParser
@@ -21,6 +22,7 @@ def parsers() -> dict[str, CommandParser]:
         import_model.arguments(),
         compare_variants.arguments(),
         reduce.arguments(),
+        simulate.arguments(),
         view.arguments(),
     )
     return {parser.prog: parser for parser in found}

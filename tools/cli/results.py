@@ -40,3 +40,13 @@ def write(text: str) -> None:
     stream = results()
     stream.write(text)
     stream.flush()
+
+
+def write_to(path: str, text: str) -> None:
+    """Write text to a file, or among the results where the path is `-`."""
+    from penstock.tools.driver.files import write_whole
+
+    if path == "-":
+        write(text)
+        return
+    write_whole(path, text)

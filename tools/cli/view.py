@@ -19,7 +19,7 @@ from penstock.tools.cli.pipeline_options import (
     add_pipeline_options,
     options_in,
 )
-from penstock.tools.cli.results import write
+from penstock.tools.cli.results import write_to
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.cli.run_output import tell_written
 from penstock.tools.cli.standard_input import (
@@ -122,7 +122,7 @@ def _run(args: argparse.Namespace) -> int:
         raise FileError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
     outputs = list(_outputs(args, program, trace))
     for path, text in outputs:
-        _write(path, text)
+        write_to(path, text)
     tell_written([path for path, _ in outputs], as_json=args.json)
     return 0
 
@@ -136,7 +136,7 @@ def _draw_scalars(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.file} is a log of scalars: it has a page only, -o")
     if not args.output:
         raise UsageError("nothing to write: give -o")
-    _write(args.output, page_of(ScalarLog(args.file)))
+    write_to(args.output, page_of(ScalarLog(args.file)))
     tell_written([args.output], as_json=args.json)
     return 0
 
@@ -166,15 +166,6 @@ def _outputs(
 
         text = json.dumps(collection_of(program), indent=1)
         yield args.to_model_explorer, f"{text}\n"
-
-
-def _write(path: str, text: str) -> None:
-    from penstock.tools.driver.files import write_whole
-
-    if path == "-":
-        write(text)
-        return
-    write_whole(path, text)
 
 
 if __name__ == "__main__":

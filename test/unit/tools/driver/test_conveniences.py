@@ -13,7 +13,15 @@ from types import ModuleType
 import pytest
 
 import penstock
-from penstock.tools.cli import compare_variants, import_model, opt, reduce, run, view
+from penstock.tools.cli import (
+    compare_variants,
+    import_model,
+    opt,
+    reduce,
+    run,
+    simulate,
+    view,
+)
 from penstock.tools.cli.parsers import parsers
 from penstock.tools.driver.ir_printing import diff_of
 from penstock.tools.driver.pass_timing import PassTimes
@@ -26,6 +34,7 @@ TOOLS: dict[str, ModuleType] = {
     "penstock-opt": opt,
     "penstock-reduce": reduce,
     "penstock-run": run,
+    "penstock-simulate": simulate,
     "penstock-view": view,
 }
 GOOD = '"test.op"() : () -> ()\n'
