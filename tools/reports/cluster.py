@@ -118,15 +118,16 @@ def trace_of(found: Prediction) -> str:
         key = span.rank, span.line
         if key not in lines:
             lines[key] = len(lines) + 1
-            place = {"ph": "M", "pid": span.rank, "tid": lines[key]}
-            events += [
-                {**place, "name": "thread_name", "args": {"name": span.line}},
-                {
-                    **place,
-                    "name": "process_name",
-                    "args": {"name": f"rank {span.rank}"},
-                },
-            ]
+            for kind, name in ("thread", span.line), ("process", f"rank {span.rank}"):
+                events.append(
+                    {
+                        "ph": "M",
+                        "name": f"{kind}_name",
+                        "pid": span.rank,
+                        "tid": lines[key],
+                        "args": {"name": name},
+                    }
+                )
         events.append(
             {
                 "ph": "X",
