@@ -4,8 +4,8 @@ devices, links and memory have to do with them. Nothing is computed.
 
 The plans are those of all ranks of a job. Each stream of a device runs one task at a
 time, each link carries one message at a time. A task takes the time of `task_times`, a
-copy or a message that of its way; both ends of a message are one act. What registers
-and their slots make tasks wait for counts as in a run.
+copy or a message that of its way; both ends of a message are one act. Registers and
+their slots make tasks wait as in a run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is predicted of a run; times are nanoseconds."""
+    """A predicted run; times are nanoseconds."""
 
     iterations: int
     first: int
