@@ -251,8 +251,6 @@ class IfOp(FlowOp, CanonicalOp):
         made: list[Operation] = []
         reads, left = body.args[: len(self.reads)], [*body.args[len(self.reads) :]]
         ends = clone_body(block, dict(zip(block.args, reads, strict=True)), made)
-        for op in made:
-            inner.insert(op)
         seeds = [
             (end, None if grad is None else left.pop(0))
             for end, grad in zip(ends, grads, strict=True)

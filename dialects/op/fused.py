@@ -249,8 +249,6 @@ class FusedOp(FusibleOp, BodyOp):
         block = self.body.block
         known: dict[SSAValue, SSAValue] = dict(zip(block.args, self.ins, strict=True))
         ends = clone_body(block, known, made)
-        for op in made:
-            o.insert(op)
         return gradients_of_body(o, made, self.operands, zip(ends, grads, strict=True))
 
 

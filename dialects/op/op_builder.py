@@ -14,6 +14,7 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.training.gradient_rules import (
     GradientRule,
     check_extents,
+    check_own,
     own_gradient,
 )
 from penstock.dialects.utils.op_functions import Given, OpFunctions, OpName
@@ -62,6 +63,12 @@ class OpBuilder(OpFunctions[SSAValue]):
             if (found := rule(op, self, grads)) is not None:
                 return found
         raise AssertionError("an op says its own gradient, or why it has none")
+
+    def refuse_without_gradient(self, op: Operation) -> None:
+        check_extents(op)
+        # Only a rule itself knows whether it has one.
+        if not self._rules:
+            check_own(op)
 
     def shape(self, value: SSAValue) -> list[int]:
         return list(tensor_type(value).get_shape())

@@ -163,7 +163,5 @@ class WaveOp(TensorOp):
             zip(self.body.block.args, self.ins, strict=True)
         )
         made = [member.clone(known) for member in self.members]
-        for op in made:
-            o.insert(op)
         ends = [result for op in made for result in op.results]
         return gradients_of_body(o, made, self.operands, zip(ends, grads, strict=True))

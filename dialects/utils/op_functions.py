@@ -75,6 +75,13 @@ class OpFunctions(ABC, Generic[V]):
         """
         raise TypeError("ops are put into jobs only")
 
+    def refuse_without_gradient(self, op: Operation) -> None:
+        """
+        Raise NoGradient for an op that is known to have no gradient, whatever those of
+        its results are.
+        """
+        raise TypeError("ops are put into jobs only")
+
     @abstractmethod
     def results(self, op: OpName, *operands: Given[V], **values: object) -> Sequence[V]:
         """The results of an op that is called as by `TensorOp.of`."""

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -40,21 +41,18 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import GradientsOp, JobOp, VariableOp, placement_of
-from penstock.dialects.op.canonicalization import has_floats
+from penstock.dialects.op.backward import BackwardWalk, Path, keeping_more
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.sbp import BROADCAST, sbp_of
 from penstock.dialects.op.training.gradient_rules import (
     OWN,
     GradientRule,
-    check_extents,
-    check_own,
     gradient_rule,
 )
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
-from penstock.dialects.utils.gradients import Differentiable, NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.value_names import name_value
 from penstock.dialects.utils.walk import outermost
@@ -64,36 +62,28 @@ PASS, BACKWARD = "pass", StringAttr("backward")
 """The attribute of ops of a part of a training step."""
 
 
-class BackwardPass:
+class BackwardPass(BackwardWalk):
     """The ops of one `job.gradients`, put in front of it."""
 
-    def __init__(self, job: JobOp, op: GradientsOp, rules: Sequence[GradientRule]):
+    def __init__(
+        self, job: JobOp, op: GradientsOp, path: Path, rules: Sequence[GradientRule]
+    ):
         self._job = job
         self._op = op
-        self._rules = rules
         self._of: Operation = op
         """The op whose gradients are being made."""
         self._made: dict[Operation, None] = {}
-        self._terms: dict[SSAValue, list[SSAValue]] = {}
-        self._sums: dict[SSAValue, SSAValue] = {}
-        self._missing: set[SSAValue] = set()
-        """The values whose gradients are not there as an op before has none."""
         self._builder = OpBuilder(self._insert, rules)
-        self.findings: list[Finding] = []
+        super().__init__(self._builder, path)
 
     def add(self) -> Sequence[SSAValue]:
         """
-        Add all ops; the result has the gradients. Where there are findings they are
-        not complete.
+        Add all ops; the result has the gradients. Where ops are missing they are not
+        complete.
         """
-        path = self._path()
-        if not self.findings and self._keep_more(path):
-            path = self._path()
-        op, o = self._op, self._builder
-        loss = op.loss
-        self._terms[loss] = [o.scalar(1, loss) if op.scale is None else op.scale]
-        for member in reversed(path):
-            self._add_gradients_of(member)
+        op, loss = self._op, self._op.loss
+        self.seed(loss, self._builder.scalar(1, loss) if op.scale is None else op.scale)
+        self.go()
         return [self._gradient_by(value) for value in op.by]
 
     def drop_unused(self) -> None:
@@ -102,6 +92,13 @@ class BackwardPass:
             if not any(result.uses for result in op.results):
                 Rewriter.erase_op(op)
 
+    def begin(self, op: Operation) -> None:
+        self._of = op
+
+    def added(self, value: SSAValue, total: SSAValue) -> None:
+        if total.owner in self._made and total.name_hint is None:
+            name_value(total, f"{value.name_hint or 'value'}_grad")
+
     def _insert(self, op: Operation) -> None:
         op.attributes[PASS] = BACKWARD
         op.location = self._of.location
@@ -109,113 +106,10 @@ class BackwardPass:
         Rewriter.insert_op(op, InsertPoint.before(self._op))
         self._made[op] = None
 
-    def _path(self) -> list[Operation]:
-        """The ops between the values derived by and the loss, in order."""
-        block = self._op.parent
-        assert block is not None, "it stands in a job"
-        needs = set(self._op.by)
-        ahead: list[Operation] = []
-        for op in block.ops:
-            if op is self._op:
-                break
-            if isinstance(op, StopGradientOp) or needs.isdisjoint(op.operands):
-                continue
-            ahead.append(op)
-            needs.update(result for result in op.results if has_floats(result))
-        self._needs = needs
-        self._check_reached(needs)
-        back = {self._op.loss}
-        path: list[Operation] = []
-        for op in reversed(ahead):
-            if not back.isdisjoint(op.results):
-                path.append(op)
-                back.update(value for value in op.operands if value in needs)
-        self._check_by(back)
-        return path[::-1]
-
-    @staticmethod
-    def _keep_more(path: Sequence[Operation]) -> bool:
-        """Let ops keep what their gradients are made of; whether one has to be told."""
-        changed = False
-        for op in path:
-            if not isinstance(op, Differentiable) or (new := op.with_kept()) is None:
-                continue
-            new.attributes |= op.attributes
-            new.location = op.location
-            hints = [result.name_hint for result in op.results]
-            replace_op(op, new, [*new.results][: len(hints)])
-            for result, hint in zip(new.results, hints, strict=False):
-                result.name_hint = hint
-            changed = True
-        return changed
-
-    def _check_reached(self, needs: set[SSAValue]) -> None:
-        if self._op.loss not in needs:
-            self.findings.append(
-                (self._op, "the loss depends on none of the values derived by")
-            )
-
-    def _check_by(self, back: set[SSAValue]) -> None:
-        """Report each value that is derived by and that the loss does not depend on."""
-        if self.findings:
-            return
-        for value in self._op.by:
-            if value not in back:
-                name = name_of(value)
-                self.findings.append((self._op, f"the loss does not depend on {name}"))
-
-    def _add_gradients_of(self, op: Operation) -> None:
-        """Add the gradients of the operands of an op, or report why there are none."""
-        self._of = op
-        grads = [self._gradient_of(result) for result in op.results]
-        is_missing = not self._missing.isdisjoint(op.results)
-        if not is_missing and all(grad is None for grad in grads):
-            return
-        try:
-            if is_missing:
-                # It is only to be found out that nothing else is wrong; rules are not
-                # asked for gradients by those that are not there.
-                check_extents(op)
-                if not self._rules:
-                    check_own(op)
-                self._missing.update(op.operands)
-                return
-            found = self._builder.gradient_of(op, grads)
-        except NoGradient as error:
-            self.findings.append((op, f"'{op.name}' has no gradient: {error}"))
-            self._missing.update(op.operands)
-            return
-        for operand, grad in zip(op.operands, found, strict=True):
-            if grad is not None and operand in self._needs:
-                self._check_type(op, operand, grad)
-                self._terms.setdefault(operand, []).append(grad)
-
-    @staticmethod
-    def _check_type(op: Operation, operand: SSAValue, grad: SSAValue) -> None:
-        if grad.type != operand.type:
-            raise TypeError(
-                f"the gradient of '{op.name}' by a {operand.type} is a {grad.type}"
-            )
-
-    def _gradient_of(self, value: SSAValue) -> SSAValue | None:
-        """The sum of all gradients that reach a value; None if it is zero."""
-        if value in self._sums:
-            return self._sums[value]
-        terms = self._terms.get(value)
-        if not terms:
-            return None
-        total = terms[0]
-        for term in terms[1:]:
-            total = self._builder.add(total, term)
-        if total.owner in self._made and total.name_hint is None:
-            name_value(total, f"{value.name_hint or 'value'}_grad")
-        self._sums[value] = total
-        return total
-
     def _gradient_by(self, value: SSAValue) -> SSAValue:
         """The gradient by a value that was asked for, which lies as the value does."""
-        self._of = value.owner if isinstance(value.owner, Operation) else self._op
-        grad = self._gradient_of(value)
+        self.begin(value.owner if isinstance(value.owner, Operation) else self._op)
+        grad = self.gradient_of(value)
         if grad is None:
             grad = self._builder.zeros(value)
         owner = value.owner
@@ -237,6 +131,34 @@ class BackwardPass:
         return variable.attributes.get("sbp", whole)
 
 
+def path_to(op: GradientsOp) -> Path:
+    """The ops of a job between the values derived by and the loss."""
+    block = op.parent
+    assert block is not None, "it stands in a job"
+    before = takewhile(lambda other: other is not op, block.ops)
+    return Path.between(before, op.by, [op.loss])
+
+
+def keep_more(path: Path) -> bool:
+    """Let ops keep what their gradients are made of; whether one has to be told."""
+    changed = False
+    for op in path.ops:
+        if (new := keeping_more(op)) is not None:
+            replace_op(op, new, [*new.results][: len(op.results)])
+            changed = True
+    return changed
+
+
+def unreached(op: GradientsOp, path: Path) -> Iterator[Finding]:
+    """The values derived by that the loss does not depend on."""
+    if op.loss not in path.needs:
+        yield op, "the loss depends on none of the values derived by"
+        return
+    for value in op.by:
+        if value not in path.reached:
+            yield op, f"the loss does not depend on {name_of(value)}"
+
+
 def name_of(value: SSAValue) -> str:
     """The name of a value in a diagnostic."""
     if isinstance(value.owner, VariableOp):
@@ -247,11 +169,18 @@ def name_of(value: SSAValue) -> str:
 def add_gradients(job: JobOp, rules: Sequence[GradientRule]) -> Iterator[Finding]:
     """Replace each `job.gradients` of a job, and yield what has no gradient."""
     for op in [op for op in job.body.block.ops if isinstance(op, GradientsOp)]:
-        backward = BackwardPass(job, op, rules)
+        path = path_to(op)
+        found = [*unreached(op, path)]
+        if keep_more(path):
+            path = path_to(op)
+        backward = BackwardPass(job, op, path, rules)
         gradients = backward.add()
-        if backward.findings:
-            yield from backward.findings
-        else:
+        found += [
+            (member, f"'{member.name}' has no gradient: {reason}")
+            for member, reason in backward.missing
+        ]
+        yield from found
+        if not found:
             replace_op(op, [], gradients)
             backward.drop_unused()
 

@@ -234,20 +234,28 @@ class LoopForm(FlowOp, ABC):
             f"{self.count - 1}, the last of its maximum of {self.count}"
         )
 
-    def stack_starts(self) -> Sequence[SSAValue]:
-        """Stack each carried value as it is before an iteration, as further results."""
-        block, count = self.body.block, len(self.carried)
-        starts = block.args[1 : 1 + count]
-        end = yield_of(block)
-        end.operands = [*end.operands, *starts]
-        made = [
-            OpResult(
-                stacked_type(tensor_type(arg), self.count), self, len(self.outs) + i
-            )
-            for i, arg in enumerate(starts)
-        ]
-        self.results = type(self.results)((*self.results, *made))
-        return made
+    def keep(self, starts: Sequence[int], *, made: bool) -> Sequence[SSAValue]:
+        """
+        Stack some carried values as they are before an iteration, as further results,
+        and give the number of the iterations that were made if that is asked for; the
+        stacks.
+        """
+        args = [self.body.block.args[1 + number] for number in starts]
+        end = yield_of(self.body.block)
+        end.operands = [*end.operands, *args]
+        types = [stacked_type(tensor_type(arg), self.count) for arg in args]
+        stacks = [OpResult(type, self, 0) for type in types]
+        has_made = self.made is not None
+        results = [*self.results[: len(self.outs) - has_made], *stacks]
+        if has_made:
+            results.append(self.results[-1])
+        elif made:
+            results.append(OpResult(INDEX, self, 0))
+            self.made = UnitAttr()
+        for number, result in enumerate(results):
+            result.index = number
+        self.results = type(self.results)(results)
+        return stacks
 
 
 def slice_type(type: TensorType, times: int) -> TensorType:

@@ -13,7 +13,6 @@ from penstock.dialects.op.backward import (
     erase_unused,
     gradients_of_body,
     has_floats,
-    source_of,
     sums_of_all,
 )
 from penstock.dialects.op.body import YieldOp, clone_body
@@ -25,7 +24,13 @@ if TYPE_CHECKING:
 
 
 class BackwardLoop:
-    """The loop that makes the gradients of the operands of a `loop`."""
+    """
+    The loop that makes the gradients of the operands of a `loop`.
+
+    Its body computes an iteration once more, from the values that were carried into it,
+    which the loop stacks as far as they are needed. It makes as many iterations as the
+    loop has made; what either stacks for the others, up to a maximum, is zeros.
+    """
 
     def __init__(
         self, o: GradientBuilder, loop: LoopForm, grads: Sequence[SSAValue | None]
@@ -41,28 +46,41 @@ class BackwardLoop:
         ]
         """The values that it carries at first."""
         given = {i: grad for i, grad in enumerate(by_stacks) if grad is not None}
-        self._tensors = [*loop.stack_starts(), *loop.slices, *given.values()]
-        """The tensors that it slices."""
-        carried = [value.type for value in self._firsts]
-        slices = [slice_type(tensor_type(x), loop.count) for x in self._tensors]
-        reads = [value.type for value in loop.reads]
-        self._body = Block(arg_types=[INDEX, *carried, *slices, *reads])
-        self._inner = o.within(self._body)
-        self._derive(list(given))
+        self._make_body([*given.values()])
+        self._derive([*given])
+
+    def _make_body(self, by_stacks: Sequence[SSAValue]) -> None:
+        """Make a body that is given all that may be needed."""
+        loop = self._loop
+        starts = [value.type for value in loop.carried]
+        tensors = [*loop.slices, *by_stacks]
+        rows = [slice_type(tensor_type(x), loop.count) for x in tensors]
+        firsts, reads = (
+            [value.type for value in x] for x in (self._firsts, loop.reads)
+        )
+        self._body = Block(arg_types=[INDEX, *firsts, *starts, *rows, *reads])
+        self._inner = self._o.within(self._body)
+        args = iter(self._body.args[1:])
+        self._after, self._starts, self._slices, self._by_stacks, self._reads = (
+            [next(args) for _ in x]
+            for x in (firsts, starts, loop.slices, by_stacks, reads)
+        )
+        rows_of = [*self._slices, *self._by_stacks]
+        self._tensor_of: dict[SSAValue, SSAValue] = dict(
+            zip(rows_of, tensors, strict=True)
+        )
+        """The tensors that values of an iteration are slices of."""
 
     def _derive(self, given: Sequence[int]) -> None:
         """Make the ops of the body, where some stacked results have gradients."""
-        loop, args = self._loop, iter(self._body.args[1:])
-        after = [next(args) for _ in self._carried]
-        starts, taken, by_stacks = (
-            [next(args) for _ in x] for x in (loop.carried, loop.slices, given)
-        )
-        reads = [*args]
-        slices: list[SSAValue] = [*starts, *taken, *by_stacks]
-        self._tensor_of = dict(zip(slices, self._tensors, strict=True))
-        ends, made = self._forwards([*starts, *taken, *reads])
-        seeds = [(ends[i], g) for i, g in zip(self._carried, after, strict=True)]
-        stacked = zip(given, by_stacks, strict=True)
+        starts, taken, reads = self._starts, self._slices, self._reads
+        made = list[Operation]()
+        block, number = self._loop.body.block, self._body.args[0]
+        values = [number, *starts, *taken, *reads]
+        ends = clone_body(block, dict(zip(block.args, values, strict=True)), made)
+        carried = zip(self._carried, self._after, strict=True)
+        seeds: list[tuple[SSAValue, SSAValue]] = [(ends[i], g) for i, g in carried]
+        stacked = zip(given, self._by_stacks, strict=True)
         seeds += [(ends[len(starts) + i], g) for i, g in stacked]
         by = [*(starts[i] for i in self._carried), *(taken[i] for i in self._sliced)]
         found = gradients_of_body(
@@ -80,21 +98,6 @@ class BackwardLoop:
     ) -> SSAValue:
         return o.zeros(value) if grad is None else grad
 
-    def _forwards(
-        self, given: Sequence[SSAValue]
-    ) -> tuple[Sequence[SSAValue], Sequence[Operation]]:
-        """The ops of an iteration once more: the values that it yields, and the ops."""
-        made = list[Operation]()
-        block = self._loop.body.block
-        number = self._body.args[0]
-        known: dict[SSAValue, SSAValue] = dict(
-            zip(block.args, [number, *given], strict=True)
-        )
-        ends = clone_body(block, known, made)
-        for op in made:
-            self._inner.insert(op)
-        return ends, made
-
     def gradients(self) -> Gradients:
         """The gradients of the operands of the loop."""
         loop, sums = self._loop, dict[int, int | list[SumOfAll]]()
@@ -102,29 +105,19 @@ class BackwardLoop:
             if grad is not None:
                 sums[i] = self._sum(loop.reads[i], grad)
         self._body.add_op(YieldOp(*self._yielded, *self._stacked))
-        erase_unused(self._body)
-        made = type(loop)(
-            loop.count,
-            self._firsts,
-            self._tensors,
-            loop.reads,
-            Region(self._body),
-            backward=loop.backward is None,
-        )
-        self._o.insert(made)
-        self._tensor_of.update(zip(self._stacked, made.stacks, strict=True))
-        gradients: dict[int, SSAValue] = dict(
-            zip(self._carried, made.ends, strict=False)
-        )
-        first = len(loop.carried)
-        gradients |= {
-            first + i: x for i, x in zip(self._sliced, made.stacks, strict=False)
+        made = self._insert([x for x in sums.values() if not isinstance(x, int)])
+        first = int(loop.trips is not None)
+        found: dict[int, SSAValue] = {
+            first + i: x for i, x in zip(self._carried, made.ends, strict=False)
         }
+        first += len(loop.carried)
+        stacks = zip(self._sliced, made.stacks, strict=False)
+        found |= {first + i: x for i, x in stacks}
         first += len(loop.slices)
         for i, place in sums.items():
             is_carried = isinstance(place, int)
-            gradients[first + i] = made.ends[place] if is_carried else self._all(place)
-        return [gradients.get(i) for i in range(len(loop.operands))]
+            found[first + i] = made.ends[place] if is_carried else self._all(place)
+        return [found.get(i) for i in range(len(loop.operands))]
 
     def _sum(self, value: SSAValue, grad: SSAValue) -> int | list[SumOfAll]:
         """
@@ -133,10 +126,12 @@ class BackwardLoop:
         factors that have to be stacked for it are smaller than it is.
         """
         terms = sums_of_all(self._body, grad)
-        factors = {source_of(x): None for term in terms or () for x in term.factors}
-        new = [
-            x for x in factors if x not in self._tensor_of and x not in self._stacked
-        ]
+        factors = dict.fromkeys(x for term in terms or () for x in term.sources)
+        known = {*self._starts, *self._stacked}
+        if not self._loop.is_bounded:
+            # Else others have rows that are not zeros beyond the iterations made.
+            known |= self._tensor_of.keys()
+        new = [x for x in factors if x not in known]
         room = element_count(tensor_type(value))
         if terms is None or sum(element_count(tensor_type(x)) for x in new) > room:
             total = self._body.insert_arg(value.type, 1 + len(self._firsts))
@@ -146,10 +141,39 @@ class BackwardLoop:
         self._stacked += new
         return terms
 
+    def _insert(self, sums: Sequence[Sequence[SumOfAll]]) -> LoopForm:
+        """Insert the loop, which is given what its body reads."""
+        loop = self._loop
+        erase_unused(self._body)
+        factors = {x for terms in sums for term in terms for x in term.sources}
+        starts = [
+            i for i, arg in enumerate(self._starts) if arg.first_use or arg in factors
+        ]
+        counts = loop.going is not None
+        stacks = loop.keep(starts, made=counts)
+        kept = [self._starts[i] for i in starts]
+        self._tensor_of.update(zip(kept, stacks, strict=True))
+        rows = [x for x in (*kept, *self._slices, *self._by_stacks) if x.first_use]
+        for arg in (*self._starts, *self._slices, *self._by_stacks):
+            if not arg.first_use:
+                self._body.erase_arg(arg)
+        made = type(loop)(
+            loop.count,
+            self._firsts,
+            [self._tensor_of[arg] for arg in rows],
+            loop.reads,
+            Region(self._body),
+            backward=loop.backward is None,
+            trips=loop.outs[-1] if counts else loop.trips,
+        )
+        self._o.insert(made)
+        self._tensor_of.update(zip(self._stacked, made.stacks, strict=True))
+        return made
+
     def _all(self, terms: Sequence[SumOfAll]) -> SSAValue:
         """The sum of all terms of all iterations."""
         made = [
-            term.of(self._o, [self._tensor_of[source_of(x)] for x in term.factors])
+            term.of(self._o, [self._tensor_of[x] for x in term.sources])
             for term in terms
         ]
         return reduce(self._o.add, made)

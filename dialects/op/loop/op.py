@@ -30,7 +30,6 @@ from penstock.dialects.op.loop.form import LoopForm
 from penstock.dialects.op.loop.gradient import BackwardLoop
 from penstock.dialects.op.tensor_op import InPlacePair
 from penstock.dialects.utils.attributes import KnownAttributes
-from penstock.dialects.utils.gradients import NoGradient
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -172,13 +171,11 @@ class LoopOp(LoopForm, ConditionallySpeculatableInterface, CanonicalOp):
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         """
-        A loop in the other order, which carries the gradients of what this one carries.
-        Each iteration computes its ops anew, from what they were given. The gradients
-        of what all iterations read are sums over them: where these are of products of
-        matrices, one product after the loop; else they are carried.
+        A loop in the other order, of as many iterations, which carries the gradients of
+        what this one carries. Each iteration computes its ops anew, from what they were
+        given. The gradients of what all iterations read are sums over them: where these
+        are of products of matrices, one product after the loop; else they are carried.
         """
-        if self.is_bounded:
-            raise NoGradient("it is not known how many iterations it makes")
         return BackwardLoop(o, self, grads).gradients()
 
     def build_kernel(

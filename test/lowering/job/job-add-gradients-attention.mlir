@@ -50,3 +50,21 @@ job.job @sums placement <cpu, [0:0]> {
   %g = job.gradients of %l by %q : tensor<f32>, !q
   job.output "g", %g : !q
 }
+
+// The ops of a body that are made once more keep them, too.
+// CHECK-LABEL: job.job @body
+// CHECK:         op.loop 3 backward
+// CHECK:           %{{.*}}, %[[L:.*]] = op.attention {{.*}} with_lse
+// CHECK-NOT:       op.attention %
+// CHECK:           op.attention_gradient {{.*}}%[[L]],
+job.job @body placement <cpu, [0:0]> {
+  %q = job.variable "q" init <ones> : !q
+  %y = op.loop 3 carries(%q : !q) -> !q {
+  ^bb0(%i: tensor<i64>, %s: !q):
+    %a = op.attention %s, %s, %s : !q, !q, !q -> !q
+    op.yield %a : !q
+  }
+  %l = op.reduce_sum %y axes [0, 1, 2] : !q -> tensor<f32>
+  %g = job.gradients of %l by %q : tensor<f32>, !q
+  job.output "g", %g : !q
+}

@@ -55,25 +55,7 @@ job.job @callback placement <cpu, [0:0]> {
 
 // -----
 
-// A loop has to make a known number of iterations.
-
-job.job @until placement <cpu, [0:0]> {
-  %x = job.variable "x" init <ones> : tensor<f32>
-  %go = op.constant dense<true> : tensor<i1>
-  // expected-error @below {{'op.loop' has no gradient: it is not known how many iterations it makes}}
-  %end, %y = op.loop up to 20 while(%go) carries(%x : tensor<f32>)
-      -> tensor<i1>, tensor<f32> {
-  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %z: tensor<f32>):
-    %next = op.mul %z, %z : tensor<f32>, tensor<f32> -> tensor<f32>
-    %again = op.less %next, %z : tensor<f32>, tensor<f32> -> tensor<i1>
-    op.yield %again, %next : tensor<i1>, tensor<f32>
-  }
-  %g = job.gradients of %y by %x : tensor<f32>, tensor<f32>
-}
-
-// -----
-
-// So does each op in a body that has to have a gradient.
+// Each op on the way in a body has to have a gradient.
 
 job.job @body placement <cpu, [0:0]> {
   %x = job.variable "x" init <ones> : tensor<4xf32>

@@ -124,3 +124,54 @@ job.job @stages placement <cpu, [0:0]> {
 // CHECK:         %[[OF_B:.+]] = op.mul %b_grad, %{{.*}} {pass = "backward", placement = #job.placement<cpu, [1:0]>}
 // CHECK:         %a_grad = op.add %{{.*}}, %[[OF_B]] {pass = "backward"}
 // CHECK-NEXT:    %w_grad = op.mul %a_grad, %a {pass = "backward"}
+
+// -----
+
+// The gradient of a loop goes back as many iterations as that one has made, on the values
+// that it has carried, as far as they are needed: a sum is not.
+
+job.job @until placement <cpu, [0:0]> {
+  %x = job.variable "x" init <ones> : tensor<f32>
+  %go = op.constant dense<true> : tensor<i1>
+  %end, %y, %s = op.loop up to 20 while(%go) carries(%x, %x : tensor<f32>, tensor<f32>)
+      -> tensor<i1>, tensor<f32>, tensor<f32> {
+  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %z: tensor<f32>, %t: tensor<f32>):
+    %next = op.mul %z, %z : tensor<f32>, tensor<f32> -> tensor<f32>
+    %again = op.less %next, %z : tensor<f32>, tensor<f32> -> tensor<i1>
+    %sum = op.add %t, %next : tensor<f32>, tensor<f32> -> tensor<f32>
+    op.yield %again, %next, %sum : tensor<i1>, tensor<f32>, tensor<f32>
+  }
+  %g = job.gradients of %s by %x : tensor<f32>, tensor<f32>
+  job.output "g", %g : tensor<f32>
+}
+// CHECK-LABEL: @until
+// CHECK:         %{{.*}}, %y, %s, %[[Z:[a-z_0-9]+]], %[[MADE:[a-z_0-9]+]] = op.loop up to 20 {{.*}} made
+// CHECK:           op.yield %again, %next, %sum, %z :
+// CHECK:         op.loop up to 20 count(%[[MADE]]) backward carries({{.*}}) slices(%[[Z]] : tensor<20xf32>)
+
+// -----
+
+// A count is that of both loops. Rows of inputs beyond it are anything, so those of a
+// product after the loop are stacked by it; otherwise they are the tensor that is sliced.
+
+job.job @rows placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4x4xf32>
+  %xs = job.input "xs" : tensor<5x1x4xf32>
+  %n = job.input "n" : tensor<i64>
+  %h0 = op.constant dense<0.0> : tensor<1x4xf32>
+  %h = op.loop up to 5 count(%n) carries(%h0 : tensor<1x4xf32>)
+      slices(%xs : tensor<5x1x4xf32>) reads(%w : tensor<4x4xf32>) -> tensor<1x4xf32> {
+  ^bb0(%i: tensor<i64>, %z: tensor<1x4xf32>, %x: tensor<1x4xf32>, %v: tensor<4x4xf32>):
+    %p = op.matmul %x, %v : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+    %s = op.sub %p, %z : tensor<1x4xf32>, tensor<1x4xf32> -> tensor<1x4xf32>
+    op.yield %s : tensor<1x4xf32>
+  }
+  %loss = op.reduce_sum %h axes [0, 1] : tensor<1x4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4x4xf32>
+  job.output "g", %g : tensor<4x4xf32>
+}
+// CHECK-LABEL: @rows
+// CHECK:         op.loop up to 5 count(%n) backward
+// CHECK:           ^bb0(%{{.*}}: tensor<i64>, %[[G:.*]]: tensor<1x4xf32>, %[[X:.*]]: tensor<1x4xf32>, %{{.*}}: tensor<4x4xf32>):
+// CHECK:           op.yield %{{.*}}, %[[X]], %[[G]] :
+// CHECK:         op.matmul %{{.*}}, %{{.*}} transpose_a {{.*}} : tensor<5x4xf32>, tensor<5x4xf32> -> tensor<4x4xf32>

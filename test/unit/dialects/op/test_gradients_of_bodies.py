@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from central_differences import check_gradients, gradient_job
+from central_differences import check_gradients, gradient_job, outputs_of
 from xdsl.context import Context
 from xdsl.ir import Block, Region, SSAValue
 
@@ -23,32 +24,119 @@ def fresh() -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def lstm(o: OpBuilder, ins: Sequence[SSAValue], backward: bool) -> list[SSAValue]:
-    """The states of an LSTM after all steps, and the outputs of each."""
-    h0, c0, xs, w, u = ins
+def lstm(o: OpBuilder, ins: Sequence[SSAValue], form: str) -> list[SSAValue]:
+    """
+    The states of an LSTM after all steps, and the outputs of each. Of a form with
+    `count` or `while` the last operand is the number of steps, which a condition
+    compares with that of the next one.
+    """
+    h0, c0, xs, w, u, *steps = ins
     x = o.pick(xs, 0, 0)
-    types = [INDEX, h0.type, c0.type, x.type, w.type, u.type]
-    block = Block(arg_types=types)
+    going = [o.equal(n, n) for n in steps if "while" in form]
+    block = Block(
+        arg_types=[INDEX, *(v.type for v in (*going, h0, c0, x, w, u, *steps))]
+    )
     inner = OpBuilder(block.add_op)
-    _, h, c, x, v, r = block.args
+    number, *args = block.args
+    h, c, x, v, r = args[len(going) : len(args) - len(steps)]
     gates = inner.add(inner.matmul(x, v), inner.matmul(h, r))
     i, f, g, e = inner.results("op.split", gates, axis=1, sizes=[3] * 4)
     kept = inner.mul(inner.sigmoid(f), c)
     c = inner.add(kept, inner.mul(inner.sigmoid(i), inner.tanh(g)))
     h = inner.mul(inner.sigmoid(e), inner.tanh(c))
-    block.add_op(YieldOp(h, c, h))
-    count = tensor_type(xs).get_shape()[0]
-    loop = LoopOp(count, [h0, c0], [xs], [w, u], Region(block), backward=backward)
+    again = [inner.greater(args[-1], inner.add(number, 1)) for _ in going]
+    block.add_op(YieldOp(*again, h, c, h))
+    loop = LoopOp(
+        tensor_type(xs).get_shape()[0],
+        [h0, c0],
+        [xs],
+        [w, u, *steps],
+        Region(block),
+        backward="backward" in form,
+        trips=steps[0] if "count" in form else None,
+        going=going[0] if going else None,
+        made="made" in form,
+    )
     o.insert(loop)
     return [*loop.outs]
 
 
-@pytest.mark.parametrize("backward", [False, True])
-def test_an_lstm_of_a_loop(backward: bool) -> None:
+LSTM = (2, 3), (2, 3), (5, 2, 2), (2, 12), (3, 12)
+
+
+@pytest.mark.parametrize("form", ["", "backward"])
+def test_an_lstm_of_a_loop(form: str) -> None:
     rng = fresh()
-    shapes = (2, 3), (2, 3), (5, 2, 2), (2, 12), (3, 12)
+    operands = [rng.normal(size=shape) for shape in LSTM]
+    check_gradients(lambda o, ins: lstm(o, ins, form), operands)
+
+
+@pytest.mark.parametrize(
+    "form", ["count", "count backward", "while", "count while made"]
+)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_loop_whose_count_is_known_when_it_runs(form: str, rows: int) -> None:
+    """
+    Slices beyond the count are not read, be they NaN. Gradients of matrices are sums
+    that are carried, and with one row products after the loop.
+    """
+    rng, count = fresh(), 3
+    shapes = (rows, 3), (rows, 3), (5, rows, 2), (2, 12), (3, 12)
     operands = [rng.normal(size=shape) for shape in shapes]
-    check_gradients(lambda o, ins: lstm(o, ins, backward), operands)
+    operands[2][count:] = np.nan
+    operands.append(np.asarray(count))
+    check_gradients(lambda o, ins: lstm(o, ins, form), operands)
+
+
+def test_an_lstm_has_the_gradients_that_pytorch_gives() -> None:
+    torch: Any = pytest.importorskip("torch")
+    rng = fresh()
+    operands = [rng.normal(size=shape) for shape in LSTM]
+    module = gradient_job(lambda o, ins: lstm(o, ins, ""), operands, range(5))
+    pass_of("job-add-gradients")().apply(Context(), module)
+    inputs = {f"x{i}": x for i, x in enumerate(operands)}
+    weights = [rng.normal(size=x) for x in ((2, 3), (2, 3), (5, 2, 3))]
+    inputs |= {f"r{i}": x for i, x in enumerate(weights)}
+    found = outputs_of(module, inputs)
+    layer = torch.nn.LSTM(2, 3, bias=False, dtype=torch.float64)
+    h, c, xs, w, u = (torch.tensor(x, requires_grad=True) for x in operands)
+    given = {"weight_ih_l0": w.T, "weight_hh_l0": u.T}
+    ys, (h_n, c_n) = torch.func.functional_call(layer, given, (xs, (h[None], c[None])))
+    ends: list[Any] = [h_n[0], c_n[0], ys]
+    loss: Any = 0
+    for value, weight in zip(ends, weights, strict=True):
+        loss = loss + (value * torch.tensor(weight)).sum()
+    loss.backward()
+    for i, value in enumerate((h, c, xs, w, u)):
+        np.testing.assert_allclose(found[f"g{i}"], value.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_no_iteration_of_a_loop() -> None:
+    rng = fresh()
+    operands = [rng.normal(size=shape) for shape in LSTM]
+    operands.append(np.asarray(0))
+    check_gradients(lambda o, ins: lstm(o, ins, "count"), operands)
+
+
+def test_only_values_that_gradients_need_are_stacked() -> None:
+    """A sum whose gradient is itself is not."""
+
+    def build(o: OpBuilder, ins: Sequence[SSAValue]) -> list[SSAValue]:
+        block = Block(arg_types=[INDEX, *(value.type for value in ins)])
+        inner = OpBuilder(block.add_op)
+        _, a, b = block.args
+        block.add_op(YieldOp(inner.tanh(a), inner.add(b, a)))
+        loop = LoopOp(4, ins, [], [], Region(block))
+        o.insert(loop)
+        return [*loop.outs]
+
+    rng = fresh()
+    operands = [rng.normal(size=3) for _ in range(2)]
+    check_gradients(build, operands)
+    module = gradient_job(build, operands, range(2))
+    pass_of("job-add-gradients")().apply(Context(), module)
+    forward, back = (op for op in module.walk() if isinstance(op, LoopOp))
+    assert (len(forward.stacks), len(back.slices)) == (1, 1)
 
 
 def layer(o: OpBuilder, ins: Sequence[SSAValue]) -> list[SSAValue]:
