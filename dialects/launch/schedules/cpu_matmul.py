@@ -4,6 +4,7 @@ Schedules of contractions on the CPU: tiles in vector registers, blocks and pack
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import ceil, prod
 
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -69,12 +70,16 @@ class ContractionAttr(ScheduleAttr):
     `matrices` that is done in AMX tile registers of 16 rows of 16 groups, one or two of
     which a tile has down and across.
 
+    Extents are arguments of the kernel, and so are strides but 0 and 1; those of the
+    loops in `fixed` are in the code. In the form `upright` and with `quads` all are.
+
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
     #launch.contraction<outer, tile [14, 2, 16], block [112, 256], reuse 24, panels b>
     #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>
+    #launch.contraction<outer, tile [6, 4, 16], block [64, 64], fixed [2]>
     ```
     """
 
@@ -92,6 +97,12 @@ class ContractionAttr(ScheduleAttr):
     edge: int = number(least=0, default=0)
     reuse: int = number(least=0, default=0)
     panels: str = word("a", "b", default="")
+    fixed: tuple[int, ...] = numbers(None, least=0, default=())
+
+    def loops_in_code(self, count: int) -> Collection[int]:
+        if self.is_int8 or self.is_transposed:
+            return range(count)
+        return self.fixed
 
     @property
     def is_outer(self) -> bool:

@@ -22,6 +22,7 @@ CPU_MODULES = (
     *("cpu.support_members", "cpu.vector_loop", "cpu.matmul.amx"),
     *("cpu.matmul.packing", "cpu.pooling", "cpu.matmul.int8", "cpu.matmul.tile"),
     *("cpu.winograd", "cpu.matmul.transposed_tile", "cpu.transposition"),
+    "cpu.simd",
 )
 """The modules that source for the CPU imports, in this order."""
 

@@ -190,6 +190,11 @@ class BodyPrinter(ABC):
         """
         return str(value)
 
+    @contextmanager
+    def taking_numbers(self) -> Generator[None]:
+        """The text of a stage in which numbers may be arguments."""
+        yield
+
     def step(self, loop: str, value: int) -> str:
         """The text of the stride of a loop, or of another index, in a buffer."""
         return str(value)
@@ -197,9 +202,10 @@ class BodyPrinter(ABC):
     # Findings
 
     def complain(self, op: Operation, what: str) -> None:
-        """Note that an op has no source."""
-        name = self.kernel.sym_name.data
-        self.findings.append((op, f"kernel @{name}: {what}"))
+        """Note that an op has no source, once for each reason."""
+        finding = op, f"kernel @{self.kernel.sym_name.data}: {what}"
+        if finding not in self.findings:
+            self.findings.append(finding)
 
     def finish(self) -> None:
         """Raise `LocatedPassFailure` if anything has no source."""

@@ -47,6 +47,10 @@ class ContractPrinter(CpuStagePrinter):
     def parts(self) -> int:
         return self._tiles.group.parts
 
+    @property
+    def is_shared(self) -> bool:
+        return self._tiles.is_shared
+
     def definitions(self) -> Sequence[str]:
         return self._tiles.definitions()
 

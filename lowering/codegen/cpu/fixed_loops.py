@@ -16,6 +16,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation
 
 from penstock.dialects.kernel.loops import Nest
+from penstock.lowering.codegen.body.contraction import ContractionLike, nest_of
 from penstock.lowering.codegen.body.numbers import loops_in_code
 
 FIXED = "fixed"
@@ -43,6 +44,31 @@ def fixed_loops(stage: Operation) -> set[int]:
     if isinstance(noted, DenseArrayBase):
         return {*noted.iter_values()}
     return {*loops_in_code(stage)}
+
+
+def fixed_loops_of(stage: ContractionLike, nest: Nest) -> set[int]:
+    """The loops of the nest of a stage, merged, that are in the code."""
+    whole = nest_of(stage)
+    assert not isinstance(whole, str), "it has a nest"
+    loops = nest_loops(whole, nest)
+    return {loops[loop] for loop in fixed_loops(stage) if loop < len(loops)}
+
+
+def unfixable(stage: ContractionLike) -> str | None:
+    """Why the loops that the schedule of a stage says cannot be in the code, if so."""
+    whole, fixed = nest_of(stage), fixed_loops(stage)
+    assert not isinstance(whole, str), "it has a nest"
+    count = len(whole.extents)
+    if not fixed or max(fixed) < count:
+        return None
+    return f"there are {count} loops, got fixed {sorted(fixed)}"
+
+
+def nest_loops(whole: Nest, nest: Nest) -> list[int]:
+    """The loop of a nest that each loop of the whole one is in."""
+    if len(nest.extents) == len(whole.extents):
+        return [*range(len(nest.extents))]
+    return merged_loops(whole.extents, nest)
 
 
 def merged_loops(extents: Sequence[int], merged: Nest) -> list[int]:

@@ -41,7 +41,11 @@ from penstock.lowering.codegen.body.vector_loop import (
     vector_loop_of_for,
 )
 from penstock.lowering.codegen.cpu.contract import printer_of
-from penstock.lowering.codegen.cpu.fixed_loops import fixed_loops, merged_loops
+from penstock.lowering.codegen.cpu.fixed_loops import (
+    fixed_loops,
+    nest_loops,
+    unfixable,
+)
 from penstock.lowering.codegen.cpu.matmul import (
     Group,
     MatmulPrinter,
@@ -153,14 +157,22 @@ class CpuPrinter(BodyPrinter):
         """
         for split in self._splits.values():
             return split.parts
+        return 1 if (printer := self._only_printer) is None else printer.parts
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether the work is that of a part, though it may have one part alone."""
+        printer = self._only_printer
+        return self.parts > 1 or (printer is not None and printer.is_shared)
+
+    @property
+    def _only_printer(self) -> MatmulPrinter | CpuStagePrinter | None:
+        """The printer of the only stage, if it has one."""
         stages = stages_of(self.kernel.body.block)
         alone = [op for op in stages if op not in self._folded]
         if len(alone) != 1:
-            return 1
-        if (stage := self._stages.get(alone[0])) is not None:
-            return stage.parts
-        micro_kernel = self._micro_kernels.get(alone[0])
-        return 1 if micro_kernel is None else micro_kernel.group.parts
+            return None
+        return self._stages.get(alone[0]) or self._micro_kernels.get(alone[0])
 
     @property
     def _printers(self) -> Sequence[MatmulPrinter | CpuStagePrinter]:
@@ -207,7 +219,7 @@ class CpuPrinter(BodyPrinter):
         ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
-            if self.parts == 1:
+            if not self._is_shared:
                 with self.block("if part != 0:"):
                     self.line("return 0")
             self._print_buffers()
@@ -246,9 +258,9 @@ class CpuPrinter(BodyPrinter):
 
     def print_stage(self, op: Operation) -> None:
         if (printer := self._micro_kernels.get(op)) is not None:
-            printer.print_loops(is_split=self.parts > 1)
+            printer.print_loops(is_split=self._is_shared)
         elif (stage := self._stages.get(op)) is not None:
-            stage.print(is_split=self.parts > 1)
+            stage.print(is_split=self._is_shared)
         elif op not in self._folded and not isinstance(op, StructuredOp):
             super().print_stage(op)
 
@@ -348,13 +360,10 @@ class CpuPrinter(BodyPrinter):
             return
         whole = nest_of(op)
         assert not isinstance(whole, str), "it has a nest"
-        if max(fixed) >= len(whole.extents):
-            text = f"there are {len(whole.extents)} loops, got fixed {sorted(fixed)}"
+        if (text := unfixable(op)) is not None:
             self.complain(op, text)
             return
-        loops = merged_loops(whole.extents, nest)
-        if len(nest.extents) == len(whole.extents):
-            loops = [*range(len(nest.extents))]
+        loops = nest_loops(whole, nest)
         for loop in {loops[loop] for loop in fixed}:
             self._in_code |= {(op, loop), nest.extents[loop]}
 

@@ -16,9 +16,18 @@ in `penstock.runtime.kernels.cpu.matmul.packing`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -46,6 +55,11 @@ from penstock.lowering.codegen.body.epilogue import (
     epilogue_of,
     is_trivial,
 )
+from penstock.lowering.codegen.body.numbers import LEAST, is_digits
+from penstock.lowering.codegen.cpu.fixed_loops import (
+    fixed_loops_of,
+    unfixable,
+)
 from penstock.lowering.codegen.cpu.packed_operands import (
     element_count,
     misfit,
@@ -62,6 +76,9 @@ FAR_BYTES = 1 << 20
 """The bytes of results that do not stay in the caches of one CPU core."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
+LEAST_STRIDE = 2
+"""The least number that is an argument: loads of the same element, and of elements that
+follow each other, are others than those of any other stride."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +141,15 @@ class Group:
         return prod(self.contraction.outer_extents) * self.groups * self.blocks
 
     @property
+    def work(self) -> int:
+        """The parts that the work is worth, however few pieces it has."""
+        loops = prod(self.contraction.outer_extents)
+        return 2 * prod(self.contraction.extents) * loops // WORK_OF_A_PART
+
+    @property
     def parts(self) -> int:
         """The number of parts that the work is worth."""
-        loops = prod(self.contraction.outer_extents)
-        work = 2 * prod(self.contraction.extents) * loops
-        return max(1, min(self.units, work // WORK_OF_A_PART))
+        return max(1, min(self.units, self.work))
 
 
 def group_of(op: Operation, stages: Sequence[Operation]) -> Group | str | None:
@@ -149,6 +170,8 @@ def group_of(op: Operation, stages: Sequence[Operation]) -> Group | str | None:
     assert isinstance(op, ContractionLike), "a contraction is one"
     if (why := misfit(found, schedule) or misstored(op, found, schedule)) is not None:
         return f"{schedule} does not fit {op.name}: {why}"
+    if (why := unfixable(op)) is not None:
+        return why
     if isinstance(op, ContractOp):
         finish, unfit = epilogue_in(op, found)
         why = unfit.start or unfit.finish
@@ -161,16 +184,17 @@ def group_of(op: Operation, stages: Sequence[Operation]) -> Group | str | None:
     return Group(op, found, schedule, finish)
 
 
-def input_facts(finish: Epilogue, number: int) -> list[str]:
-    """The facts that a micro-kernel is told of the function that finishes sums."""
-    steps = [(place.row, place.column) for place in finish.places]
-    facts = [f"inputs={steps}", f"finish=finish_{number}"]
-    return facts + ([f"results={count}"] if (count := len(finish.results)) else [])
+def listed(parts: Sequence[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 class MatmulPrinter:
     """
     Prints a group: definitions of its micro-kernels, and the loops that call them.
+
+    Numbers that follow from extents alone are arguments of the kernel. Strides
+    of 0 and 1, tiles, their remainders and the taps of windows are in the code.
     """
 
     def __init__(self, printer: BodyPrinter, group: Group, number: int):
@@ -184,16 +208,104 @@ class MatmulPrinter:
         The functions of `penstock.runtime.kernels.cpu.matmul.tile` and `panels` that
         are used.
         """
+        self._told: dict[str, list[str]] = {}
+        """The numbers that calls give to each function, by its name."""
+        self._fixed = fixed_loops_of(group.op, self.contraction.nest)
+        self._is_fixed = len(self._fixed) == len(self.contraction.nest.extents)
 
     @property
     def is_blocked(self) -> bool:
         """Whether a sum takes several calls."""
         return self.schedule.block[1] < self.terms or not self.contraction.starts
 
+    @property
+    def parts(self) -> int:
+        """The number of parts that the work is worth."""
+        return self.group.parts
+
+    @property
+    def is_shared(self) -> bool:
+        """
+        Whether the loops are those of a part of the kernel: where there is work for
+        several, also if it is in one piece.
+        """
+        return self.group.parts > 1 if self._is_fixed else self.group.work > 1
+
+    # Numbers
+
+    def _number(
+        self, value: int, side: str, *role: Hashable, least: int = LEAST_STRIDE
+    ) -> str:
+        """
+        The text of a number that follows from the loops of a side, in some role: the
+        name of an argument, or digits if it is small or these loops are in the code.
+        """
+        if self._loops_of(side) <= self._fixed:
+            return str(value)
+        return self.printer.number(value, self.number, side, *role, least=least)
+
+    def _count(self, value: int, side: str, *role: Hashable, least: int = 0) -> str:
+        """The text of a trip count or an extent, none of which is a case of its own."""
+        return self._number(value, side, *role, least=least)
+
+    def _loops_of(self, side: str) -> AbstractSet[int]:
+        """The loops of the rows, the columns, the terms, or all."""
+        found = self.contraction
+        match side:
+            case "rows":
+                return set() if found.row is None else {found.row}
+            case "columns":
+                return {*found.columns}
+            case "terms":
+                return {*found.terms}
+            case _:
+                return {*range(len(found.nest.extents))}
+
+    def _bytes(
+        self, steps: int, side: str, *role: Hashable, size: int | None = None
+    ) -> str:
+        """The text of so many elements in bytes."""
+        least = LEAST_STRIDE * (size := size or self.size)
+        return self._number(steps * size, side, "bytes", *role, least=least)
+
+    def _scaled(
+        self,
+        stride: int,
+        count: int,
+        side: str,
+        *role: Hashable,
+        size: int | None = None,
+    ) -> str:
+        """The text of strides in bytes, whose number is in the code."""
+        if stride < LEAST_STRIDE:
+            return str(stride * count * (size or self.size))
+        return self._bytes(stride * count, side, *role, size=size)
+
+    def _fact(self, function: str, value: int, side: str, *role: Hashable) -> str:
+        """A number that a function is made with: digits, or that calls give it."""
+        text = self._number(value, side, *role)
+        if is_digits(text):
+            return text
+        numbers = self._told.setdefault(function, [])
+        if text not in numbers:
+            numbers.append(text)
+        self.names.add("Argument")
+        return f"Argument({numbers.index(text)})"
+
+    def _print_called(self, function: str, *arguments: str) -> None:
+        """Print the call of a function, with the numbers that it was told of last."""
+        numbers = self._told.get(function)
+        last = [listed(numbers)] if numbers else []
+        self.printer.line(f"{function}({', '.join((*arguments, *last))})")
+
     # Definitions
 
     def definitions(self) -> list[str]:
         """The lines that make the functions which the loops call."""
+        with self.printer.taking_numbers():
+            return self._definitions()
+
+    def _definitions(self) -> list[str]:
         lines: list[str] = []
         if not is_trivial(self.group.finish):
             names = [f"p{n}" for n in range(len(self.group.finish.inputs))]
@@ -216,8 +328,14 @@ class MatmulPrinter:
         """The definition of what copies rows."""
         rows, _, lanes = self.schedule.tile
         facts = [f'"{self.contraction.element}"', str(rows), str(lanes)]
-        facts += [f"a={self.contraction.a_steps}", f"rest={self.rows % rows}"]
+        facts += [f"a={self._steps_of_a('rows')}", f"rest={self.rows % rows}"]
         return self._definition("pack_rows", "rows", False, facts)
+
+    def _steps_of_a(self, kind: str, tail: bool = False) -> str:
+        """The steps from a row and from a term of a to the next, as a function's."""
+        function = self._name(kind, tail)
+        steps = zip(("rows", "terms"), self.contraction.a_steps, strict=True)
+        return listed([self._fact(function, step, side, "a") for side, step in steps])
 
     def _kinds(self) -> list[bool]:
         """
@@ -249,54 +367,117 @@ class MatmulPrinter:
         """The definitions of a micro-kernel, and of how its panel is packed."""
         rows, vectors, lanes = self.schedule.tile
         vectors = self._tail_vectors() if tail else vectors
-        a, b = self.contraction.a_steps, self.contraction.b_steps
-        if self.contraction.has_windows:
-            columns, terms = self.contraction.columns, self.contraction.terms
-            b = tuple(map(self.contraction.windows, (terms, columns)))
+        name = self._name("micro_kernel", tail)
         element, form = self.contraction.element, self.schedule.form
         facts = [f'"{element}"', str(rows), str(vectors), str(lanes)]
+        of_column = self.contraction.b_steps[1]
         if form == "outer":
-            width = vectors * lanes if self.schedule.packed else b[0]
-            if self.schedule.panels == "b":
-                width = self._width(tail)
             is_stored = self.schedule.panels == "a" or self.schedule.reuse
-            facts.append("stored=True" if is_stored else f"a={a}")
-            facts.append(f"b={width}")
+            if is_stored:
+                facts.append("stored=True")
+            else:
+                facts.append(f"a={self._steps_of_a('micro_kernel', tail)}")
+            facts.append(f"b={self._width_of_b(tail, vectors * lanes)}")
             if (edge := self._edge(tail)) is not None:
-                facts.append(f"edge={edge}")
+                place = self._fact(name, edge[1], "terms", "edge")
+                step = self._fact(name, edge[2], "terms", "edge step")
+                facts.append(f"edge=({edge[0]}, {place}, {step})")
         else:
-            column = self.terms if self.schedule.panels == "b" else b[1]
-            facts += [f"a={a[0]}", f"b={column}"]
+            side, column = "columns", of_column
+            if self.schedule.panels == "b":
+                side, column = "terms", self.terms
+            facts.append(
+                f"a={self._fact(name, self.contraction.a_steps[0], 'rows', 'a')}"
+            )
+            facts.append(f"b={self._fact(name, column, side, 'b')}")
         facts += self._common_facts(tail)
         lines = [self._definition(f"{form}_micro_kernel", "micro_kernel", tail, facts)]
         if self.schedule.packed:
-            facts = [f'"{element}"', str(vectors), str(lanes), str(b)]
-            bounds = [f"bounds={found}"] if (found := self._bounds()) else []
-            if self._is_masked(tail):
-                facts.append("masked=True")
-            kind = "pack_windows" if self.contraction.has_windows else "pack"
-            lines.append(self._definition(kind, "pack", tail, facts + bounds))
-            if (edge := self._edge(tail)) is not None:
-                facts = [f'"{element}"', str(edge[0]), "1", str(b), *bounds]
-                lines.append(self._definition(kind, "edge", tail, facts))
+            lines += self._packing(tail, vectors)
         return lines
 
-    def _bounds(self) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
+    def _width_of_b(self, tail: bool, panel: int) -> str:
+        """The step from a term of b to the next, as a micro-kernel's."""
+        name = self._name("micro_kernel", tail)
+        if self.schedule.panels == "b":
+            width = self._width(tail)
+            return self._fact(name, width, "columns", "width") if tail else str(width)
+        if self.schedule.packed:
+            return str(panel)
+        return self._fact(name, self.contraction.b_steps[0], "terms", "b")
+
+    def _packing(self, tail: bool, vectors: int) -> list[str]:
+        """The definitions of what copies columns, and those of an edge, to a panel."""
+        element, lanes = self.contraction.element, self.schedule.tile[2]
+        kind = "pack_windows" if self.contraction.has_windows else "pack"
+        made = [("pack", vectors, lanes)]
+        if (edge := self._edge(tail)) is not None:
+            made.append(("edge", edge[0], 1))
+        lines: list[str] = []
+        for name, count, wide in made:
+            facts = [f'"{element}"', str(count), str(wide)]
+            facts.append(self._steps_of_b(self._name(name, tail)))
+            if self._is_masked(tail) and name == "pack":
+                facts.append("masked=True")
+            if self.contraction.bounds:
+                facts.append(f"bounds={self._bounds(self._name(name, tail))}")
+            lines.append(self._definition(kind, name, tail, facts))
+        return lines
+
+    def _steps_of_b(self, function: str) -> str:
+        """The steps of b as `pack` takes them, or the loops as `pack_windows` does."""
+        found = self.contraction
+        if not found.has_windows:
+            term, column = found.b_steps
+            steps = ("terms", term), ("columns", column)
+            return listed([self._fact(function, n, side, "b") for side, n in steps])
+        outermost = found.terms[0] if found.terms else None
+        step = found.stride(found.b, outermost)
+        first = self._fact(function, step, "terms", "b", outermost)
+        rest = self._loops_of_b(function, "terms", found.terms[1:], LEAST)
+        columns = self._loops_of_b(function, "columns", found.columns, LEAST_STRIDE)
+        return f"({first}, {rest}, {columns})"
+
+    def _loops_of_b(
+        self, function: str, side: str, loops: Sequence[int], least: int
+    ) -> str:
+        """
+        The loops of windows: their extents, if not below the least one that may be an
+        argument, and their strides. Those of neighbours are in the code.
+        """
+        texts: list[str] = []
+        for loop, (extent, stride) in zip(
+            loops, self.contraction.windows(loops), strict=True
+        ):
+            is_near = loop == loops[-1] and stride < LEAST
+            turns = str(extent)
+            if extent >= least:
+                turns = self._fact(function, extent, side, "extent", loop)
+            step = str(stride)
+            if not is_near:
+                step = self._fact(function, stride, side, "b", loop)
+            texts.append(f"({turns}, {step})")
+        return listed(texts)
+
+    def _bounds(self, function: str) -> str:
         """Out of which elements of b are zero, as `pack_windows` takes it."""
         terms, columns = self.contraction.terms, self.contraction.columns
-        return [
-            (
-                bound.extent,
-                bound.offset,
-                tuple(bound.strides[loop] for loop in terms),
-                tuple(bound.strides[loop] for loop in columns),
+        texts: list[str] = []
+        for number, bound in enumerate(self.contraction.bounds):
+            extent = self._fact(function, bound.extent, "all", "bound", number)
+            offset = self._fact(function, bound.offset, "all", "pad", number)
+            steps = (
+                listed([str(bound.strides[loop]) for loop in loops])
+                for loops in (terms, columns)
             )
-            for bound in self.contraction.bounds
-        ]
+            texts.append(f"({extent}, {offset}, {', '.join(steps)})")
+        return f"[{', '.join(texts)}]"
 
     def _common_facts(self, tail: bool) -> list[str]:
         """The facts that micro-kernels of all forms are told."""
-        facts = [f"c={self.contraction.stride(-1, self.contraction.row)}"]
+        name = self._name("micro_kernel", tail)
+        step = self.contraction.stride(-1, self.contraction.row)
+        facts = [f"c={self._fact(name, step, 'rows', 'c')}"]
         facts += [f"rest={self.rows % self.schedule.tile[0]}"]
         if self._is_masked(tail):
             facts.append("masked=True")
@@ -305,12 +486,24 @@ class MatmulPrinter:
         if self.is_blocked or self._is_far():
             facts.append("fetch=True")
         if (ahead := self._ahead(tail)) is not None:
-            facts.append(f"ahead={ahead}")
+            distance, lines = ahead
+            far = self._fact(name, distance, "terms", "ahead")
+            facts.append(f"ahead=({far}, {self._fact(name, lines, 'all', 'lines')})")
         if self.schedule.prefetch:
             facts.append(f"prefetch={self.schedule.prefetch}")
-        if not is_trivial(self.group.finish):
-            facts += input_facts(self.group.finish, self.number)
-        return facts
+        return facts + self._input_facts(name)
+
+    def _input_facts(self, function: str) -> list[str]:
+        """The facts that a micro-kernel is told of the function that finishes sums."""
+        finish = self.group.finish
+        if is_trivial(finish):
+            return []
+        steps: list[str] = []
+        for number, place in enumerate(finish.places):
+            of_row = self._fact(function, place.row, "rows", "input", number)
+            steps.append(f"({of_row}, {place.column})")
+        facts = [f"inputs=[{', '.join(steps)}]", f"finish=finish_{self.number}"]
+        return facts + ([f"results={count}"] if (count := len(finish.results)) else [])
 
     def _is_far(self) -> bool:
         """Whether the result is larger than the caches of one CPU core."""
@@ -362,10 +555,14 @@ class MatmulPrinter:
 
     def print_loops(self, is_split: bool) -> None:
         """Print the loops; in parts of the kernel, or all of them at once."""
+        with self.printer.taking_numbers():
+            self._print_loops(is_split)
+
+    def _print_loops(self, is_split: bool) -> None:
         out = self.printer
         self.names.add("address_of")
         addresses = self._addresses()
-        units = self.group.units
+        units = self._count(self.group.units, "all", "units")
         ends = f"{units} * part // parts, {units} * (part + 1) // parts"
         unit = out.new_loop()
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
@@ -381,7 +578,9 @@ class MatmulPrinter:
             return ""
         self.names.add("scratch")
         name = f"{kind}_{self.number}"
-        self.printer.line(f"{name} = scratch({size})")
+        self.printer.line(
+            f"{name} = scratch({self._number(size, 'all', 'scratch', kind)})"
+        )
         return name
 
     def _print_kinds(self, places: Places, addresses: Addresses) -> None:
@@ -400,15 +599,13 @@ class MatmulPrinter:
         out, panels = self.printer, self.group.panels
         with self._each_block() as terms:
             source = self._at(addresses.a, places, self.contraction.a, terms[0])
-            height, rows = self._height(places), self._name("rows", False)
-            out.line(f"{rows}({source}, {addresses.rows}, {height}, {terms[1]})")
-            count = self.schedule.reuse
-            first, end = "0", str(panels)
+            rows, height = self._name("rows", False), self._height(places)
+            self._print_called(rows, source, addresses.rows, height, terms[1])
+            first, end = "0", self._count(panels, "columns", "panels")
             if self.group.groups > 1:
+                count = self._count(self.schedule.reuse, "columns", "reuse")
                 first = f"{places.panel} * {count}"
-                end = f"{first} + {count}"
-                if panels % count:
-                    end = f"min({panels}, {end})"
+                end = f"min({end}, {first} + {count})"
             panel = out.new_loop()
             with out.block(f"for {panel} in range({first}, {end}):"):
                 places = replace(places, panel=panel)
@@ -422,7 +619,8 @@ class MatmulPrinter:
         if len(kinds) < 2:
             yield kinds[0]
             return
-        whole = self.group.sides[0] // self.schedule.columns
+        count = self.group.sides[0] // self.schedule.columns
+        whole = self._count(count, "columns", "whole")
         with out.block(f"if {places.panel} < {whole}:"):
             yield False
         with out.block("else:"):
@@ -431,18 +629,15 @@ class MatmulPrinter:
     @contextmanager
     def _each_block(self) -> Generator[tuple[str, str]]:
         """Print the loop over blocks of terms: the first of a block, and how many."""
-        out, depth = self.printer, self.schedule.block[1]
+        out, terms = self.printer, self._count(self.terms, "terms", "extent")
         with out.restoring_depth():
-            if depth >= self.terms:
-                yield "0", str(self.terms)
+            if not self.is_blocked:
+                yield "0", terms
                 return
-            term = out.new_loop()
-            out.open(f"for {term} in range(0, {self.terms}, {depth}):")
-            if self.terms % depth == 0:
-                yield term, str(depth)
-                return
-            count = out.new_value()
-            out.line(f"{count} = min({depth}, {self.terms} - {term})")
+            term, count = out.new_loop(), out.new_value()
+            depth = self._count(self.schedule.block[1], "terms", "block")
+            out.open(f"for {term} in range(0, {terms}, {depth}):")
+            out.line(f"{count} = min({depth}, {terms} - {term})")
             yield term, count
 
     def _addresses(self) -> Addresses:
@@ -485,13 +680,17 @@ class MatmulPrinter:
                 names.append(left)
             else:
                 name, rest = self.printer.new_value(), self.printer.new_value()
-                self.printer.line(f"{name} = {left} % {counts[index]}")
-                self.printer.line(f"{rest} = {left} // {counts[index]}")
+                count = self._count(counts[index], "all", "count", index)
+                self.printer.line(f"{name} = {left} % {count}")
+                self.printer.line(f"{rest} = {left} // {count}")
                 names.append(name)
                 left = rest
         block, panel, *outer = names
         if is_by_blocks:
             block, panel = panel, block
+        if self.group.units == 1 and not self._is_fixed:
+            # A panel alone has the form of several.
+            panel = unit
         return Places(tuple(reversed(outer)), panel, block)
 
     def _print_call(
@@ -504,7 +703,7 @@ class MatmulPrinter:
         """
         Print the call of a micro-kernel, whose rows of `a` begin at their address.
         """
-        out, (term, count), panel = self.printer, terms, addresses.panel
+        (term, count), panel = terms, addresses.panel
         c = self._at(addresses.c, places, -1, "0")
         used = self._used(places, tail)
         if panel:
@@ -517,11 +716,9 @@ class MatmulPrinter:
             self._input_at(name, number, places)
             for number, name in enumerate(addresses.inputs)
         ]
-        tuple_text = f"({', '.join(rest)}{',' if len(rest) == 1 else ''})"
-        height = self._height(places)
-        steps = self._counted(count)
-        parts = (addresses.a, b, c, height, used, steps, *ends, tuple_text)
-        out.line(f"{self._name('micro_kernel', tail)}({', '.join(parts)})")
+        height, steps = self._height(places), self._counted(count)
+        parts = (addresses.a, b, c, height, used, steps, *ends, listed(rest))
+        self._print_called(self._name("micro_kernel", tail), *parts)
 
     def _counted(self, count: str) -> str:
         """The number of products that a micro-kernel call adds for so many terms."""
@@ -536,17 +733,16 @@ class MatmulPrinter:
         tail: bool,
     ) -> None:
         """Print what copies columns to a panel, and those of an edge behind them."""
-        out, (term, count) = self.printer, terms
+        term, count = terms
         source, *more = self._packed(address, places, term)
-        call = ", ".join((source, panel, self._used(places, tail), count, *more))
-        out.line(f"{self._name('pack', tail)}({call})")
+        call = source, panel, self._used(places, tail), count, *more
+        self._print_called(self._name("pack", tail), *call)
         if (edge := self._edge(tail)) is None:
             return
         first = self.schedule.columns - edge[0]
         source, *more = self._packed(address, places, term, first)
-        place = f"{panel} + {edge[1] * self.size}"
-        call = ", ".join((source, place, "1", count, *more))
-        out.line(f"{self._name('edge', tail)}({call})")
+        place = f"{panel} + {self._bytes(edge[1], 'terms', 'edge')}"
+        self._print_called(self._name("edge", tail), source, place, "1", count, *more)
 
     @property
     def _packs_windows(self) -> bool:
@@ -563,8 +759,10 @@ class MatmulPrinter:
         """
         if not self._packs_windows:
             source = self._at(address, places, self.contraction.b, term)
-            step = first * self.contraction.b_steps[1]
-            return (self._sum(source, [], step),)
+            if not first:
+                return (source,)
+            of_column = self.contraction.b_steps[1]
+            return (f"{source} + {self._scaled(of_column, first, 'columns', 'edge')}",)
         column = places.panel
         if column != "0":
             column = f"{column} * {self.schedule.columns}"
@@ -575,41 +773,44 @@ class MatmulPrinter:
 
     def _height(self, places: Places) -> str:
         """The rows of a unit."""
-        height = self.schedule.block[0]
+        rows = self._count(self.rows, "rows", "extent")
         if places.block == "0":
-            return str(self.rows)
-        if self.rows % height == 0:
-            return str(height)
-        return f"min({height}, {self.rows} - {places.block} * {height})"
+            return rows
+        height = self._count(self.schedule.block[0], "rows", "block")
+        return f"min({height}, {rows} - {places.block} * {height})"
 
     def _used(self, places: Places, tail: bool) -> str:
         """The columns in use of the last vector of a unit."""
         lanes = self.schedule.tile[2]
         if not self._is_masked(tail):
             return str(lanes)
-        used = self.columns % self.schedule.columns % lanes
+        columns = self.columns % self.schedule.columns % lanes
+        used = self._count(columns, "columns", "used")
         if tail:
-            return str(used)
-        return f"{used} if {places.panel} == {self.group.panels - 1} else {lanes}"
+            return used
+        last = self._count(self.group.panels - 1, "columns", "last")
+        return f"{used} if {places.panel} == {last} else {lanes}"
 
     def _ends(self, term: str, count: str) -> tuple[str, str]:
         """Whether a call is the first for a sum, and whether it is the last."""
-        first = str(int(self.contraction.starts))
-        if term == "0":
-            return first, "1"
-        is_last = f"{term} + {count} == {self.terms}"
-        return (f"{term} == 0" if first != "0" else "0", is_last)
+        if not self.is_blocked:
+            return "1", "1"
+        # Sums that go on with what the result holds have no first call.
+        never = 0 if self.contraction.starts else -1
+        first = self._count(never, "terms", "first", least=-1)
+        terms = self._count(self.terms, "terms", "extent")
+        return f"{term} == {first}", f"{term} + {count} == {terms}"
 
     def _at_a(self, address: str, places: Places, term: str, count: str) -> str:
         """The address where the terms of a unit begin in a."""
         if self.schedule.panels != "a":
             return self._at(address, places, self.contraction.a, term)
-        access = self.contraction.nest.accesses[self.contraction.a]
-        outer = zip(places.outer, self.contraction.outer_strides(access), strict=True)
         rows = f"{places.block} * {count}" if places.block != "0" else "0"
-        height = self.schedule.block[0]
-        steps = [*outer, (term, self.rows), (rows, height)]
-        return self._sum(address, steps, access.offset)
+        steps = {
+            term: partial(self._bytes, self.rows, "all", "panel"),
+            rows: partial(self._bytes, self.schedule.block[0], "rows", "panel"),
+        }
+        return self._sum(address, places, self.contraction.a, steps)
 
     def _at(
         self,
@@ -620,51 +821,82 @@ class MatmulPrinter:
         tail: bool = False,
     ) -> str:
         """The address where a unit begins in an operand."""
-        contraction, stored = self.contraction, self.schedule.panels
+        found, stored = self.contraction, self.schedule.panels
         columns, (height, _) = self.schedule.columns, self.schedule.block
-        steps = [
-            (places.panel, contraction.column, columns),
-            (places.block, contraction.row, height),
-            (term, contraction.term, 1),
-        ]
-        terms = [
-            (name, contraction.stride(operand, loop) * count)
-            for name, loop, count in steps
-        ]
-        if stored == "b" and operand == contraction.b:
-            width = 1 if self.schedule.is_inner else self._width(tail)
-            terms = [(places.panel, columns * self.terms), (term, width)]
-        access = contraction.nest.accesses[operand]
-        outer = zip(places.outer, contraction.outer_strides(access), strict=True)
         size = self.size if operand == -1 else self.factor_size
-        return self._sum(address, [*outer, *terms], access.offset, size)
-
-    def _input_at(self, address: str, number: int, places: Places) -> str:
-        """The address where a unit begins in an input."""
-        input = self.group.finish.places[number]
-        terms = [
-            *zip(places.outer, input.outer, strict=True),
-            (places.panel, input.column * self.schedule.columns),
-            (places.block, input.row * self.schedule.block[0]),
-        ]
-        return self._sum(address, terms, input.offset)
+        column, row, depth = (
+            found.stride(operand, loop)
+            for loop in (found.column, found.row, found.term)
+        )
+        panel = partial(self._scaled, column, columns, "columns", operand, size=size)
+        inner = partial(self._scaled, depth, 1, "terms", operand, size=size)
+        if stored == "b" and operand == found.b:
+            width = 1 if self.schedule.is_inner else self._width(tail)
+            whole = columns * self.terms
+            panel = partial(self._bytes, whole, "all", operand, size=size)
+            inner = partial(str, width * size)
+            if tail:
+                inner = partial(self._bytes, width, "columns", "width", size=size)
+        block = partial(self._bytes, row * height, "rows", operand, size=size)
+        steps = {places.panel: panel, places.block: block, term: inner}
+        return self._sum(address, places, operand, steps)
 
     def _sum(
         self,
         address: str,
-        terms: Sequence[tuple[str, int]],
-        offset: int,
-        size: int | None = None,
+        places: Places,
+        operand: int,
+        steps: Mapping[str, Callable[[], str]],
     ) -> str:
-        """A place from an address on, in elements of a size, or that of the result."""
-        size = size or self.size
-        parts = [
-            f"{name} * {stride * size}"
-            for name, stride in terms
-            if stride and name != "0"
-        ]
+        """The address where a unit begins in an operand, given steps of its loops."""
+        access = self.contraction.nest.accesses[operand]
+        size = self.size if operand == -1 else self.factor_size
+        outer = self.contraction.outer_strides(access)
+        around = self._outer_steps(places, outer, operand, size=size)
+        return self._summed(address, {**around, **steps}, access.offset * size, operand)
+
+    def _outer_steps(
+        self,
+        places: Places,
+        strides: Sequence[int],
+        *role: Hashable,
+        size: int | None = None,
+    ) -> dict[str, Callable[[], str]]:
+        """The bytes that a turn of each of the other loops is, by where it is."""
+        return {
+            name: partial(self._bytes, stride, "all", *role, loop, size=size)
+            for loop, (name, stride) in enumerate(
+                zip(places.outer, strides, strict=True)
+            )
+        }
+
+    def _input_at(self, address: str, number: int, places: Places) -> str:
+        """The address where a unit begins in an input."""
+        input, role = self.group.finish.places[number], ("input", number)
+        columns, (height, _) = self.schedule.columns, self.schedule.block
+        steps = self._outer_steps(places, input.outer, *role) | {
+            places.panel: partial(
+                self._scaled, input.column, columns, "columns", *role
+            ),
+            places.block: partial(self._bytes, input.row * height, "rows", *role),
+        }
+        return self._summed(address, steps, input.offset * self.size, *role)
+
+    def _summed(
+        self,
+        address: str,
+        steps: Mapping[str, Callable[[], str]],
+        offset: int,
+        *role: Hashable,
+    ) -> str:
+        """
+        A place some bytes after an address, and so many steps, by how often each is
+        taken. Where that is never, the text of the step is not asked for.
+        """
+        texts = [(name, step()) for name, step in steps.items() if name != "0"]
+        parts = [f"{name} * {step}" for name, step in texts if step != "0"]
         if offset:
-            parts.append(str(offset * size))
+            parts.append(self._number(offset, "all", "offset", *role, least=offset))
         return " + ".join((address, *parts)).replace("+ -", "- ")
 
 

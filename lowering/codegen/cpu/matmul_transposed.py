@@ -12,14 +12,13 @@ tiles by `penstock.lowering.codegen.cpu.transposed_tiles`; the micro-kernel is i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from functools import partial
 
-from penstock.lowering.codegen.body.epilogue import is_trivial
 from penstock.lowering.codegen.cpu.matmul import (
     Addresses,
     MatmulPrinter,
     Places,
-    input_facts,
+    listed,
 )
 from penstock.lowering.codegen.cpu.transposed_tiles import Lines, lines_of
 
@@ -58,57 +57,54 @@ class TransposedMatmulPrinter(MatmulPrinter):
         ]
         if found.tail[0]:
             facts.append(f"tail={found.tail}")
-        if not is_trivial(self.group.finish):
-            facts += input_facts(self.group.finish, self.number)
+        facts += self._input_facts(self._name("micro_kernel", tail))
         return [
             self._definition("transposed_micro_kernel", "micro_kernel", tail, facts)
         ]
 
     def _print_unit(self, places: Places, tail: bool, addresses: Addresses) -> None:
         found, schedule = self._lines(), self.schedule
-        of_outer = self._outer_steps(places)
         height, length = schedule.columns, schedule.block[0]
-        panel, block = places.panel, places.block
-        in_a = [*of_outer(self.contraction.a), (panel, height * self.terms)]
-        a = self._sum(addresses.a, in_a, self._offset(self.contraction.a))
-        in_b = (block, length // found.columns * found.turn)
-        steps = [*of_outer(self.contraction.b), in_b]
-        b = self._sum(addresses.b, steps, self._offset(self.contraction.b))
         row = self.contraction.stride(-1, self.contraction.row)
-        in_c = [*of_outer(-1), (panel, height * row), (block, length)]
-        c = self._sum(addresses.c, in_c, self._offset(-1))
-        rest = [
+        operands = (
+            (addresses.a, self.contraction.a, height * self.terms, 0),
+            (
+                addresses.b,
+                self.contraction.b,
+                0,
+                length // found.columns * found.turn,
+            ),
+            (addresses.c, -1, height * row, length),
+        )
+        begins = [
             self._sum(
-                name,
-                [
-                    *zip(places.outer, input.outer, strict=True),
-                    (panel, height * input.row),
-                    (block, length * input.column),
-                ],
-                input.offset,
+                address,
+                places,
+                operand,
+                {
+                    places.panel: partial(self._bytes, of_panel, "all", operand),
+                    places.block: partial(self._bytes, of_block, "all", operand),
+                },
             )
-            for name, input in zip(
-                addresses.inputs, self.group.finish.places, strict=True
-            )
+            for address, operand, of_panel, of_block in operands
         ]
-        comma = "," if len(rest) == 1 else ""
-        arguments = a, b, c, *self._ends_of(found, block), f"({', '.join(rest)}{comma})"
-        self.printer.line(f"{self._name('micro_kernel', tail)}({', '.join(arguments)})")
+        rest = [
+            self._input_along(name, number, places)
+            for number, name in enumerate(addresses.inputs)
+        ]
+        ends = self._ends_of(found, places.block)
+        name = self._name("micro_kernel", tail)
+        self._print_called(name, *begins, *ends, listed(rest))
 
-    def _outer_steps(
-        self, places: Places
-    ) -> Callable[[int], Sequence[tuple[str, int]]]:
-        """Where the other loops are, and what a turn of each adds to an operand."""
-
-        def steps(operand: int) -> Sequence[tuple[str, int]]:
-            access = self.contraction.nest.accesses[operand]
-            strides = self.contraction.outer_strides(access)
-            return [*zip(places.outer, strides, strict=True)]
-
-        return steps
-
-    def _offset(self, operand: int) -> int:
-        return self.contraction.nest.accesses[operand].offset
+    def _input_along(self, address: str, number: int, places: Places) -> str:
+        """The address where the columns of a unit begin in an input."""
+        input, role = self.group.finish.places[number], ("input", number)
+        height, length = self.schedule.columns, self.schedule.block[0]
+        steps = self._outer_steps(places, input.outer, *role) | {
+            places.panel: partial(self._bytes, height * input.row, "all", *role),
+            places.block: partial(self._bytes, length * input.column, "all", *role),
+        }
+        return self._summed(address, steps, input.offset * self.size, *role)
 
     def _ends_of(self, found: Lines, block: str) -> tuple[str, str]:
         """The turns of a unit, and whether the tail is part of it."""

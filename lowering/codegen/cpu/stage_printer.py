@@ -38,6 +38,11 @@ class CpuStagePrinter(StagePrinter):
     def parts(self) -> int:
         """The number of parts at most into which the work can be usefully cut."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is printed as the share of a part: of several parts, or of one."""
+        return self.parts > 1
+
     @abstractmethod
     def definitions(self) -> Sequence[str]:
         """The lines of functions that stand before the kernel."""

@@ -16,7 +16,8 @@ The emitter of SIMD code: loads, stores and arithmetic on vectors, as LLVM IR.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import ir
 from numba.core import cgutils
@@ -45,8 +46,87 @@ def word(value: int) -> ir.Constant:
     return ir.Constant(WORD, value)
 
 
-def as_word(value: int | LlvmValue) -> LlvmValue:
+################################################################################
+# Numbers                                                                      #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Argument:
+    """
+    A number that each call of a function gives, the one at this place among its
+    numbers: in the facts that the function is made with, where others are in the code.
+    """
+
+    place: int
+
+
+class Number:
+    """A number that is known at run time; sums and products are emitted as code."""
+
+    def __init__(self, builder: ir.IRBuilder, value: LlvmValue):
+        self._builder, self.value = builder, value
+
+    def __add__(self, other: Amount) -> Number:
+        return self._made(self._builder.add, other) if other != 0 else self
+
+    def __sub__(self, other: Amount) -> Number:
+        return self._made(self._builder.sub, other) if other != 0 else self
+
+    def __mul__(self, other: Amount) -> Amount:
+        if other == 0:
+            return 0
+        return self._made(self._builder.mul, other) if other != 1 else self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _made(self, emit: Callable[..., LlvmValue], other: Amount) -> Number:
+        return Number(self._builder, emit(self.value, as_word(other)))
+
+
+Amount: TypeAlias = int | Number
+"""A number in the code, or one that is known at run time."""
+
+Facts = TypeVar("Facts")
+
+
+def arguments_in(facts: object) -> int:
+    """The count of numbers that calls give to a function made with these facts."""
+    if isinstance(facts, Argument):
+        return facts.place + 1
+    return max((arguments_in(each) for each in _parts_of(facts)), default=0)
+
+
+def given(facts: Facts, builder: ir.IRBuilder, numbers: Sequence[LlvmValue]) -> Facts:
+    """Facts with the numbers of a call in place of arguments."""
+    made: Any = facts
+    if isinstance(facts, Argument):
+        made = Number(builder, numbers[facts.place])
+    elif isinstance(facts, tuple | list):
+        made = type(facts)(given(each, builder, numbers) for each in facts)
+    elif is_dataclass(facts) and not isinstance(facts, type):
+        made = replace(
+            facts,
+            **{
+                field.name: given(getattr(facts, field.name), builder, numbers)
+                for field in fields(facts)
+            },
+        )
+    return made
+
+
+def _parts_of(facts: object) -> Sequence[object]:
+    if isinstance(facts, tuple | list):
+        return facts
+    if is_dataclass(facts) and not isinstance(facts, type):
+        return [getattr(facts, field.name) for field in fields(facts)]
+    return ()
+
+
+def as_word(value: Amount | LlvmValue) -> LlvmValue:
     """A number as 64 bits."""
+    if isinstance(value, Number):
+        return value.value
     return word(value) if isinstance(value, int) else value
 
 
@@ -87,34 +167,38 @@ class Code:
         """The type of a vector of this many lanes."""
         return ir.VectorType(self.scalar, lanes)
 
-    def place(self, address: LlvmValue, offset: int) -> LlvmValue:
+    def place(self, address: LlvmValue, offset: Amount) -> LlvmValue:
         """An address some elements further on."""
-        if not offset:
+        if offset == 0:
             return address
-        return self.builder.add(address, word(offset * self.size))
+        return self.builder.add(address, as_word(offset * self.size))
 
     def advanced(
-        self, address: LlvmValue, count: LlvmValue, stride: int | LlvmValue
+        self, address: LlvmValue, count: LlvmValue, stride: Amount | LlvmValue
     ) -> LlvmValue:
         """An address `count` steps of `stride` elements further on."""
-        if isinstance(stride, int):
-            step = self.builder.mul(count, word(stride * self.size))
+        if isinstance(stride, int | Number):
+            step = self.builder.mul(count, as_word(stride * self.size))
         else:
             elements = self.builder.mul(count, stride)
             step = self.builder.mul(elements, word(self.size))
         return self.builder.add(address, step)
 
-    def _pointer(self, address: LlvmValue, offset: int, type: ir.Type) -> LlvmValue:
+    def _pointer(self, address: LlvmValue, offset: Amount, type: ir.Type) -> LlvmValue:
         return self.builder.inttoptr(self.place(address, offset), type.as_pointer())
 
-    def load_scalar(self, address: LlvmValue, offset: int) -> LlvmValue:
+    def load_scalar(self, address: LlvmValue, offset: Amount) -> LlvmValue:
         """The element at an offset from an address."""
         return self.builder.load(
             self._pointer(address, offset, self.scalar), align=self.size
         )
 
     def load(
-        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+        self,
+        address: LlvmValue,
+        offset: Amount,
+        lanes: int,
+        mask: LlvmValue | None = None,
     ) -> LlvmValue:
         """Elements that follow each other; 0 where a mask is not set."""
         type = self.vector(lanes)
@@ -127,12 +211,17 @@ class Code:
         return self.builder.call(function, [pointer, align, mask, self.zero(lanes)])
 
     def gather(
-        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+        self,
+        address: LlvmValue,
+        offset: Amount,
+        lanes: int,
+        step: Amount,
+        mask: LlvmValue,
     ) -> LlvmValue:
         """Elements that are `step` apart; 0 where a mask is not set."""
         builder, type = self.builder, self.vector(lanes)
-        numbers = [lane * step * self.size for lane in range(lanes)]
-        words = ir.Constant(ir.VectorType(WORD, lanes), numbers)
+        numbers = ir.Constant(ir.VectorType(WORD, lanes), [*range(lanes)])
+        words = builder.mul(numbers, self.splat(as_word(step * self.size), lanes))
         places = builder.add(self.splat(self.place(address, offset), lanes), words)
         pointers = ir.VectorType(self.scalar.as_pointer(), lanes)
         places = builder.inttoptr(places, pointers)
@@ -146,7 +235,7 @@ class Code:
         self,
         value: LlvmValue,
         address: LlvmValue,
-        offset: int,
+        offset: Amount,
         mask: LlvmValue | None = None,
     ) -> None:
         """Write elements that follow each other, those whose bit in a mask is set."""
@@ -161,7 +250,9 @@ class Code:
         align = ir.Constant(INDEX, self.size)
         self.builder.call(function, [value, pointer, align, mask])
 
-    def store_scalar(self, value: LlvmValue, address: LlvmValue, offset: int) -> None:
+    def store_scalar(
+        self, value: LlvmValue, address: LlvmValue, offset: Amount
+    ) -> None:
         """Write the element at an offset from an address."""
         pointer = self._pointer(address, offset, self.scalar)
         self.builder.store(value, pointer, align=self.size)
@@ -205,7 +296,7 @@ class Code:
             vector = self.builder.insert_element(vector, scalar, place)
         return vector
 
-    def prefetch(self, address: LlvmValue, offset: int, near: int = 3) -> None:
+    def prefetch(self, address: LlvmValue, offset: Amount, near: int = 3) -> None:
         """Fetch the line of an element into the nearest cache (3), or the next (2)."""
         type = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), *[INDEX] * 3])
         name = "llvm.prefetch.p0"

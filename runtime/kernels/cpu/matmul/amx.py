@@ -230,7 +230,7 @@ def pack_amx(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
     `a` is the steps from a row and from a term to the next.
     """
 
-    def emit(builder, source, panels, height, count) -> None:
+    def emit(builder, _facts, source, panels, height, count) -> None:
         memory = builder.alloca(ir.ArrayType(BYTE, depth + ROW))
         memory.align = ROW
         line = builder.ptrtoint(memory, WORD)

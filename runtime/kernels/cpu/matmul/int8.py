@@ -195,7 +195,7 @@ def pack_int8_rows(
     processor = processor or processor_here()
     turned = HIGHEST if is_sign_flipped(signs, lanes, processor) else 0
 
-    def emit(builder, source, panels, height, count) -> None:
+    def emit(builder, _facts, source, panels, height, count) -> None:
         lines = builder.alloca(ir.ArrayType(BYTE, rows * depth + lanes * GROUP))
         lines.align = LINE
         single = Lines(builder, lanes, turned, a)
@@ -317,7 +317,7 @@ def pack_int8(
     """
     terms, columns = b
 
-    def emit(builder, source, panel, used, depth, column, term) -> None:
+    def emit(builder, _facts, source, panel, used, depth, column, term) -> None:
         count = columns_of(builder, vectors, lanes, used if masked else None)
         pieces = Pieces(Code(builder, "i8"), count, lanes, columns)
         task = _Int8Packing(pieces, vectors * lanes, terms, whole)

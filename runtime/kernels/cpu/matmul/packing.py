@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.simd import (
@@ -31,8 +32,13 @@ from penstock.runtime.kernels.cpu.simd import (
     BYTE,
     INDEX,
     WORD,
+    Amount,
     Code,
     LlvmValue,
+    Number,
+    arguments_in,
+    as_word,
+    given,
     internal_function,
     word,
 )
@@ -43,44 +49,65 @@ LINE = 64
 
 @intrinsic(prefer_literal=True)
 def scratch(_typing, size):
-    """The address of some bytes on the stack; the number is a literal."""
-    if not isinstance(size, types.IntegerLiteral):
-        return None
-    count = size.literal_value
+    """The address of some bytes on the stack, which a kernel asks for once."""
 
     def generate(context, builder, signature, args):
-        with builder.goto_entry_block():
-            memory = builder.alloca(ir.ArrayType(BYTE, count))
-            memory.align = LINE
-            return builder.ptrtoint(memory, WORD)
+        if isinstance(size, types.IntegerLiteral):
+            with builder.goto_entry_block():
+                memory = builder.alloca(ir.ArrayType(BYTE, size.literal_value))
+        else:
+            memory = builder.alloca(BYTE, args[0])
+        memory.align = LINE
+        return builder.ptrtoint(memory, WORD)
 
     return types.int64(size), generate
 
 
-def copier(name: str, words: int, emit: Callable[..., None]):
+def words_type(count: int):
+    """The type of a tuple of so many words."""
+    return types.UniTuple(types.int64, count) if count else types.Tuple(())
+
+
+def copier(name: str, words: int, emit: Callable[..., None], facts: object = ()):
     """
     A function of four or six words that source calls, whose body is what `emit` writes
-    for a builder and these words. It is not inlined, so that its registers are its own.
+    for a builder, the facts that it is made with, and these words. It is not inlined,
+    so that its registers are its own. If facts are arguments, it takes a tuple of these
+    numbers last.
     """
+    numbers = arguments_in(facts)
 
     def generate(context, builder, signature, args):
-        function, inside = internal_function(builder.module, name, words)
-        emit(inside, *function.args)
+        count = words + numbers
+        function, inside = internal_function(builder.module, name, count)
+        made = given(facts, inside, function.args[words:])
+        emit(inside, made, *function.args[:words])
         inside.ret_void()
-        builder.call(function, args)
+        more = cgutils.unpack_tuple(builder, args[words], numbers) if numbers else ()
+        builder.call(function, [*args[:words], *more])
         return context.get_dummy_value()
 
-    signature = types.void(*[types.int64] * words)
+    last = [words_type(numbers)] if numbers else []
+    signature = types.void(*[types.int64] * words, *last)
 
     @intrinsic
     def call_4(_typing, source, panels, size, depth):
         return signature, generate
 
     @intrinsic
+    def call_4_with(_typing, source, panels, size, depth, numbers):
+        return signature, generate
+
+    @intrinsic
     def call_6(_typing, source, panel, used, depth, column, term):
         return signature, generate
 
-    return {4: call_4, 6: call_6}[words]
+    @intrinsic
+    def call_6_with(_typing, source, panel, used, depth, column, term, numbers):
+        return signature, generate
+
+    calls = {4: (call_4, call_4_with), 6: (call_6, call_6_with)}
+    return calls[words][bool(numbers)]
 
 
 ################################################################################
@@ -89,18 +116,23 @@ def copier(name: str, words: int, emit: Callable[..., None]):
 
 
 def pack(
-    element: str, vectors: int, lanes: int, b: tuple[int, int], masked: bool = False
+    element: str,
+    vectors: int,
+    lanes: int,
+    b: tuple[Amount, Amount],
+    masked: bool = False,
 ):
     """
     A function `pack(b, panel, used, depth)` that copies `depth` rows of columns of b to
     a panel of `vectors` vectors; in a `masked` one the last vector has `used` columns,
     and zeros.
 
-    `b` is the steps from a term and from a column to the next; `lanes` is a power of 2.
+    `b` is the steps from a term and from a column to the next, each of which may be an
+    `Argument`; `lanes` is a power of 2.
     """
-    of_term, of_column = b
 
-    def emit(builder, source, panel, used, depth) -> None:
+    def emit(builder, steps, source, panel, used, depth) -> None:
+        of_term, of_column = steps
         task = Panel(
             Code(builder, element),
             vectors * lanes,
@@ -110,30 +142,33 @@ def pack(
         )
         task.copy(source, panel, depth)
 
-    return copier("pack", 4, emit)
+    return copier("pack", 4, emit, b)
 
 
-def pack_rows(element: str, rows: int, lanes: int, a: tuple[int, int], rest: int = 0):
+def pack_rows(
+    element: str, rows: int, lanes: int, a: tuple[Amount, Amount], rest: int = 0
+):
     """
     A function `pack(a, panels, height, depth)` that copies `depth` terms of `height`
     rows of a to panels as wide as a tile has `rows`, one behind the other; a last panel
     has `rest` rows.
 
-    `a` is the steps from a row and from a term to the next; `lanes` is a power of 2. Up
-    to `lanes` elements behind the panels are written.
+    `a` is the steps from a row and from a term to the next, each of which may be an
+    `Argument`; `lanes` is a power of 2. Up to `lanes` elements behind the panels are
+    written.
     """
 
-    def emit(builder, source, panels, height, depth) -> None:
+    def emit(builder, steps, source, panels, height, depth) -> None:
         code = Code(builder, element)
 
         def copy(count: int, row: LlvmValue) -> None:
             there = code.advanced(panels, builder.mul(row, depth), 1)
-            task = Panel(code, count, lanes, a)
-            task.copy(code.advanced(source, row, a[0]), there, depth)
+            task = Panel(code, count, lanes, steps)
+            task.copy(code.advanced(source, row, steps[0]), there, depth)
 
         each_tile(code, rows, rest, height, copy)
 
-    return copier("rows", 4, emit)
+    return copier("rows", 4, emit, a)
 
 
 def each_tile(
@@ -172,7 +207,7 @@ class Panel:
     code: Code
     width: int
     lanes: int
-    steps: tuple[int, int]
+    steps: tuple[Amount, Amount]
     """From an element of a line and from a term to the next, in the operand."""
     used: LlvmValue | None = None
     """The elements of the last vector of a masked panel; zeros fill it."""
@@ -312,12 +347,14 @@ MAX_UNROLLED = 16
 NOWHERE = 1 << 31
 """The offset of the index of an unused lane: it is out of all bounds."""
 
-Load: TypeAlias = Callable[[LlvmValue, int, Sequence[LlvmValue]], LlvmValue]
+Load: TypeAlias = Callable[[LlvmValue, Amount, Sequence[LlvmValue]], LlvmValue]
 """
 A function that loads a vector of columns, at an offset from an address, with these
 indices.
 """
-Bound: TypeAlias = tuple[int, int, Sequence[int], Sequence[int]]
+Loops: TypeAlias = Sequence[tuple[Amount, Amount]]
+"""Loops from the outermost to the innermost: the trip count and the stride of each."""
+Bound: TypeAlias = tuple[Amount, Amount, Sequence[int], Sequence[int]]
 """
 The least index that is out of bounds, as negative ones are; that of the first element
 of all; and what a step of each loop of terms and of columns adds to it.
@@ -328,7 +365,7 @@ def pack_windows(
     element: str,
     vectors: int,
     lanes: int,
-    b: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]],
+    b: tuple[Amount, Loops, Loops],
     masked: bool = False,
     bounds: Sequence[Bound] = (),
 ):
@@ -336,22 +373,24 @@ def pack_windows(
     A function `pack(b, panel, used, depth, column, term)` that copies `depth` terms of
     columns from these on to a panel, as `pack` does.
 
-    `b` has the loops of terms and of columns, from the outermost to the innermost: the
-    trip count of each, and its stride in elements. `depth` and `term` are multiples of
-    the iterations of all loops of terms but the first. Elements out of `bounds` are not
-    read, and zero; the first loop of terms adds nothing to their indices.
+    `b` has the stride of the outermost loop of terms, and the other loops of terms and
+    those of columns, from the outermost to the innermost: the trip count of each, and
+    its stride in elements. `depth` and `term` are multiples of the iterations of these
+    loops of terms. Elements out of `bounds` are not read, and zero; the outermost loop
+    of terms adds nothing to their indices. Each number may be an `Argument`, but for
+    what steps add to indices.
     """
-    terms, columns = b
 
-    def emit(builder, source, panel, used, depth, column, term) -> None:
+    def emit(builder, facts, source, panel, used, depth, column, term) -> None:
+        (first, terms, columns), bounds = facts
         count = columns_of(builder, vectors, lanes, used if masked else None)
         pieces = Pieces(Code(builder, element), count, lanes, columns)
-        task = _Windows(pieces, vectors * lanes, terms, bounds)
+        task = _Windows(pieces, vectors * lanes, first, terms, bounds)
         if masked:
             task.clear_last(panel, depth)
         task.copy(source, panel, depth, column, term)
 
-    return copier("windows", 6, emit)
+    return copier("windows", 6, emit, (b, tuple(bounds)))
 
 
 def columns_of(
@@ -382,11 +421,11 @@ class Pieces:
     """The emitter of the loads."""
     count: LlvmValue
     lanes: int
-    columns: Sequence[tuple[int, int]]
+    columns: Loops
     """The trip count of each loop, and its stride in elements."""
 
     @property
-    def step(self) -> int:
+    def step(self) -> Amount:
         """From a column of a piece to the next."""
         return self.columns[-1][1] if self.columns else 1
 
@@ -423,16 +462,25 @@ class Pieces:
         for digit, (_, stride) in zip(digits, self.columns, strict=True):
             source = self.code.advanced(source, digit, stride)
         if self.columns:
-            left = self.code.builder.sub(word(self.columns[-1][0]), digits[-1])
+            left = self.code.builder.sub(as_word(self.columns[-1][0]), digits[-1])
         return source, left
 
     def digits(self, column: LlvmValue) -> list[LlvmValue]:
         """The turn of each loop that a column is in."""
         builder, found = self.code.builder, list[LlvmValue]()
         for extent, _ in reversed(self.columns):
-            found.append(builder.srem(column, word(extent)))
-            column = builder.sdiv(column, word(extent))
+            turns = as_word(extent)
+            found.append(builder.srem(column, turns))
+            column = builder.sdiv(column, turns)
         return found[::-1]
+
+
+def _turns_of(loops: Loops) -> Amount:
+    """The iterations of all of some loops, each in the next."""
+    found: Amount = 1
+    for extent, _ in loops:
+        found = found * extent
+    return found
 
 
 @dataclass(frozen=True)
@@ -441,7 +489,10 @@ class _Windows:
 
     pieces: Pieces
     width: int
-    terms: Sequence[tuple[int, int]]
+    first: Amount
+    """From a turn of the outermost loop of terms to the next."""
+    terms: Loops
+    """The loops of terms in it."""
     bounds: Sequence[Bound]
 
     @property
@@ -475,9 +526,9 @@ class _Windows:
     ) -> None:
         """Copy all pieces."""
         code, builder = self.code, self.code.builder
-        inner = prod(extent for extent, _ in self.terms[1:])
-        turns = builder.sdiv(depth, word(inner))
-        source = code.advanced(source, builder.sdiv(term, word(inner)), self._first)
+        inner = as_word(_turns_of(self.terms))
+        turns = builder.sdiv(depth, inner)
+        source = code.advanced(source, builder.sdiv(term, inner), self.first)
 
         def copy(here: LlvmValue, at: LlvmValue, size: LlvmValue) -> None:
             there = code.advanced(panel, at, 1)
@@ -493,16 +544,11 @@ class _Windows:
         builder, found = self.code.builder, list[LlvmValue]()
         digits = self.pieces.digits(column) if self.bounds else ()
         for _, first, _, steps in self.bounds:
-            index = word(first)
+            index = as_word(first)
             for digit, step in zip(digits, steps, strict=True):
                 index = builder.add(index, builder.mul(digit, word(step)))
             found.append(index)
         return found
-
-    @property
-    def _first(self) -> int:
-        """From a turn of the first loop of terms to the next."""
-        return self.terms[0][1] if self.terms else 0
 
     def _copy_piece(
         self,
@@ -538,19 +584,19 @@ class _Windows:
     ) -> None:
         """Copy the terms of all turns of the outermost loop of terms."""
         code = self.code
-        inner = prod(extent for extent, _ in self.terms[1:])
+        inner = _turns_of(self.terms)
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self._first)
+            here = code.advanced(source, k, self.first)
             there = code.advanced(panel, k, inner * self.width)
-            self._copy_terms(self.terms[1:], here, there, load, mask, indices)
+            self._copy_terms(self.terms, here, there, load, mask, indices)
             return ()
 
         code.loop(turns, 1, (), turn)
 
     def _copy_terms(
         self,
-        terms: Sequence[tuple[int, int]],
+        terms: Loops,
         source: LlvmValue,
         panel: LlvmValue,
         load: Load,
@@ -560,11 +606,11 @@ class _Windows:
         """Copy the terms of one turn of the outer loops."""
         code, builder = self.code, self.code.builder
         steps_of = [steps[len(steps) - len(terms) :] for _, _, steps, _ in self.bounds]
-        if prod(extent for extent, _ in terms) <= MAX_UNROLLED:
-            numbers = product(*(range(extent) for extent, _ in terms))
-            for line, number in enumerate(numbers):
+        extents = [extent for extent, _ in terms if isinstance(extent, int)]
+        if len(extents) == len(terms) and prod(extents) <= MAX_UNROLLED:
+            for line, number in enumerate(product(*map(range, extents))):
                 steps = zip(number, terms, strict=True)
-                offset = sum(index * stride for index, (_, stride) in steps)
+                offset = sum((index * stride for index, (_, stride) in steps), start=0)
                 here = [
                     builder.add(index, word(sum(map(mul, number, steps))))
                     for index, steps in zip(indices, steps_of, strict=True)
@@ -573,7 +619,7 @@ class _Windows:
                 code.store(value, panel, line * self.width, mask)
             return
         (extent, stride), *rest = terms
-        lines = prod(extent for extent, _ in rest)
+        lines = _turns_of(rest)
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, stride)
@@ -585,19 +631,19 @@ class _Windows:
             self._copy_terms(rest, here, there, load, mask, inside)
             return ()
 
-        code.loop(word(extent), 1, (), turn)
+        code.loop(as_word(extent), 1, (), turn)
 
-    def _loader(self, step: int, size: LlvmValue) -> Load:
+    def _loader(self, step: Amount, size: LlvmValue) -> Load:
         """
         The loader of some columns at an offset, with the indices to be checked against
         bounds.
         """
         code, builder, lanes = self.code, self.code.builder, self.lanes
-        if step not in (1, 2):
+        if isinstance(step, Number) or step not in (1, 2):
             below = code.lanes_below(lanes, size)
 
             def gather(
-                source: LlvmValue, offset: int, indices: Sequence[LlvmValue]
+                source: LlvmValue, offset: Amount, indices: Sequence[LlvmValue]
             ) -> LlvmValue:
                 mask = self._within(below, range(lanes), indices)
                 return code.gather(source, offset, lanes, step, mask)
@@ -610,7 +656,7 @@ class _Windows:
         ]
 
         def load(
-            source: LlvmValue, offset: int, indices: Sequence[LlvmValue]
+            source: LlvmValue, offset: Amount, indices: Sequence[LlvmValue]
         ) -> LlvmValue:
             parts: list[LlvmValue] = []
             for part, below in enumerate(masks):
@@ -639,14 +685,14 @@ class _Windows:
         for (extent, *_, steps), index in zip(self.bounds, indices, strict=True):
             # Negative indices are large ones without a sign.
             if not steps or not steps[-1]:
-                inside = builder.icmp_unsigned("<", index, word(extent))
+                inside = builder.icmp_unsigned("<", index, as_word(extent))
                 nothing = ir.Constant(ir.VectorType(BIT, lanes), [0] * lanes)
                 mask = builder.select(inside, mask, nothing)
                 continue
             numbers = [NOWHERE if n < 0 else n * steps[-1] for n in columns]
             first = self.code.splat(builder.trunc(index, INDEX), lanes)
             places = builder.add(first, ir.Constant(vector, numbers))
-            ends = ir.Constant(vector, [extent] * lanes)
+            ends = self.code.splat(builder.trunc(as_word(extent), INDEX), lanes)
             inside = builder.icmp_unsigned("<", places, ends)
             mask = builder.and_(mask, inside)
         return mask

@@ -13,8 +13,8 @@ epilogue is a function `finish(x, sum, *inputs)` on vectors, written in the meth
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportUntypedFunctionDecorator=false
-# pyright: reportUnknownLambdaType=false
-# pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -28,15 +28,19 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.matmul.packing import LINE
+from penstock.runtime.kernels.cpu.matmul.packing import LINE, words_type
 from penstock.runtime.kernels.cpu.simd import (
     BIT,
     INDEX,
     WORD,
+    Amount,
     Code,
     Lanes,
     LlvmValue,
     Vector,
+    arguments_in,
+    as_word,
+    given,
     internal_function,
     word,
 )
@@ -108,14 +112,14 @@ class _MicroKernel(ABC):
     vectors: int
     lanes: int
     rest: int
-    c: int
-    inputs: Sequence[tuple[int, int]] = ()
+    c: Amount
+    inputs: Sequence[tuple[Amount, int]] = ()
     finish: Finish | None = None
     results: int = 0
     blocked: bool = False
     masked: bool = False
     fetch: bool = False
-    ahead: tuple[int, int] = (0, 0)
+    ahead: tuple[Amount, Amount] = (0, 0)
 
     @abstractmethod
     def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
@@ -145,16 +149,17 @@ class _MicroKernel(ABC):
 
     def emit(self, module: ir.Module) -> ir.Function:
         """Add the function of this micro-kernel to a module."""
-        function, builder = internal_function(
-            module, "micro_kernel", 8 + len(self.inputs)
-        )
-        code = self.code(builder)
-        a, b, c, height, used, depth, first, last, *inputs = function.args
+        count = len(self.inputs)
+        words = 8 + count + arguments_in(self)
+        function, builder = internal_function(module, "micro_kernel", words)
+        a, b, c, height, used, depth, first, last, *others = function.args
+        kernel = given(self, builder, others[count:])
+        code = kernel.code(builder)
         mask = code.lanes_below(self.lanes, used) if self.masked else None
         flags = (builder.trunc(flag, BIT) for flag in (first, last))
-        call = Call(a, b, c, depth, mask, *flags, inputs)
-        call = replace(call, starts=self.starts(code, call))
-        self.run(code, call, height)
+        call = Call(a, b, c, depth, mask, *flags, others[:count])
+        call = replace(call, starts=kernel.starts(code, call))
+        kernel.run(code, call, height)
         builder.ret_void()
         return function
 
@@ -206,16 +211,24 @@ class _MicroKernel(ABC):
     def _fetch_ahead(self, code: Code, call: Call, tile: LlvmValue) -> None:
         """Fetch a share of what the next micro-kernel call reads of b."""
         distance, lines = self.ahead
+        if lines == 0:
+            return
         there = code.place(call.b, distance)
-        there = code.advanced(there, tile, lines * LINE // code.size)
-        for line in range(lines):
-            code.prefetch(there, line * LINE // code.size, SECOND)
+        there = code.advanced(there, tile, lines * (LINE // code.size))
+
+        def fetch(line: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            code.prefetch(code.advanced(there, line, LINE // code.size), 0, SECOND)
+            return ()
+
+        code.loop(as_word(lines), 1, (), fetch)
 
     def _fetch(self, code: Code, rows: int, call: Call) -> None:
         """Fetch where the sums are stored, and what is then read, as they begin."""
         self._fetch_tile(code, rows, call.c, self.c)
         steps = zip(call.inputs, self.inputs, strict=True)
-        tiles = [(place, row) for place, (row, column) in steps if row and column == 1]
+        tiles = [
+            (place, row) for place, (row, column) in steps if row != 0 and column == 1
+        ]
         if not tiles:
             return
         with code.builder.if_then(call.is_last):
@@ -223,13 +236,13 @@ class _MicroKernel(ABC):
                 self._fetch_tile(code, rows, address, of_row)
 
     def _fetch_tile(
-        self, code: Code, rows: int, address: LlvmValue, of_row: int
+        self, code: Code, rows: int, address: LlvmValue, of_row: Amount
     ) -> None:
         """Fetch the lines of all rows of a tile."""
-        for row in range(rows):
+        for here in rows_down(code, address, of_row, rows):
             for column, width, _ in self.pieces():
                 for place in range(column, column + width, LINE // code.size):
-                    code.prefetch(address, row * of_row + place)
+                    code.prefetch(here, place)
 
     @abstractmethod
     def write_edge(
@@ -254,63 +267,105 @@ class _MicroKernel(ABC):
         pieces = self.pieces()
         finish = self.finish if ends else None
         read = len(self.inputs) - self.results
+        steps = [of_row for of_row, _ in self.inputs] if finish else []
+        inputs = [
+            rows_down(code, address, of_row, rows)
+            for address, of_row in zip(call.inputs, steps, strict=False)
+        ]
         of_columns = {
-            (number, piece): self._input(code, call, number, 0, piece)
-            for number, (of_row, _) in enumerate(self.inputs[:read] if finish else ())
+            (number, piece): self._input(code, call, number, inputs[number][0], piece)
+            for number, of_row in enumerate(steps[:read])
             if of_row == 0
             for piece in range(len(pieces))
         }
-        for row in range(rows):
+        results = rows_down(code, call.c, self.c, rows)
+        held = self.held(code, call, rows)
+        for row, result in enumerate(results):
             for index, (column, width, is_whole) in enumerate(pieces):
-                place, mask = row * self.c + column, None if is_whole else call.mask
+                mask = None if is_whole else call.mask
                 value = self.gathered(code, sums, row, index)
                 if self.blocked:
-                    before = code.load(call.c, place, width, mask)
-                    zero = code.zero(width)
-                    before = code.builder.select(call.is_first, zero, before)
+                    before = code.load(held[row], column, width, mask)
                     value = code.added(before, value)
                 if finish is not None:
                     values = [
                         of_columns.get((number, index))
-                        or self._input(code, call, number, row, index)
+                        or self._input(code, call, number, inputs[number][row], index)
                         for number in range(read)
                     ]
                     x = Lanes(code, width)
                     value, *others = finished(finish, x, value, values)
                     for number, other in enumerate(others, read):
-                        at = row * self.inputs[number][0] + column
-                        code.store(other, call.inputs[number], at, mask)
-                code.store(value, call.c, place, mask)
+                        code.store(other, inputs[number][row], column, mask)
+                code.store(value, result, column, mask)
         self.write_edge(code, rows, sums, call, ends)
 
+    def held(self, code: Code, call: Call, rows: int) -> Sequence[LlvmValue]:
+        """
+        The addresses of what each row is added to, if several calls add to a sum: the
+        sums of calls before, or zeros for the first call. Its choice is that of an
+        address, as one of loaded vectors becomes a branch for each.
+        """
+        if not self.blocked:
+            return ()
+        builder = code.builder
+        zeros = self._zeros(code)
+        first = builder.select(call.is_first, zeros, call.c)
+        step = as_word(self.c * code.size)
+        step = builder.select(call.is_first, word(0), step)
+        addresses = [first]
+        for _ in range(1, rows):
+            addresses.append(builder.add(addresses[-1], step))
+        return addresses
+
+    def _zeros(self, code: Code) -> LlvmValue:
+        """The address of as many zeros as a row of a tile has columns."""
+        module = code.builder.module
+        last, width, _ = self.pieces()[-1]
+        type = ir.ArrayType(code.scalar, last + width + self.edge_columns)
+        name = f"zeros.{code.element}.{type.count}"
+        if (zeros := module.globals.get(name)) is None:
+            zeros = ir.GlobalVariable(module, type, name)
+            zeros.linkage, zeros.global_constant = "internal", True
+            zeros.initializer, zeros.align = ir.Constant(type, None), LINE
+        return code.builder.ptrtoint(zeros, WORD)
+
+    @property
+    def edge_columns(self) -> int:
+        """The columns of a tile that are in no vector of a row."""
+        return 0
+
     def _input(
-        self, code: Code, call: Call, number: int, row: int, piece: int
+        self, code: Code, call: Call, number: int, address: LlvmValue, piece: int
     ) -> LlvmValue:
-        """The elements of an input that belong to a vector of the result."""
-        of_row, of_column = self.inputs[number]
+        """The elements of a row of an input that belong to a vector of the result."""
+        of_column = self.inputs[number][1]
         column, width, is_whole = self.pieces()[piece]
-        address, place = call.inputs[number], row * of_row + column * of_column
         if of_column == 0:
-            return code.splat(code.load_scalar(address, place), width)
-        return code.load(address, place, width, None if is_whole else call.mask)
+            return code.splat(code.load_scalar(address, 0), width)
+        return code.load(address, column, width, None if is_whole else call.mask)
 
 
 @dataclass(frozen=True)
 class OuterMicroKernel(_MicroKernel):
     """Elements of a times vectors along the columns of b."""
 
-    a: tuple[int, int] = (0, 0)
-    b: int = 0
+    a: tuple[Amount, Amount] = (0, 0)
+    b: Amount = 0
     prefetch: int = 0
     stored: bool = False
-    edge: tuple[int, int, int] = (0, 0, 0)
+    edge: tuple[int, Amount, Amount] = (0, 0, 0)
+
+    @property
+    def edge_columns(self) -> int:
+        return self.edge[0]
 
     def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         if not self.stored:
             return code.advanced(call.a, row, self.a[0])
         return code.advanced(call.a, code.builder.mul(row, call.depth), 1)
 
-    def a_steps(self, rows: int) -> tuple[int, int]:
+    def a_steps(self, rows: int) -> tuple[Amount, Amount]:
         """From a row and from a term of a to the next, in a tile of `rows` rows."""
         return (1, rows) if self.stored else self.a
 
@@ -359,7 +414,7 @@ class OuterMicroKernel(_MicroKernel):
         for column, width, is_whole in self.pieces():
             vectors.append(code.load(b, column, width, None if is_whole else mask))
             if self.prefetch:
-                code.prefetch(b, self.prefetch * self.b + column)
+                code.prefetch(b, self.b * self.prefetch + column)
         new: list[LlvmValue] = []
         if self.stored:
             code.prefetch(a, AHEAD * rows)
@@ -399,13 +454,13 @@ class OuterMicroKernel(_MicroKernel):
         call: Call,
         ends: bool,
     ) -> None:
+        held = self.held(code, call, rows)
+        results = rows_down(code, call.c, self.c, rows)
         for number in range(self.edge[0]):
             column, value = self.vectors * self.lanes + number, sums[EDGE, number]
             if self.blocked:
-                before = _down(code, call.c, column, self.c, rows)
-                zero = code.zero(rows)
-                before = code.builder.select(call.is_first, zero, before)
-                value = code.added(before, value)
+                before = [code.load_scalar(address, column) for address in held]
+                value = code.added(code.vector_of(before), value)
             if self.finish is not None and ends:
                 read = len(self.inputs) - self.results
                 inputs = [
@@ -418,8 +473,9 @@ class OuterMicroKernel(_MicroKernel):
                 value, *others = finished(self.finish, x, value, inputs)
                 for number, other in enumerate(others, read):
                     of_row = self.inputs[number][0]
-                    _store_down(code, other, call.inputs[number], column, of_row, rows)
-            _store_down(code, value, call.c, column, self.c, rows)
+                    there = rows_down(code, call.inputs[number], of_row, rows)
+                    _store_down(code, other, there, column)
+            _store_down(code, value, results, column)
 
 
 def finished(
@@ -430,34 +486,46 @@ def finished(
     return [each.value for each in (made if isinstance(made, tuple) else (made,))]
 
 
+def rows_down(
+    code: Code, address: LlvmValue, step: Amount, rows: int
+) -> Sequence[LlvmValue]:
+    """
+    The addresses of rows one below the other, each of which follows from the one above:
+    a product for each would be kept in a register.
+    """
+    addresses = [address]
+    for _ in range(1, rows):
+        addresses.append(code.place(addresses[-1], step))
+    return addresses
+
+
 def _store_down(
-    code: Code, value: LlvmValue, address: LlvmValue, place: int, step: int, rows: int
+    code: Code, value: LlvmValue, rows: Sequence[LlvmValue], column: int
 ) -> None:
-    """Store a vector of an element of each row, from a place on."""
-    for row in range(rows):
+    """Store a vector of an element of each of some rows, in a column."""
+    for row, address in enumerate(rows):
         scalar = code.builder.extract_element(value, ir.Constant(INDEX, row))
-        code.store_scalar(scalar, address, place + row * step)
+        code.store_scalar(scalar, address, column)
 
 
 def _down(
-    code: Code, address: LlvmValue, place: int, step: int, rows: int
+    code: Code, address: LlvmValue, place: Amount, step: Amount, rows: int
 ) -> LlvmValue:
     """A vector of an element of each row, from a place on."""
     if step == 0:
         return code.splat(code.load_scalar(address, place), rows)
     if step == 1:
         return code.load(address, place, rows)
-    return code.vector_of(
-        [code.load_scalar(address, place + row * step) for row in range(rows)]
-    )
+    down = rows_down(code, address, step, rows)
+    return code.vector_of([code.load_scalar(each, place) for each in down])
 
 
 @dataclass(frozen=True)
 class _InnerStrip(_MicroKernel):
     """Vectors along the terms of the sum, of rows of a and columns of b."""
 
-    a: int = 0
-    b: int = 0
+    a: Amount = 0
+    b: Amount = 0
 
     def write_edge(
         self,
@@ -519,21 +587,30 @@ class _InnerStrip(_MicroKernel):
 
 
 def function_of(kernel: _MicroKernel):
-    """The function that source calls."""
-    count = len(kernel.inputs)
-    addresses = types.UniTuple(types.int64, count) if count else types.Tuple(())
+    """
+    The function that source calls. It takes a tuple of numbers last, if facts of the
+    micro-kernel are arguments.
+    """
+    inputs, numbers = len(kernel.inputs), arguments_in(kernel)
 
     def generate(context, builder, signature, args):
-        *words, inputs = args
-        words += cgutils.unpack_tuple(builder, inputs, count)
+        words = [*args[:8], *cgutils.unpack_tuple(builder, args[8], inputs)]
+        if numbers:
+            words += cgutils.unpack_tuple(builder, args[9], numbers)
         builder.call(kernel.emit(builder.module), words)
         return context.get_dummy_value()
 
+    signature = [*[types.int64] * 8, words_type(inputs)]
+
     @intrinsic
     def call(_typing, a, b, c, rows, used, depth, first, last, inputs):
-        return types.void(*[types.int64] * 8, addresses), generate
+        return types.void(*signature), generate
 
-    return call
+    @intrinsic
+    def call_with(_typing, a, b, c, rows, used, depth, first, last, inputs, given):
+        return types.void(*signature, words_type(numbers)), generate
+
+    return call_with if numbers else call
 
 
 def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **facts):
@@ -557,6 +634,8 @@ def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **fact
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term
     there.
+
+    Steps, other than 0 and 1, distances and counts of lines may be an `Argument`.
     """
     return function_of(OuterMicroKernel(element, rows, vectors, lanes, **facts))
 
