@@ -4,7 +4,8 @@ Figures of PyTorch that tests compare with, as no test needs PyTorch itself.
     python benchmarks/torch_figures.py
 
 writes `test/unit/lowering/job/torch_figures.json` anew: the variables of 20 updates by
-each optimizer, and the losses of 20 steps of small models, in f64 and in f32.
+each optimizer, tables with their states by those that take rows, and the losses of 20
+steps of small models, in f64 and in f32.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test/helpers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
+from resnet18 import torch_scores
 from torch_models import (
     FIGURES,
     MODELS,
+    RESNET_STEPS,
     START,
     STEPS,
+    TABLE,
     batch_of,
     gradient,
+    rows_of,
     weights_of,
 )
 
@@ -75,6 +81,32 @@ def optimizers() -> dict[str, list[float]]:
     return found
 
 
+def tables() -> dict[str, list[float]]:
+    """A table and the states of its rows after 20 updates by gradients of rows."""
+    import torch
+
+    made = {
+        "sparse_adam": (torch.optim.SparseAdam, {"lr": 0.1}),
+        "sgd": (torch.optim.SGD, {"lr": 0.1}),
+        "adagrad": (torch.optim.Adagrad, {"lr": 0.1}),
+    }
+    states = {"exp_avg": "m", "exp_avg_sq": "v", "sum": "sum"}
+    found = {}
+    for name, (kind, parameters) in made.items():
+        w = torch.nn.Parameter(torch.tensor(TABLE))
+        optimizer = kind([w], **parameters)
+        for step in range(1, STEPS + 1):
+            indices, values = map(torch.tensor, rows_of(step))
+            w.grad = torch.sparse_coo_tensor(indices[None], values, w.shape)
+            optimizer.step()
+        found[name] = w.detach().flatten().tolist()
+        for key, state in optimizer.state[w].items():
+            if key in states:
+                kept = f"{name}/{name}/{states[key]}"
+                found[kept] = state.flatten().tolist()
+    return found
+
+
 def losses(model: str, type_name: str) -> list[float]:
     """The losses of 20 steps of a model."""
     import torch
@@ -119,15 +151,17 @@ def losses(model: str, type_name: str) -> list[float]:
             made.append(h)
         return torch.stack(made) @ w["out"]
 
-    network = {"mlp": mlp, "cnn": cnn, "gpt": gpt, "lstm": lstm}[model]
+    networks = {"mlp": mlp, "cnn": cnn, "gpt": gpt, "lstm": lstm}
+    network = networks.get(model, lambda x: torch_scores(w, x))
     optimizer = {
         "mlp": lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.01),
         "cnn": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
         "gpt": lambda p: torch.optim.Adam(p, lr=0.01),
         "lstm": lambda p: torch.optim.RMSprop(p, lr=0.01),
+        "resnet18": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
     }[model](list(w.values()))
     found = []
-    for step in range(STEPS):
+    for step in range(RESNET_STEPS if model == "resnet18" else STEPS):
         x, labels = map(torch.tensor, batch_of(model, step))
         scores = network(x if x.dtype == torch.int64 else x.to(dtype))
         loss = f.cross_entropy(scores.flatten(0, -2), labels.flatten())
@@ -148,6 +182,7 @@ def main() -> None:
     made = {
         "torch": torch.__version__,
         "optimizers": optimizers(),
+        "tables": tables(),
         "losses": {
             model: {name: losses(model, name) for name in ("float64", "float32")}
             for model in MODELS

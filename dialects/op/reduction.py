@@ -5,9 +5,17 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, TensorType, UnitAttr, i1
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    IntegerAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
@@ -24,7 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
-from penstock.dialects.op.axes import I64List, int_list
+from penstock.dialects.op.axes import I64Attr, I64List, int_list
 from penstock.dialects.op.elementwise import (
     ANY_ELEMENTS,
     FLOATS,
@@ -32,7 +40,7 @@ from penstock.dialects.op.elementwise import (
     UNARY_SUM,
     Elements,
 )
-from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
+from penstock.dialects.op.sbp import PARTIAL, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.gradients import only
@@ -226,11 +234,16 @@ class ReduceMeanOp(ReduceOp):
     """
     The mean of the floats along some axes; a NaN where there are none.
 
-    It is the sum as `op.reduce_sum` has it, divided by the number of terms.
+    It is the sum as `op.reduce_sum` has it, divided by the number of terms. That is
+    given `of` a mean whose other terms are elsewhere, so that it is added to theirs.
 
     ```mlir
     %r = op.reduce_mean %x axes [-2, -1] keepdims
       : tensor<4x8x8xf32> -> tensor<4x1x1xf32>
+    ```
+
+    ```mlir
+    %r = op.reduce_mean %x axes [0] of 64 : tensor<16xf32> -> tensor<f32>
     ```
     """
 
@@ -240,17 +253,46 @@ class ReduceMeanOp(ReduceOp):
     NUMPY: ClassVar = "add"
     FOLDS: ClassVar = SUM
 
+    # Properties of a class come before those of its base: `terms` is to be the last.
+    axes = prop_def(I64List, default_value=int_list([]))
+    keepdims = opt_prop_def(UnitAttr)
+    terms = opt_prop_def(I64Attr)
+
     traits = traits_def(Pure())
 
+    assembly_format = (
+        "$operand (`axes` $axes^)? (`keepdims` $keepdims^)? (`of` $terms^)? attr-dict "
+        "`:` type($operand) `->` type($result)"
+    )
+
+    def infer_types(self) -> Sequence[TensorType]:
+        types = super().infer_types()
+        own = self._own_terms
+        if self.terms is not None and own > self._terms:
+            raise VerifyException(f"a mean of {self._terms} terms is given {own}")
+        return types
+
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
-        return (*super().sbp_signatures(devices), UNARY_SUM)
+        sums = [signature([axis], [PARTIAL]) for axis in self.normal_axes]
+        return (*super().sbp_signatures(devices), *sums, UNARY_SUM)
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> Self:
+        made = super().part(operands, parts)
+        if made._own_terms != self._terms:
+            made.terms = IntegerAttr(self._terms, i64)
+        return made
 
     def flops(self) -> int:
         return super().flops() + element_count(self.result.type)
 
     @property
     def _terms(self) -> int:
-        """The number of elements of each mean."""
+        """The number of terms of each mean."""
+        return self._own_terms if self.terms is None else self.terms.value.data
+
+    @property
+    def _own_terms(self) -> int:
+        """The number of the terms that are here."""
         extents = tensor_type(self.operand).get_shape()
         return prod(extents[axis] for axis in self.normal_axes)
 

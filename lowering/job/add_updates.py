@@ -29,7 +29,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr, TensorType, f64
@@ -47,11 +48,13 @@ from penstock.dialects.job import (
     UpdateOp,
     VariableOp,
     made_of,
+    placement_of,
 )
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.training.optimizers import Optimizer
 from penstock.dialects.op.training.schedules import Schedule
 from penstock.dialects.op.training.update_builder import (
+    RowUpdateBuilder,
     UpdateBuilder,
     compute_type,
     sum_of_squares,
@@ -66,6 +69,11 @@ from penstock.dialects.utils.diagnostics import (
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.analysis.op_devices import place_like
+from penstock.lowering.job.sparse_gradients import (
+    Rows,
+    sparse_count,
+    sparse_gradient,
+)
 
 PASS, UPDATE = "pass", StringAttr("update")
 """The attribute that names the part of a training step of an op, and its value."""
@@ -96,6 +104,32 @@ def findings_about(job: JobOp) -> Iterator[Finding]:
         if (name := owner.port.data) in seen:
             yield op, f"variable '{name}' is updated or assigned to twice"
         seen.add(name)
+        if isinstance(op, UpdateOp):
+            optimizer, kind = made_optimizer(op.optimizer), op.optimizer.kind.data
+            if optimizer.gradients == "sparse" and sparse_count(op.gradient) is None:
+                got = name_of_op(op.gradient)
+                yield op, f"optimizer '{kind}' takes gradients of op.gather, got {got}"
+
+
+def name_of_op(value: SSAValue) -> str:
+    """The noun for the op that makes a value."""
+    owner = value.owner
+    return f"one of {owner.name}" if isinstance(owner, Operation) else "an argument"
+
+
+def takes_rows(job: JobOp, op: UpdateOp, optimizer: Optimizer) -> bool:
+    """
+    Whether an update is one of rows: where the optimizer wants them, or may have them
+    and they are less than half of the table, on one device.
+    """
+    if optimizer.gradients == "dense":
+        return False
+    if optimizer.gradients == "sparse":
+        return True
+    count = sparse_count(op.gradient)
+    is_whole = placement_of(variable_of(op), job).single_device() is not None
+    rows = tensor_type(op.target).get_shape()[:1]
+    return is_whole and count is not None and 2 * count <= prod(rows)
 
 
 class Writer:
@@ -119,10 +153,26 @@ class Writer:
 
     def add(self, op: Operation) -> None:
         """Put an op at the end of the job."""
+        self._mark_and_place(op)
+        self._block.add_op(op)
+
+    def behind(self, value: SSAValue) -> Callable[[Operation], None]:
+        """A function that puts ops behind the one that makes a value, in order."""
+        assert isinstance(value.owner, Operation), "jobs have no arguments"
+        last = value.owner
+
+        def put(op: Operation) -> None:
+            nonlocal last
+            self._mark_and_place(op)
+            Rewriter.insert_op(op, InsertPoint.after(last))
+            last = op
+
+        return put
+
+    def _mark_and_place(self, op: Operation) -> None:
         self.mark(op)
         if self.place is not None and not isinstance(op, AssignOp):
             place_like(op, self.place)
-        self._block.add_op(op)
 
     def once(self, key: Hashable, make: Callable[[], SSAValue]) -> SSAValue:
         """A value that is made when it is asked for first."""
@@ -184,6 +234,7 @@ class Updates:
         }
         self._known: dict[Hashable, Sequence[SSAValue]] = {}
         """The scalars of updates that are alike."""
+        self._sparse: dict[SSAValue, Rows] = {}
         self._writer = Writer(self.job)
         self._o = self._writer.o
 
@@ -196,6 +247,7 @@ class Updates:
         number = None
         if step is not None:
             number = self._o.add(self._o.cast(step.result, f64), 1)
+        self._gradients = {op: self._gradient(op) for op in self._updates}
         factors = [self._factor(op) for op in self._updates]
         for op, factor in zip(self._updates, factors, strict=True):
             self._writer.source = op
@@ -232,6 +284,20 @@ class Updates:
 
     # Gradients
 
+    def _gradient(self, op: UpdateOp) -> tuple[SSAValue, SSAValue | None]:
+        """
+        The gradient of an update; or the rows of one that is sparse, and their indices.
+        """
+        value = op.gradient
+        if not takes_rows(self.job, op, self._made[op]):
+            return value, None
+        if value not in self._sparse:
+            self._writer.source = op
+            with self._writer.placed(variable_of(op)):
+                put = self._writer.behind(value)
+                self._sparse[value] = sparse_gradient(value, put)
+        return self._sparse[value]
+
     def _factor(self, op: UpdateOp) -> SSAValue | None:
         """The scalar that the gradient of an update is multiplied by, if by any."""
         self._writer.source = op
@@ -266,7 +332,7 @@ class Updates:
         """The sum of the squares of a gradient's elements, an f64 scalar."""
         o, scale = self._o, op.scale
         with self._writer.placed(variable_of(op)):
-            gradient = widened(o, op.gradient)
+            gradient = widened(o, self._gradients[op][0])
             if scale is not None:
                 # Squares of the gradients of a scaled loss may be infinite.
                 gradient = o.div(gradient, scale)
@@ -283,9 +349,11 @@ class Updates:
             self._made[op],
             f"{variable.port.data}/{op.optimizer.kind.data}",
         )
-        builder = UpdateBuilder(
+        gradient, indices = self._gradients[op]
+        rows = partial(RowUpdateBuilder, indices=indices) if indices else None
+        builder = (rows or UpdateBuilder)(
             self._writer.add,
-            op.gradient,
+            gradient,
             factor=factor,
             limit=optimizer.clip_value,
             skip=op.skip,
@@ -296,7 +364,7 @@ class Updates:
         ]
         scalars = self._scalars(op, step)
         with self._writer.placed(variable):
-            made = optimizer.update(builder, op.target, op.gradient, states, scalars)
+            made = optimizer.update(builder, op.target, gradient, states, scalars)
         types = [value.type for value in (op.target, *states)]
         if [value.type for value in made] != types:
             names = f"optimizer '{op.optimizer.kind.data}' should make"
@@ -307,7 +375,8 @@ class Updates:
         for old, new in zip((op.target, *states), made, strict=True):
             hint = old.name_hint
             new.name_hint = None if hint is None else f"{hint}_next"
-            if sbp is not None and isinstance(maker := new.owner, Operation):
+            # Rows may be of any part, so they are computed whole.
+            if sbp and not indices and isinstance(maker := new.owner, Operation):
                 maker.attributes["sbp"] = sbp
             self._writer.add(AssignOp(new, old))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 from xdsl.dialects.builtin import StringAttr, TensorType, f32, i64
 from xdsl.ir import Operation, SSAValue
@@ -25,6 +26,7 @@ from penstock.dialects.job import (
     JobOp,
     UpdateOp,
     VariableOp,
+    placement_of,
 )
 from penstock.dialects.job.training import rate_type
 from penstock.dialects.op.op_builder import OpBuilder
@@ -203,7 +205,12 @@ class LossScaler:
         variable = op.target.owner
         assert isinstance(variable, Operation), "jobs have no arguments"
         o = OpBuilder(lambda made: self._put(made, op, variable))
-        return o.one("op.all_finite", value)
+        if placement_of(variable, self._job).single_device() is not None:
+            return o.one("op.all_finite", value)
+        # Each device counts those of its part, as numbers are added up over devices.
+        shape = o.shape(value)
+        counted = o.cast(o.greater(float("inf"), o.one("op.abs", value)), i64)
+        return o.equal(o.sum(counted, range(len(shape))), prod(shape))
 
     def _update(self, op: UpdateOp, scale: SSAValue, skip: SSAValue) -> None:
         """Update a variable by an unscaled gradient, if all are finite."""

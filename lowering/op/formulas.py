@@ -169,6 +169,9 @@ def _kept(value: SSAValue) -> tuple[ReduceOp, Sequence[Operation]] | None:
     if isinstance(op, ReshapeOp):
         ops.append(op)
         op = op.operands[0].owner
+    if isinstance(op, ReduceMeanOp) and op.terms is not None:
+        # The rest of its terms is elsewhere.
+        return None
     if not isinstance(op, ReduceOp):
         return None
     shape = tensor_type(op.operand).get_shape()

@@ -1,6 +1,10 @@
 """
-Optimizers in NumPy: by the formulas of PyTorch's pages, and of the papers on LAMB and
-LARS.
+Optimizers in NumPy: by the formulas of PyTorch's pages, and of the papers on LAMB (You
+and others, arXiv:1904.00962, algorithm 2, with the identity for phi) and LARS (You and
+others, arXiv:1708.03888, algorithm 1; its rate, which is constant here, is taken out of
+the momentum, as PyTorch's SGD has it).
+
+A norm of 0, of which the papers say nothing, leaves the rate as it is.
 """
 
 from __future__ import annotations

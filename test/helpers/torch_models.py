@@ -5,15 +5,20 @@ them: their weights and data are sines, and depend on no generator of random num
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 Wide: TypeAlias = NDArray[np.float64]
 
 STEPS = 20
+RESNET_STEPS = 6
+"""Those of the largest model."""
 FIGURES = Path(__file__).parents[1] / "unit/lowering/job/torch_figures.json"
 
 MODELS: dict[str, dict[str, tuple[int, ...]]] = {
@@ -53,6 +58,7 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "bias": (32,),
         "out": (8, 7),
     },
+    "resnet18": runpy.run_path(str(EXAMPLES / "resnet18.py"))["shapes"](4, 5),
 }
 """The variables of each model, with their shapes."""
 
@@ -61,6 +67,7 @@ INPUTS: dict[str, tuple[tuple[int, ...], int | None, tuple[int, ...], int]] = {
     "cnn": ((4, 3, 8, 8), None, (4,), 5),
     "gpt": ((2, 6), 11, (2, 6), 11),
     "lstm": ((6, 4), 7, (6, 4), 7),
+    "resnet18": ((4, 3, 32, 32), None, (4,), 5),
 }
 """The shapes of inputs and labels, each with the number of its classes."""
 
@@ -81,7 +88,7 @@ def weights_of(model: str) -> dict[str, Wide]:
     made: dict[str, Wide] = {}
     for number, (name, shape) in enumerate(MODELS[model].items()):
         made[name] = wave(shape, number, 0.4)
-        if name[-2:] in ("le", "s1", "s2") and len(shape) == 1:
+        if name[-2:] in ("le", "s1", "s2", "ht") and len(shape) == 1:
             # The factors of norms.
             made[name] = 1 + made[name] / 4
     return made
@@ -104,3 +111,11 @@ def gradient(step: int) -> Wide:
 
 START = wave((12,), 0.25)
 """The variable of all optimizers."""
+
+TABLE = START.reshape(6, 2)
+"""The variable of all optimizers that are given gradients of rows."""
+
+
+def rows_of(step: int) -> tuple[NDArray[np.int64], Wide]:
+    """The indices of rows, some of them equal, and a gradient of each."""
+    return classes((3,), 2.0 * step, 6), wave((3, 2), 7.0 * step)

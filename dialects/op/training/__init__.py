@@ -20,6 +20,7 @@ from penstock.dialects.op.training.row_gradients import (
     SoftmaxGradientOp,
 )
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
+from penstock.dialects.op.training.update_rows import UpdateRowsOp
 
 OPS = (
     AttentionGradientOp,
@@ -37,5 +38,6 @@ OPS = (
     SoftmaxCrossEntropyOp,
     SoftmaxGradientOp,
     StopGradientOp,
+    UpdateRowsOp,
 )
 """The ops of this package, as the dialect registers them."""

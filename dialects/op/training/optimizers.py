@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
@@ -70,6 +70,15 @@ class Optimizer(ABC):
         """Whether it has to know the number of the step."""
         return False
 
+    @property
+    def gradients(self) -> Literal["dense", "any", "sparse"]:
+        """
+        The gradients that it takes: `dense` ones, a number for each element of the
+        variable; `sparse` ones, rows by indices, so that other rows and their states
+        stay as they are; or `any` of both, as a row stays that has a zero gradient.
+        """
+        return "dense"
+
     def states(self) -> Mapping[str, float]:
         """
         The names of the tensors of the variable's type that it keeps from step to step,
@@ -103,7 +112,8 @@ class Optimizer(ABC):
         scalars: Values,
     ) -> Values:
         """The new values of the variable and of each state, as one group of ops."""
-        return u.group(_split(self.rule, len(states)), [w, g, *states, *scalars])
+        rule = _split(self.rule, len(states))
+        return u.group(rule, [w, g, *states, *scalars], [w, *states])
 
     def decayed(self, o: OpBuilder, w: SSAValue, g: SSAValue) -> SSAValue:
         """The gradient with the share of the variable."""
@@ -138,6 +148,10 @@ class Sgd(Optimizer):
     """
     Stochastic gradient descent.
     """
+
+    @property
+    def gradients(self) -> Literal["dense", "any", "sparse"]:
+        return "dense" if self.weight_decay else "any"
 
     def rule(
         self, o: OpBuilder, w: SSAValue, g: SSAValue, states: Values, scalars: Values
@@ -269,6 +283,49 @@ class AdamW(Adam):
         return self.moved(o, w, g, states, scalars)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SparseAdam(Optimizer):
+    """
+    Adam of the rows that a step has gradients of: the moments of others stay as they
+    are, too.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1.0e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_outside(0, 1, beta1=self.beta1, beta2=self.beta2)
+        refuse_outside(0, INF, eps=self.eps)
+        if self.weight_decay:
+            raise ValueError("weights without gradients do not decay")
+
+    @property
+    def gradients(self) -> Literal["dense", "any", "sparse"]:
+        return "sparse"
+
+    @property
+    def counts(self) -> bool:
+        return True
+
+    def states(self) -> Mapping[str, float]:
+        return {"m": 0.0, "v": 0.0}
+
+    def scalars(self, o: OpBuilder, rate: SSAValue, step: SSAValue | None) -> Values:
+        assert step is not None, "it counts"
+        first, second = (o.sub(1, o.pow(b, step)) for b in (self.beta1, self.beta2))
+        return [o.mul(rate, o.div(o.sqrt(second), first))]
+
+    def rule(
+        self, o: OpBuilder, w: SSAValue, g: SSAValue, states: Values, scalars: Values
+    ) -> Values:
+        m = mixed(o, states[0], g, self.beta1)
+        v = mixed(o, states[1], o.mul(g, g), self.beta2)
+        way = o.div(m, o.add(o.sqrt(v), self.eps))
+        return [o.sub(w, o.mul(way, scalars[0])), m, v]
+
+
 ################################################################################
 # Rates by element                                                             #
 ################################################################################
@@ -330,6 +387,10 @@ class Adagrad(Optimizer):
         refuse_outside(
             0, INF, rate_decay=self.rate_decay, initial=self.initial, eps=self.eps
         )
+
+    @property
+    def gradients(self) -> Literal["dense", "any", "sparse"]:
+        return "dense" if self.weight_decay else "any"
 
     @property
     def counts(self) -> bool:
@@ -447,5 +508,6 @@ OPTIMIZERS: Mapping[str, type[Optimizer]] = {
     "momentum": Momentum,
     "rmsprop": RmsProp,
     "sgd": Sgd,
+    "sparse_adam": SparseAdam,
 }
 """Our own, by their names."""

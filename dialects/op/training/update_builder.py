@@ -1,4 +1,4 @@
-"""`UpdateBuilder`: makes the ops that update one variable."""
+"""`UpdateBuilder` and `RowUpdateBuilder`: make the ops that update one variable."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import AnyFloat, f32, f64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.op_builder import OpBuilder
+from penstock.dialects.op.training.update_rows import UpdateRowsOp, rows_of
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.tensors import tensor_type
 
 Values: TypeAlias = Sequence[SSAValue]
 
@@ -43,18 +45,16 @@ class UpdateBuilder(OpBuilder):
         self,
         rule: Callable[[OpBuilder, Values], Values],
         operands: Values,
-        old: Sequence[SSAValue] | None = None,
+        old: Values,
     ) -> Values:
         """
         The results of a rule as one group of ops on elements. Floats of 16 bits are
-        computed in f32. Its first results are new values of tensors, which stay as they
-        are where the update is skipped: of `old`, or else of the first operand and of
-        those behind the gradient. These have the type of the old ones.
+        computed in f32. Its first results are new values of the `old` tensors, of their
+        types, which stay as they are where the update is skipped.
         """
-        olds = _replaced(operands, self._gradient) if old is None else old
         extra = [x for x in (self._factor, self._skip) if x is not None]
-        ins = list(dict.fromkeys((*operands, *olds, *extra)))
-        block = Block(arg_types=[value.type for value in ins])
+        ins = self._ordered([*operands, *old, *extra], old)
+        block = Block(arg_types=[self._inside(value, old) for value in ins])
         for arg, value in zip(block.args, ins, strict=True):
             arg.name_hint = value.name_hint
         o = OpBuilder(block.add_op)
@@ -63,12 +63,24 @@ class UpdateBuilder(OpBuilder):
         if self._gradient in wide:
             wide[self._gradient] = self._true(o, wide[self._gradient], wide)
         found = list(rule(o, [wide[value] for value in operands]))
-        for index, value in enumerate(olds[: len(found)]):
+        for index, value in enumerate(old):
             found[index] = self._kept(o, given, value, found[index])
         block.add_op(YieldOp(*found))
-        made = FusedOp(ins, Region(block))
+        made = self._made(ins, old, Region(block))
         self._insert(made)
-        return made.outs
+        return made.results
+
+    def _ordered(self, values: Values, old: Values) -> Values:
+        """The operands of a group, each once."""
+        return list(dict.fromkeys(values))
+
+    def _inside(self, value: SSAValue, old: Values) -> Attribute:
+        """The type that an operand has inside a group."""
+        return value.type
+
+    def _made(self, ins: Values, old: Values, body: Region) -> Operation:
+        """The op of a group."""
+        return FusedOp(ins, body)
 
     def norm(self, value: SSAValue) -> SSAValue:
         """The Euclidean norm of a tensor, an f64 scalar."""
@@ -103,9 +115,37 @@ class UpdateBuilder(OpBuilder):
         return o.where(given[self._skip], given[value], new)
 
 
-def _replaced(operands: Values, gradient: SSAValue) -> Values:
-    """The operands of a rule that it makes new values of, in their order."""
-    return [value for value in operands if value is not gradient]
+class RowUpdateBuilder(UpdateBuilder):
+    """
+    The functions for an update by a gradient that has a row for each of some `indices`:
+    these rows of the variable and of its states are updated, and others are not looked
+    at. Indices differ, but for those that are out of range.
+    """
+
+    def __init__(
+        self,
+        insert: Callable[[Operation], object],
+        gradient: SSAValue,
+        *,
+        indices: SSAValue,
+        factor: SSAValue | None = None,
+        limit: float = 0.0,
+        skip: SSAValue | None = None,
+    ):
+        super().__init__(insert, gradient, factor=factor, limit=limit, skip=skip)
+        self._indices = indices
+
+    def _ordered(self, values: Values, old: Values) -> Values:
+        return list(dict.fromkeys((*old, *values)))
+
+    def _inside(self, value: SSAValue, old: Values) -> Attribute:
+        if value not in old:
+            return value.type
+        return rows_of(tensor_type(value), self.shape(self._indices))
+
+    def _made(self, ins: Values, old: Values, body: Region) -> Operation:
+        count = len(old)
+        return UpdateRowsOp(self._indices, ins[:count], ins[count:], body)
 
 
 def widened(o: OpBuilder, value: SSAValue) -> SSAValue:

@@ -55,6 +55,11 @@
 
 // -----
 
+// expected-error @below {{optimizer 'sparse_adam': weights without gradients do not decay}}
+"test.op"() {of = #job.optimizer<sparse_adam, weight_decay = 0.1>} : () -> ()
+
+// -----
+
 // expected-error @below {{schedule 'constant': base should not be negative, got -1}}
 "test.op"() {of = #job.schedule<constant, base = -1.0>} : () -> ()
 

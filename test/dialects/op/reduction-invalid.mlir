@@ -48,6 +48,14 @@ func.func @case(%x: tensor<2xi32>) {
 
 // -----
 
+func.func @case(%x: tensor<4xf32>) {
+  // expected-error@below {{op.reduce_mean: a mean of 3 terms is given 4}}
+  %r = op.reduce_mean %x of 3 : tensor<4xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @case(%x: tensor<2xi1>) {
   // expected-error@below {{op.reduce_prod: expected numbers, got i1}}
   %r = op.reduce_prod %x : tensor<2xi1> -> tensor<i1>

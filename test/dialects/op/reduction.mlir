@@ -14,6 +14,8 @@ func.func @reduce_max(%x: tensor<2x3x4xi1>) {
 func.func @reduce_mean(%x: tensor<2x3x4xf32>) {
   // CHECK-NEXT: %r = op.reduce_mean %x axes [-1, 0] keepdims : tensor<2x3x4xf32> -> tensor<1x3x1xf32>
   %r = op.reduce_mean %x axes [-1, 0] keepdims : tensor<2x3x4xf32> -> tensor<1x3x1xf32>
+  // CHECK-NEXT: %s = op.reduce_mean %x axes [0] of 5 : tensor<2x3x4xf32> -> tensor<3x4xf32>
+  %s = op.reduce_mean %x axes [0] of 5 : tensor<2x3x4xf32> -> tensor<3x4xf32>
   return
 }
 

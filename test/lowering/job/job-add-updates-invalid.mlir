@@ -32,3 +32,12 @@ job.job @step_taken placement <cpu, [0:0]> {
   // expected-error @below {{job-add-updates: variable 'step' should be tensor<i64>, as it counts steps, got tensor<f32>}}
   job.update %w by %w with <adam> : tensor<4xf32>
 }
+
+// -----
+
+job.job @dense placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %g = op.neg %w : tensor<4xf32> -> tensor<4xf32>
+  // expected-error @below {{job-add-updates: optimizer 'sparse_adam' takes gradients of op.gather, got one of op.neg}}
+  job.update %w by %g with <sparse_adam> : tensor<4xf32>
+}

@@ -217,3 +217,70 @@ job.job @far placement <cpu, [0:0]> {
 // CHECK:         op.sqrt %{{.*}} {pass = "update"}
 // CHECK:         job.variable "w/momentum/buffer" init <zeros> {placement = #job.placement<cpu, [1:0]>, pass = "update"}
 // CHECK:         %w_next, %{{.*}} = op.fused %w, %{{.*}} {pass = "update", placement = #job.placement<cpu, [1:0]>}
+
+// -----
+
+// A table that only gathers read is updated by rows: those of equal indices are added up,
+// and indices behind the last one that differs name no row.
+
+job.job @rows placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<3xi64>
+  %d = job.input "d" : tensor<3x4xf32>
+  %w = job.variable "w" init <ones> : tensor<9x4xf32>
+  %g = op.embedding_gradient %d[%i] rows 9 : tensor<3x4xf32>, tensor<3xi64> -> tensor<9x4xf32>
+  job.update %w by %g with <sparse_adam> : tensor<9x4xf32>
+}
+// CHECK-LABEL: @rows
+// CHECK:         %[[place:.*]] = op.require %{{.*}} "gather index out of range"
+// CHECK:         %[[rows:.*]], %{{.*}}, %[[number:.*]], %{{.*}}, %[[count:.*]] = op.unique %[[place]] sorted
+// CHECK:         %[[sums:.*]] = op.embedding_gradient %d[%[[number]]] rows 3
+// CHECK:         %[[used:.*]] = op.greater %[[count]]
+// CHECK:         %[[own:.*]] = op.where %[[used]], %[[rows]], %{{.*}}
+// CHECK:         %w_next, %w_m_next, %w_v_next = op.update_rows %[[own]] of %w, %w_m, %w_v by %[[sums]]
+// CHECK:         job.assign %w_next to %w
+
+// -----
+
+// So is that of a rule by which a row without a gradient stays as it is, if rows are few.
+// Rows of several gathers, and of several pieces, are those of one line of indices.
+
+job.job @any placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<2x1xi64>
+  %j = job.input "j" : tensor<3xi32>
+  %d = job.input "d" : tensor<2x1x4xf16>
+  %e = job.input "e" : tensor<3x4xf16>
+  %w = job.variable "w" init <ones> : tensor<40x4xf16>
+  %a = op.embedding_gradient %d[%i] rows 40 : tensor<2x1x4xf16>, tensor<2x1xi64> -> tensor<40x4xf16>
+  %b = op.embedding_gradient %e[%j] rows 40 : tensor<3x4xf16>, tensor<3xi32> -> tensor<40x4xf16>
+  %both = op.add %a, %b : tensor<40x4xf16>, tensor<40x4xf16> -> tensor<40x4xf16>
+  %sum = op.acc %both every 4 : tensor<40x4xf16> -> tensor<40x4xf16>
+  %share = op.constant dense<0.25> : tensor<f16>
+  %g = op.mul %sum, %share : tensor<40x4xf16>, tensor<f16> -> tensor<40x4xf16>
+  %finite = op.all_finite %g : tensor<40x4xf16> -> tensor<i1>
+  job.update %w by %g with <adagrad> : tensor<40x4xf16>
+  job.output "finite", %finite : tensor<i1>
+}
+// CHECK-LABEL: @any
+// CHECK:         op.concat
+// CHECK:         op.pack %{{.*}} by 4 {{.*}} -> tensor<20x4xf16>
+// CHECK:         op.pack %{{.*}} by 4 {{.*}} -> tensor<20xi64>
+// CHECK:         %[[sums:.*]] = op.embedding_gradient %{{.*}} rows 20
+// CHECK:         op.all_finite %[[sums]]
+// CHECK:         op.update_rows %{{.*}} of %w, %w_sum by %[[sums]]
+
+// -----
+
+// Where they are many, or rows without gradients change, the whole table is gone through.
+
+job.job @whole placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<5xi64>
+  %d = job.input "d" : tensor<5x4xf32>
+  %w = job.variable "w" init <ones> : tensor<9x4xf32>
+  %g = op.embedding_gradient %d[%i] rows 9 : tensor<5x4xf32>, tensor<5xi64> -> tensor<9x4xf32>
+  job.update %w by %g with <sgd> : tensor<9x4xf32>
+  %v = job.variable "v" init <ones> : tensor<90x4xf32>
+  %h = op.embedding_gradient %d[%i] rows 90 : tensor<5x4xf32>, tensor<5xi64> -> tensor<90x4xf32>
+  job.update %v by %h with <sgd, weight_decay = 0.1> : tensor<90x4xf32>
+}
+// CHECK-LABEL: @whole
+// CHECK-NOT:     op.update_rows

@@ -85,6 +85,21 @@ job.job @placed placement <cpu, [0:0]> {
   job.update %w by %g with <sgd, rate = 0.1> : tensor<4xf32>
 }
 
+// On several devices each counts the finite elements of its part, whatever this is.
+// CHECK-LABEL: job.job @several
+job.job @several placement <cpu, [0:0-1]> {
+  %w = job.variable "w" init <ones> : tensor<4x3xf32>
+  %loss = op.reduce_sum %w axes [0, 1] : tensor<4x3xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4x3xf32>
+  // CHECK:      [[SIZE:%.*]] = op.abs %g
+  // CHECK:      [[FINITE:%.*]] = op.greater {{%.*}}, [[SIZE]]
+  // CHECK-NEXT: [[ONES:%.*]] = op.cast [[FINITE]] to i64
+  // CHECK-NEXT: [[COUNT:%.*]] = op.reduce_sum [[ONES]] axes [0, 1]
+  // CHECK-NEXT: [[ALL:%.*]] = op.constant {pass = "update"} dense<12> : tensor<i64>
+  // CHECK-NEXT: op.equal [[COUNT]], [[ALL]]
+  job.update %w by %g with <sgd, rate = 0.1> : tensor<4x3xf32>
+}
+
 // Nothing has to be scaled where no variable is updated.
 // CHECK-LABEL: job.job @none
 job.job @none placement <cpu, [0:0]> {

@@ -208,3 +208,13 @@ job.job @pieces placement <cpu, [0:0-1]> {
   // CHECK: op.pack %f by 3 {sbp = #job.sbp<S(1)>
   %q = op.pack %f by 3 : tensor<2x4xf32> -> tensor<6x4xf32>
 }
+
+// A mean over a batch is a sum of what each device adds to it.
+
+// CHECK-LABEL: job.job @mean
+job.job @mean placement <cpu, [0:0-1]> {
+  %x = job.input "x" : tensor<6x4xf32>
+  // CHECK: op.reduce_mean %x {sbp = #job.sbp<P>, operand_sbp = [#job.sbp<S(0)>]}
+  %r = op.reduce_mean %x : tensor<6x4xf32> -> tensor<f32>
+  job.output "r", %r : tensor<f32>
+}

@@ -219,6 +219,7 @@ SUMS = {
     "conv2d with channels last": "(S(3), S(1), P) -> (P)",
     "embedding_gradient": "(S(1), S(1)) -> (P)",
     "reduce_sum": "(S(1)) -> (P)",
+    "reduce_mean": "(S(0)) -> (P)",
     "reshape": "(P) -> (P)",
     "where": "(B, P, P) -> (P)",
     "concat": "(P, P) -> (P)",

@@ -52,6 +52,7 @@ __all__ = [
     "Optimizer",
     "RMSprop",
     "Schedule",
+    "SparseAdam",
     "constant",
     "cosine",
     "exponential",
@@ -476,6 +477,16 @@ class Lars(_Named):
     """
 
     KIND = "lars"
+
+
+class SparseAdam(_Named):
+    """
+    Adam of the rows of tables that a step reads by `ops.gather`: others and their
+    moments stay as they are, so it costs by the rows. See `Optimizer` for `rate` and
+    `groups`; `parameters` are also `beta1`, `beta2` and `eps`.
+    """
+
+    KIND = "sparse_adam"
 
 
 class RMSprop(_Named):

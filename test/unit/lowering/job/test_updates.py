@@ -73,6 +73,30 @@ def test_optimizers_follow_their_formulas(element: str, error: float) -> None:
             assert distance <= error, f"{text}: {key} is {distance:.2g} off"
 
 
+def test_norms_of_zero_leave_the_rate_as_it_is() -> None:
+    """The first step is one of zeros, the second one by zeros."""
+    random = np.random.default_rng(SEED)
+    text = """
+job.job @train placement <cpu, [0:0]> {
+  %g = job.input "g" : tensor<9xf64>
+  %o = job.variable "o" init <zeros> : tensor<9xf64>
+  job.update %o by %g with <lamb, rate = 0.1> : tensor<9xf64>
+  %p = job.variable "p" init <zeros> : tensor<9xf64>
+  job.update %p by %g with <lars, rate = 10, weight_decay = 0.01> : tensor<9xf64>
+}"""
+    states: dict[str, dict[str, Wide]] = {x: {"w": np.zeros(9)} for x in "op"}
+    with opened(text) as session:
+        for t, gradient in enumerate(random.normal(size=(3, 9)), 1):
+            if t == 2:
+                gradient[:] = 0
+            session.run({"g": gradient})
+            for name, state in states.items():
+                CASES[name][1](state, gradient, t)
+        found = session.state()
+    for name, state in states.items():
+        np.testing.assert_allclose(wide(found[name]), state["w"], 1e-12)
+
+
 def rates(t: int) -> Mapping[str, float]:
     """The rates of the schedules below, by step."""
     late = max(t - 4, 0)

@@ -33,6 +33,7 @@ OURS = {
     "momentum": optim.Momentum,
     "rmsprop": optim.RMSprop,
     "sgd": optim.SGD,
+    "sparse_adam": optim.SparseAdam,
 }
 RATES = {
     "constant": optim.constant(0.1, warmup=2),
