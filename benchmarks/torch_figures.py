@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test/helpers"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
-from resnet18 import torch_scores
 from torch_models import (
     FIGURES,
     MODELS,
+    RESNET,
     RESNET_STEPS,
     START,
     STEPS,
@@ -34,9 +36,9 @@ from torch_models import (
 
 def optimizers() -> dict[str, list[float]]:
     """The variable after 20 updates by each optimizer."""
-    import torch
+    torch: Any = import_module("torch")
 
-    made = {
+    made: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
         "a": (torch.optim.SGD, {"lr": 1e-3}),
         "b": (torch.optim.SGD, {"lr": 0.1, "weight_decay": 0.1}),
         "c": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}),
@@ -70,7 +72,7 @@ def optimizers() -> dict[str, list[float]]:
             {"lr": 0.01, "lr_decay": 0.1, "initial_accumulator_value": 0.5},
         ),
     }
-    found = {}
+    found: dict[str, list[float]] = {}
     for name, (kind, parameters) in made.items():
         w = torch.nn.Parameter(torch.tensor(START))
         optimizer = kind([w], **parameters)
@@ -83,15 +85,15 @@ def optimizers() -> dict[str, list[float]]:
 
 def tables() -> dict[str, list[float]]:
     """A table and the states of its rows after 20 updates by gradients of rows."""
-    import torch
+    torch: Any = import_module("torch")
 
-    made = {
+    made: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
         "sparse_adam": (torch.optim.SparseAdam, {"lr": 0.1}),
         "sgd": (torch.optim.SGD, {"lr": 0.1}),
         "adagrad": (torch.optim.Adagrad, {"lr": 0.1}),
     }
     states = {"exp_avg": "m", "exp_avg_sq": "v", "sum": "sum"}
-    found = {}
+    found: dict[str, list[float]] = {}
     for name, (kind, parameters) in made.items():
         w = torch.nn.Parameter(torch.tensor(TABLE))
         optimizer = kind([w], **parameters)
@@ -109,8 +111,8 @@ def tables() -> dict[str, list[float]]:
 
 def losses(model: str, type_name: str) -> list[float]:
     """The losses of 20 steps of a model."""
-    import torch
-    from torch.nn import functional as f
+    torch: Any = import_module("torch")
+    f: Any = torch.nn.functional
 
     dtype = getattr(torch, type_name)
     w = {
@@ -118,17 +120,17 @@ def losses(model: str, type_name: str) -> list[float]:
         for name, value in weights_of(model).items()
     }
 
-    def mlp(x):
+    def mlp(x: Any) -> Any:
         return torch.tanh(x @ w["w1"] + w["b1"]) @ w["w2"] + w["b2"]
 
-    def cnn(x):
+    def cnn(x: Any) -> Any:
         h = f.conv2d(x, w["c1"], padding=1)
         h = f.batch_norm(h, None, None, w["scale"], w["shift"], training=True)
         h = f.max_pool2d(torch.relu(h), 2)
         h = torch.relu(f.conv2d(h, w["c2"], stride=2, padding=1))
         return h.reshape(4, 32) @ w["f"] + w["fb"]
 
-    def gpt(x):
+    def gpt(x: Any) -> Any:
         h = w["table"][x] + w["places"]
         for a in "ab":
             n = f.layer_norm(h, (8,), w[a + "s1"], w[a + "h1"])
@@ -141,9 +143,9 @@ def losses(model: str, type_name: str) -> list[float]:
             h = h + f.gelu(n @ w[a + "up"] + w[a + "upb"]) @ w[a + "down"]
         return h @ w["table"].T
 
-    def lstm(x):
+    def lstm(x: Any) -> Any:
         h = c = torch.zeros(4, 8, dtype=dtype)
-        made = []
+        made: list[Any] = []
         for gates in w["by_input"][x] + w["bias"]:
             i, g, o, z = torch.chunk(gates + h @ w["by_state"], 4, dim=1)
             c = torch.sigmoid(g) * c + torch.sigmoid(i) * torch.tanh(z)
@@ -151,16 +153,22 @@ def losses(model: str, type_name: str) -> list[float]:
             made.append(h)
         return torch.stack(made) @ w["out"]
 
-    networks = {"mlp": mlp, "cnn": cnn, "gpt": gpt, "lstm": lstm}
-    network = networks.get(model, lambda x: torch_scores(w, x))
-    optimizer = {
+    networks: dict[str, Callable[[Any], Any]] = {
+        "mlp": mlp,
+        "cnn": cnn,
+        "gpt": gpt,
+        "lstm": lstm,
+    }
+    network = networks.get(model, lambda x: RESNET["torch_scores"](w, x))
+    optimizers: dict[str, Callable[[Any], Any]] = {
         "mlp": lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.01),
         "cnn": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
         "gpt": lambda p: torch.optim.Adam(p, lr=0.01),
         "lstm": lambda p: torch.optim.RMSprop(p, lr=0.01),
         "resnet18": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
-    }[model](list(w.values()))
-    found = []
+    }
+    optimizer = optimizers[model](list(w.values()))
+    found: list[float] = []
     for step in range(RESNET_STEPS if model == "resnet18" else STEPS):
         x, labels = map(torch.tensor, batch_of(model, step))
         scores = network(x if x.dtype == torch.int64 else x.to(dtype))
@@ -176,7 +184,7 @@ def losses(model: str, type_name: str) -> list[float]:
 
 def main() -> None:
     """Write all figures."""
-    import torch
+    torch: Any = import_module("torch")
 
     torch.set_num_threads(1)
     made = {

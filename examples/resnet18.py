@@ -9,6 +9,7 @@ to the other. Losses differ by rounding alone.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -80,8 +81,8 @@ def scores(w: Mapping[str, Any], x: Any) -> Any:
 
 def torch_scores(w: Mapping[str, Any], x: Any) -> Any:
     """The same in PyTorch."""
-    import torch
-    from torch.nn import functional as f
+    torch: Any = import_module("torch")
+    f: Any = torch.nn.functional
 
     def normal(h: Any, name: str) -> Any:
         factors = w[f"{name}.weight"], w[f"{name}.bias"]
@@ -123,7 +124,7 @@ def variable(name: str, shape: tuple[int, ...]) -> Tensor:
 
 def torch_step(start: Mapping[str, Any]) -> Callable[[Any, Any], float]:
     """The step in PyTorch, from the same weights."""
-    import torch
+    torch: Any = import_module("torch")
 
     w = {name: torch.tensor(value, requires_grad=True) for name, value in start.items()}
     optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)

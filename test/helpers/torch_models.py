@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
 Wide: TypeAlias = NDArray[np.float64]
+
+RESNET: Any = runpy.run_path(str(Path(__file__).parents[2] / "examples/resnet18.py"))
+"""The names of the example, its networks among them."""
 
 STEPS = 20
 RESNET_STEPS = 6
@@ -58,7 +59,7 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "bias": (32,),
         "out": (8, 7),
     },
-    "resnet18": runpy.run_path(str(EXAMPLES / "resnet18.py"))["shapes"](4, 5),
+    "resnet18": RESNET["shapes"](4, 5),
 }
 """The variables of each model, with their shapes."""
 

@@ -5,7 +5,6 @@ Training against figures of PyTorch, which `benchmarks/torch_figures.py` has wri
 from __future__ import annotations
 
 import json
-import runpy
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -14,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from optimizer_formulas import CASES
 from torch_models import (
-    EXAMPLES,
     FIGURES,
     INPUTS,
+    RESNET,
     RESNET_STEPS,
     START,
     STEPS,
@@ -145,7 +144,7 @@ NETWORKS: Mapping[str, Callable[[Weights, Any], Any]] = {
     "cnn": cnn,
     "gpt": gpt,
     "lstm": lstm,
-    "resnet18": runpy.run_path(str(EXAMPLES / "resnet18.py"))["scores"],
+    "resnet18": RESNET["scores"],
 }
 SMALL = ("mlp", "cnn", "gpt", "lstm")
 OPTIMIZERS: Mapping[str, Callable[[], Any]] = {
