@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -127,17 +128,93 @@ def test_each_pass_keeps_what_bodies_mean_or_says_why_not(stage: str, name: str)
     with suppress(Rejected, UsageError):
         run_pipeline(compiler, passes, module, name)
         for job in FORMS:
-            found = outputs(Model(module, {}, Path()), job)
+            found = outputs(Model(module, {}, Path()), job, inputs())
             if job in found:
                 np.testing.assert_array_equal(found[job], expected(job))
 
 
-def outputs(model: Model, job: str) -> dict[str, Array]:
+def outputs(model: Model, job: str, given: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of a job; none where a program, or a part of it, has no meaning."""
     try:
-        return evaluate_model(model, inputs(), [job])
+        return evaluate_model(model, given, [job])
     except UsageError as error:
         reasons = "NumPy", "no array is given", "there is no job"
         if any(reason in str(error) for reason in reasons):
             return {}
         raise AssertionError(str(error)) from error
+
+
+# Gradients ----------------------------------------------------------------------------
+
+TRAINING = """
+job.job @{name} placement <cpu, [0:0]> {{
+  %x = job.input "x" : tensor<2x4xf64>
+  %w = job.input "w" : tensor<4x4xf64>
+  %n = job.input "n" : tensor<i64>
+  %b, %rows = op.loop {loop} carries(%x : tensor<2x4xf64>)
+      reads(%w, %n : tensor<4x4xf64>, tensor<i64>)
+      -> tensor<2x4xf64>, tensor<3x2x4xf64> {{
+  ^bb0(%i: tensor<i64>, %d: tensor<2x4xf64>, %u: tensor<4x4xf64>, %k: tensor<i64>):
+    %p = op.matmul %d, %u : tensor<2x4xf64>, tensor<4x4xf64> -> tensor<2x4xf64>
+    %one = op.constant dense<1> : tensor<i64>
+    %early = op.less %i, %one : tensor<i64>, tensor<i64> -> tensor<i1>
+    %r = op.if %early reads(%p : tensor<2x4xf64>) -> tensor<2x4xf64> {{
+    ^bb0(%e: tensor<2x4xf64>):
+      %f = op.neg %e : tensor<2x4xf64> -> tensor<2x4xf64>
+      op.yield %f : tensor<2x4xf64>
+    }} else {{
+    ^bb0(%g: tensor<2x4xf64>):
+      op.yield %g : tensor<2x4xf64>
+    }}
+    op.yield %r, %p : tensor<2x4xf64>, tensor<2x4xf64>
+  }}
+  %s = op.reduce_sum %rows axes [0] : tensor<3x2x4xf64> -> tensor<2x4xf64>
+  %t = op.add %b, %s : tensor<2x4xf64>, tensor<2x4xf64> -> tensor<2x4xf64>
+  %loss = op.reduce_sum %t axes [0, 1] : tensor<2x4xf64> -> tensor<f64>
+  %gx, %gw = job.gradients of %loss by %x, %w
+    : tensor<f64>, tensor<2x4xf64>, tensor<4x4xf64>
+  job.output "gx", %gx : tensor<2x4xf64>
+  job.output "gw", %gw : tensor<4x4xf64>
+}}"""
+
+OF_JOBS = [name for name in get_all_passes() if level_of(name) is Level.JOB]
+
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def gradients(x: Floats, w: Floats, count: int) -> dict[str, Floats]:
+    """The gradients of a job by NumPy; all numbers are integers."""
+    states = [x]
+    for number in range(count):
+        states.append(states[-1] @ w * (-1 if number < 1 else 1))
+    back, total = np.ones_like(x), np.zeros_like(w)
+    for number in reversed(range(count)):
+        back = back * (-1 if number < 1 else 1) + 1
+        total += states[number].T @ back
+        back = back @ w.T
+    return {"gx": back, "gw": total}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("before", ["", "job-add-gradients"])
+def test_each_pass_over_jobs_keeps_gradients_of_bodies(form: str, before: str):
+    compiler, passes = installed_compiler()
+    loop = FORMS[form].replace("%m", "%n")
+    text = TRAINING.format(name=form, loop=loop).encode()
+    parsed = compiler.parse(text, "training.mlir")
+    run_pipeline(compiler, passes, parsed, before)
+    given = {name: inputs()[name].astype(np.float64) for name in ("x", "w")}
+    count = int(inputs()["n"]) if form == "counted" else 3
+    wanted, compared = gradients(**given, count=count), set[str]()
+    for name in OF_JOBS:
+        module = parsed.clone()
+        with suppress(Rejected, UsageError):
+            run_pipeline(compiler, passes, module, name)
+            found = outputs(
+                Model(module, {}, Path()), form, {**given, "n": inputs()["n"]}
+            )
+            for port in found.keys() & wanted.keys():
+                np.testing.assert_array_equal(found[port], wanted[port], name)
+                compared.add(name)
+    assert compared >= {"job-add-gradients", "job-clean", "op-unroll-loops"}
