@@ -50,6 +50,81 @@ def release(
     return order
 
 
+class GrowingOrder:
+    """
+    A topological order of a graph that grows, each edge at the cost of the nodes
+    between its ends (Pearce and Kelly, "A dynamic topological sort algorithm for
+    directed acyclic graphs", 2006).
+    """
+
+    def __init__(self, size: int, edges: Iterable[tuple[int, int]]) -> None:
+        self._after: list[list[int]] = [[] for _ in range(size)]
+        self._before: list[list[int]] = [[] for _ in range(size)]
+        for source, target in edges:
+            self._after[source].append(target)
+            self._before[target].append(source)
+        missing = [len(earlier) for earlier in self._before]
+        ready = [node for node, count in enumerate(missing) if not count]
+        order = release(ready, self._after, missing)
+        self.is_acyclic = len(order) == size
+        """Whether there is an order, as edges may be added to an acyclic graph only."""
+        self._place = [0] * size
+        for place, node in enumerate(order):
+            self._place[node] = place
+        self._added: list[tuple[int, int]] = []
+
+    @property
+    def added(self) -> int:
+        """The number of edges that were added."""
+        return len(self._added)
+
+    def add(self, edges: Iterable[tuple[int, int]]) -> bool:
+        """Add edges, unless that closes a cycle; whether they were added."""
+        start = self.added
+        for source, target in edges:
+            if not self._make_room(source, target):
+                self.take_back(start)
+                return False
+            self._after[source].append(target)
+            self._before[target].append(source)
+            self._added.append((source, target))
+        return True
+
+    def take_back(self, count: int) -> None:
+        """Remove the edges that were added after so many."""
+        while self.added > count:
+            source, target = self._added.pop()
+            self._after[source].pop()
+            self._before[target].pop()
+
+    def _make_room(self, source: int, target: int) -> bool:
+        """Order two nodes; whether no path leads back from the second one."""
+        place = self._place
+        low, high = place[target], place[source]
+        if high < low:
+            return True
+        behind = self._between(self._after, target, lambda x: place[x] <= high)
+        if source in behind:
+            return False
+        ahead = self._between(self._before, source, lambda x: place[x] >= low)
+        moved = sorted(ahead, key=place.__getitem__)
+        moved += sorted(behind, key=place.__getitem__)
+        for node, new in zip(moved, sorted(map(place.__getitem__, moved)), strict=True):
+            place[node] = new
+        return True
+
+    def _between(
+        self, edges: Sequence[Sequence[int]], start: int, is_near: Callable[[int], bool]
+    ) -> set[int]:
+        """The nodes that paths of near nodes lead to from a node."""
+        found, pending = {start}, [start]
+        while pending:
+            new = [x for x in edges[pending.pop()] if x not in found and is_near(x)]
+            found.update(new)
+            pending += new
+        return found
+
+
 def cycle_behind(
     node: int, before: Sequence[Sequence[int]], is_left: Callable[[int], bool]
 ) -> list[int]:

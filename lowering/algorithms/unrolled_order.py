@@ -21,7 +21,7 @@ from math import gcd
 from typing import NamedTuple
 
 from penstock.lowering.algorithms.byte_sharing import Edge
-from penstock.lowering.algorithms.graphs import release
+from penstock.lowering.algorithms.graphs import GrowingOrder
 
 MAX_ACTS = 1 << 14
 """Of more acts in a launch all those of a task count as one."""
@@ -131,17 +131,15 @@ class Acts:
             found.append([Control(groups[-1][-1], groups[0][0], 1, rounds)])
         return found
 
-    def can_end(self, queues: Iterable[Queue]) -> bool:
-        """Whether no acts wait for each other."""
-        after: list[list[int]] = [[] for _ in range(self.count)]
-        missing = [0] * self.count
-        for source, target, tokens in self.edges(queues):
-            if tokens == 0:
-                after[source].append(target)
-                missing[target] += 1
-        ready = [act for act, count in enumerate(missing) if not count]
-        return len(release(ready, after, missing)) == self.count
+    def order(self, queues: Iterable[Queue]) -> GrowingOrder:
+        """The order of acts in one launch."""
+        return GrowingOrder(self.count, within_launch(self.edges(queues)))
 
     def tasks_of(self, acts: Sequence[int]) -> list[int]:
         """The tasks of some acts, those that follow each other as one."""
         return [task for task, _ in groupby(self.task_of[act] for act in acts)]
+
+
+def within_launch(edges: Iterable[Edge]) -> Iterator[tuple[int, int]]:
+    """The ends of edges without a token."""
+    return ((source, target) for source, target, tokens in edges if tokens == 0)

@@ -8,17 +8,18 @@ what follows from it, may have to act again before that comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from penstock.dialects.job import ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.lowering.algorithms.graphs import GrowingOrder
 from penstock.lowering.algorithms.unrolled_order import (
     MAX_ACTS,
     Acts,
     Control,
-    Queue,
+    within_launch,
 )
 from penstock.lowering.analysis.register_usage import Usage
 
@@ -46,56 +47,88 @@ def message_of(task: TaskOp, plan: PlanOp) -> Message | None:
             return None
 
 
-class JointActs:
-    """All acts in a launch of the tasks of plans, of which some exchange messages."""
-
-    def __init__(self, usages: Sequence[Usage]) -> None:
-        self._nodes: dict[TaskOp, int] = {}
-        repetitions: list[int] = []
-        ends: dict[Message, int] = {}
-        for usage in usages:
-            for task in usage.tasks:
-                message = message_of(task, usage.plan)
-                node = len(repetitions)
-                if message is not None:
-                    node = ends.setdefault(message, node)
-                if node == len(repetitions):
-                    repetitions.append(usage.rates.repetitions[task])
-                self._nodes[task] = node
-        self._acts = Acts(repetitions) if sum(repetitions) <= MAX_ACTS else None
-        self._queues = [x for usage in usages for x in self._of(usage, usage.queues)]
-
-    def of(self, usage: Usage) -> Callable[[Sequence[Control]], bool]:
-        """Whether no acts wait for each other with more control registers in a plan."""
-
-        def can_act(controls: Sequence[Control]) -> bool:
-            if (acts := self._acts) is None:
-                return False
-            more = self._of(usage, map(acts.queue_of, controls))
-            return acts.can_end(chain(self._queues, more))
-
-        return can_act
-
-    def add(self, usage: Usage, controls: Sequence[Control]) -> None:
-        """Take in the control registers that a plan is given."""
-        if (acts := self._acts) is not None:
-            self._queues += self._of(usage, map(acts.queue_of, controls))
-
-    def _of(self, usage: Usage, queues: Iterable[Queue]) -> list[Queue]:
-        """The queues of a plan between tasks of all plans."""
-        return [
-            queue._replace(
-                writer=self._nodes[usage.tasks[queue.writer]],
-                reader=self._nodes[usage.tasks[queue.reader]],
-            )
-            for queue in queues
-        ]
-
-
-def joint_acts(usages: Sequence[Usage]) -> dict[PlanOp, JointActs]:
+class ActOrder:
     """
-    The acts of each plan that exchanges messages with others, where tasks act at
-    different rates.
+    The order of all acts of a plan in a launch, among those of other plans or alone,
+    which control registers are added to as long as no acts wait for each other.
+    """
+
+    def __init__(
+        self, acts: Acts, order: GrowingOrder, nodes: Sequence[int] | None = None
+    ) -> None:
+        self._acts, self._order, self._nodes = acts, order, nodes
+
+    @classmethod
+    def alone(cls, usage: Usage) -> ActOrder | None:
+        """That of a plan by itself; None if its acts are not looked at one by one."""
+        acts = usage.acts
+        return None if acts is None else cls(acts, acts.order(usage.queues))
+
+    @property
+    def is_acyclic(self) -> bool:
+        """Whether no acts wait for each other."""
+        return self._order.is_acyclic
+
+    def add(self, controls: Iterable[Control]) -> bool:
+        """Add control registers, unless acts wait for each other then; whether so."""
+        queues = map(self._acts.queue_of, self._renumbered(controls))
+        edges = (edge for queue in queues for edge in self._acts.edges_of(queue))
+        return self._order.add(within_launch(edges))
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """A context after which what was added in it is gone."""
+        start = self._order.added
+        yield
+        self._order.take_back(start)
+
+    def _renumbered(self, controls: Iterable[Control]) -> Iterator[Control]:
+        """Control registers between tasks of all plans."""
+        for control in controls:
+            if self._nodes is not None:
+                source, target = (self._nodes[i] for i in control[:2])
+                control = control._replace(source=source, target=target)
+            yield control
+
+
+def order_of_ranks(usages: Sequence[Usage]) -> dict[PlanOp, ActOrder]:
+    """
+    The order of acts of plans, of which some exchange messages; none if these are too
+    many.
+    """
+    repetitions: list[int] = []
+    ends: dict[Message, int] = {}
+    numbers: list[list[int]] = []
+    for usage in usages:
+        nodes: list[int] = []
+        for task in usage.tasks:
+            message = message_of(task, usage.plan)
+            node = len(repetitions)
+            if message is not None:
+                node = ends.setdefault(message, node)
+            if node == len(repetitions):
+                repetitions.append(usage.rates.repetitions[task])
+            nodes.append(node)
+        numbers.append(nodes)
+    if sum(repetitions) > MAX_ACTS:
+        return {}
+    acts = Acts(repetitions)
+    queues = (
+        queue._replace(writer=nodes[queue.writer], reader=nodes[queue.reader])
+        for usage, nodes in zip(usages, numbers, strict=True)
+        for queue in usage.queues
+    )
+    order = acts.order(queues)
+    return {
+        usage.plan: ActOrder(acts, order, nodes)
+        for usage, nodes in zip(usages, numbers, strict=True)
+    }
+
+
+def orders_of_acts(usages: Sequence[Usage]) -> dict[PlanOp, ActOrder]:
+    """
+    The order of acts of each plan in which tasks act at different rates, among those of
+    the plans that it exchanges messages with; of none that has too many.
     """
     groups: dict[str, list[Usage]] = {}
     for usage in usages:
@@ -103,14 +136,12 @@ def joint_acts(usages: Sequence[Usage]) -> dict[PlanOp, JointActs]:
         message = next((x for x in found if x is not None), None)
         if message is not None:
             groups.setdefault(message.stem, []).append(usage)
-    joint = {
-        stem: JointActs(group)
-        for stem, group in groups.items()
-        if any(usage.rates.is_rated for usage in group)
-    }
-    return {
-        usage.plan: joint[stem]
-        for stem, group in groups.items()
-        for usage in group
-        if stem in joint
-    }
+    orders: dict[PlanOp, ActOrder] = {}
+    for group in groups.values():
+        if any(usage.rates.is_rated for usage in group):
+            orders.update(order_of_ranks(group))
+    joint = {usage.plan for group in groups.values() for usage in group}
+    for usage in usages:
+        if usage.plan not in joint and (alone := ActOrder.alone(usage)) is not None:
+            orders[usage.plan] = alone
+    return orders

@@ -290,12 +290,6 @@ class Usage:
                     if (writer := self.producer.get(held)) is not None:
                         yield held, self.number[writer], self.number[task]
 
-    def can_act(self, controls: Sequence[Control]) -> bool:
-        """Whether no acts wait for each other with more control registers."""
-        assert self.acts is not None, "asked of plans with rates"
-        more = map(self.acts.queue_of, controls)
-        return self.acts.can_end([*more, *self.queues])
-
     def _window(self, window: int) -> Iterator[Control]:
         """The control registers that keep the lanes of devices together."""
         for line in self.lanes:

@@ -79,9 +79,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -140,7 +140,7 @@ from penstock.lowering.algorithms.unrolled_order import Control
 from penstock.lowering.analysis.acting_order import Stream
 from penstock.lowering.analysis.body_plans import lies_outside, plans_and_bodies
 from penstock.lowering.analysis.control_edges import write_control
-from penstock.lowering.analysis.joint_acts import joint_acts
+from penstock.lowering.analysis.joint_acts import ActOrder, orders_of_acts
 from penstock.lowering.analysis.memory_bound import Liveness, write_bounds
 from penstock.lowering.analysis.plan_reports import GIVEN_UP
 from penstock.lowering.analysis.register_usage import (
@@ -172,12 +172,8 @@ KEPT = "kept"
 ################################################################################
 
 
-CanAct: TypeAlias = "Callable[[Sequence[Control]], bool]"
-"""Whether no acts of tasks wait for each other with more control registers."""
-
-
 def guards_of(
-    usage: Usage, guard: str, can_act: CanAct, window: int | None = None
+    usage: Usage, guard: str, order: ActOrder | None, window: int | None = None
 ) -> list[Guard]:
     """
     The guards that may be added to the order of registers, each more than the one
@@ -186,7 +182,7 @@ def guards_of(
     if guard == "none" or (usage.rates.is_rated and usage.acts is None):
         return [Guard()]
     if usage.acts is not None:
-        return [guard_with_rates(usage, guard, can_act)]
+        return [guard_with_rates(usage, guard, order)]
     guards = [Guard(streams_that_share(usage))]
     if window is not None:
         streams = tuple(dict.fromkeys((*guards[0].streams, *usage.parallel)))
@@ -197,23 +193,26 @@ def guards_of(
     return list(dict.fromkeys(guards))
 
 
-def guard_with_rates(usage: Usage, guard: str, can_act: CanAct) -> Guard:
+def guard_with_rates(usage: Usage, guard: str, order: ActOrder | None) -> Guard:
     """The streams that can be guarded with the slots that there are; notes others."""
+    if order is None or not order.is_acyclic:
+        return Guard()
     wanted = streams_that_share(usage) if guard == "stream" else tuple(usage.streams)
     acts, found, refused = usage.acts, list[Control](), list[Attribute]()
     assert acts is not None, "has rates"
     ahead = tasks_ahead(usage)
-    for stream in wanted if can_act(()) else ():
-        line = [usage.number[task] for task in usage.streams[stream]]
-        parts = acts.guard(line, ahead)
-        whole = [control for part in parts for control in part]
-        if can_act([*found, *whole]):
-            found += whole
-            continue
-        refused.append(StringAttr(stream_text(*stream)))
-        for part in parts:
-            if part and can_act([*found, *part]):
-                found += part
+    with order.trial():
+        for stream in wanted:
+            line = [usage.number[task] for task in usage.streams[stream]]
+            parts = acts.guard(line, ahead)
+            whole = [control for part in parts for control in part]
+            if order.add(whole):
+                found += whole
+                continue
+            refused.append(StringAttr(stream_text(*stream)))
+            for part in parts:
+                if part and order.add(part):
+                    found += part
     if refused:
         usage.plan.attributes[UNGUARDED] = ArrayAttr(refused)
     return Guard(controls=tuple(found))
@@ -495,11 +494,12 @@ class MemoryPlanner:
     usage: Usage
     algorithm: str
     budget: Budget
-    can_act: CanAct
+    order: ActOrder | None
+    """That of acts at different rates, to which guards are added."""
 
     def place(self, guard: str, window: int | None = None) -> Placing:
         """Places under a guard. Raises `CycleError` if tasks wait for each other."""
-        guards = guards_of(self.usage, guard, self.can_act, window)
+        guards = guards_of(self.usage, guard, self.order, window)
         placer = Placer(self.usage, guards[-1], self.algorithm, self.budget)
         return Placing(guards, placer.place())
 
@@ -511,7 +511,7 @@ class MemoryPlanner:
         single = Usage(one_thread_plan(self.usage))
         if found.taken <= MOST * least_bytes(single):
             return found
-        alone = replace(self, usage=single, can_act=single.can_act)
+        alone = replace(self, usage=single)
         one = alone.place("stream").taken
         if found.taken <= MOST * one:
             return found
@@ -658,15 +658,14 @@ class RegstPlanMemoryPass(ModulePass):
         fail_if_any(found for plan in placed for found in left_out(plan))
         fail_if_any(found for usage in usages for found in findings_about(usage))
         packer_of(self.algorithm)
-        budget, joint = self.budget(), joint_acts(usages)
+        budget, orders = self.budget(), orders_of_acts(usages)
         for usage in usages:
             usage = Usage(usage.plan) if hold_bodies(usage.plan) else usage
-            of_ranks = joint.get(usage.plan)
-            can_act = usage.can_act if of_ranks is None else of_ranks.of(usage)
-            planner = MemoryPlanner(usage, self.algorithm, budget, can_act)
+            order = orders.get(usage.plan)
+            planner = MemoryPlanner(usage, self.algorithm, budget, order)
             controls = plan_memory(planner, self.guard)
-            if of_ranks is not None:
-                of_ranks.add(usage, controls)
+            if order is not None:
+                order.add(controls)
 
     def budget(self) -> Budget:
         """The budget of all searches together."""

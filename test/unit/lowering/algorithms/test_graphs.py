@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
+from random import Random
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from penstock.lowering.algorithms.graphs import (
+    GrowingOrder,
     bits_of,
     components,
     cycle_behind,
@@ -105,3 +107,40 @@ def test_reached_and_components_are_those_of_powers_of_matrices(seed: int):
 def test_bits_of_a_set_ascend():
     assert bits_of(0) == []
     assert bits_of(1 << 70 | 0b1101) == [0, 2, 3, 70]
+
+
+def is_acyclic(size: int, edges: list[tuple[int, int]]) -> bool:
+    """Whether the sorter of the standard library finds an order."""
+    before: dict[int, set[int]] = {node: set() for node in range(size)}
+    for source, target in edges:
+        before[target].add(source)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError:
+        return False
+    return True
+
+
+def test_an_order_takes_edges_as_long_as_there_is_no_cycle():
+    random = Random()
+    for _ in range(200):
+        size = random.randint(1, 12)
+        pairs = [(random.randrange(size), random.randrange(size)) for _ in range(40)]
+        known = pairs[: random.randint(0, 6)]
+        order = GrowingOrder(size, known)
+        assert order.is_acyclic == is_acyclic(size, known)
+        if not order.is_acyclic:
+            continue
+        marks: list[tuple[int, int]] = []
+        while pairs:
+            count = random.randint(1, 3)
+            new, pairs = pairs[:count], pairs[count:]
+            assert order.add(new) == is_acyclic(size, [*known, *new])
+            if is_acyclic(size, [*known, *new]):
+                marks.append((order.added - len(new), len(known)))
+                known += new
+            if marks and random.random() < 0.2:
+                added, kept = marks.pop(random.randrange(len(marks)))
+                marks = [mark for mark in marks if mark[0] < added]
+                order.take_back(added)
+                known = known[:kept]
