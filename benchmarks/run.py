@@ -144,6 +144,12 @@ def _scaling(options: Options) -> Section:
     return scaling()
 
 
+def _clusters(options: Options) -> Section:
+    from benchmarks.clusters import clusters
+
+    return clusters()
+
+
 def _graph_page(options: Options) -> Section:
     from benchmarks.graph_page import graph_page
 
@@ -169,12 +175,22 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "ordering": _ordering,
     "packing": _packing,
     "scaling": _scaling,
+    "clusters": _clusters,
     "graph-page": _graph_page,
 }
 """All benchmarks by name; each imports what it needs."""
 
 ON_REQUEST = frozenset(
-    {"graph-page", "ops", "packing", "recurrent", "scaling", "training", "tuning"}
+    {
+        "clusters",
+        "graph-page",
+        "ops",
+        "packing",
+        "recurrent",
+        "scaling",
+        "training",
+        "tuning",
+    }
 )
 """
 Those that only run with `--all`, or if they are named: they take minutes, or need a
