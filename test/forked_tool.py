@@ -1,53 +1,165 @@
 """
-`penstock-opt` in a forked process, which has imported it before.
-
-The name of this module is for `multiprocessing`'s fork server to preload: what it
-imports is paid for once by all commands that a test runs.
+The commands of the project, and `python FILE.py`, in forks of a process that has
+imported them, and has compiled a model, before: `python forked_tool.py` is this
+process. A command starts in a tenth of the time of a new one.
 """
 
 from __future__ import annotations
 
+import gc
+import json
 import os
+import signal
+import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
-from multiprocessing import get_context, parent_process
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
-
-from penstock.tools.cli import entry
-
-if parent_process() is not None:
-    # In the fork server, and nowhere else.
-    from fast_format import preload_tools
-
-    preload_tools()
+from tempfile import TemporaryDirectory
+from threading import active_count
+from types import ModuleType
+from typing import NoReturn, cast
 
 
-def run(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: Path
-) -> int:
-    """The exit code of a command in a folder; both its streams go to a file."""
-    server = get_context("forkserver")
-    server.set_forkserver_preload([__name__])
-    process = server.Process(
-        target=_run, args=(list(arguments), folder, dict(environment), output)
+class ForkedCommands:
+    """
+    Runs commands one after the other, each in a process of its own. The process that
+    they are forks of is started for the first one.
+    """
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[str] | None = None
+
+    def run(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        output: Path,
+    ) -> int:
+        """The exit code of a command in a folder; both its streams go to a file."""
+        server = self._server = self._server or _start()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        request = list(words), str(folder), dict(environment), str(output)
+        try:
+            print(json.dumps(request), file=server.stdin, flush=True)
+            return int(server.stdout.readline())
+        except BaseException:
+            # The next command must not take the answer to this one for its own.
+            os.killpg(server.pid, signal.SIGKILL)
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process that forks, if it was started."""
+        if self._server is not None:
+            self._server.communicate(timeout=300)
+            self._server = None
+
+
+def _start() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
     )
-    process.start()
-    process.join(300)
-    assert process.exitcode is not None, f"{arguments} has no end"
-    return process.exitcode
+
+
+def scripts_of_project() -> dict[str, str]:
+    """The functions of the commands, as `module:function`."""
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    return cast("dict[str, str]", tomllib.loads(text)["project"]["scripts"])
+
+
+def can_fork(words: Sequence[str]) -> bool:
+    """Whether these words are a command that `ForkedCommands` knows."""
+    match words:
+        case ["python", file, *_]:
+            return file.endswith(".py")
+        case [tool, *_]:
+            return tool in scripts_of_project()
+        case _:
+            return False
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        if (child := os.fork()) == 0:
+            _run(*json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _run(
-    arguments: list[str], folder: Path, environment: dict[str, str], output: Path
-) -> None:
+    words: list[str], folder: str, environment: dict[str, str], output: str
+) -> NoReturn:
+    """Be a command, and end as one."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    for number in (1, 2):
-        os.dup2(file, number)
-    os.close(file)
-    sys.argv = arguments
+    streams = (
+        os.open(os.devnull, os.O_RDONLY),
+        os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666),
+    )
+    for number in range(3):
+        os.dup2(streams[number > 0], number)
+    sys.stdin = os.fdopen(0, encoding="utf-8")
     sys.stdout = os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8")
-    entry.opt()
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+    tool, *arguments = words
+    if tool == "python":
+        _run_file(arguments)
+    sys.argv = words
+    module, function = scripts_of_project()[tool].split(":")
+    sys.exit(getattr(import_module(module), function)())
+
+
+def _run_file(words: list[str]) -> NoReturn:
+    """Be Python with a file, whose folder is the first to import from."""
+    path = words[0]
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    program = ModuleType("__main__")
+    program.__file__ = path
+    sys.modules["__main__"] = program
+    try:
+        exec(compile(Path(path).read_bytes(), path, "exec"), program.__dict__)
+    except Exception as error:
+        # As Python tells it, without the function that is here.
+        inside = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error, inside)
+        sys.exit(1)
+    sys.exit()
+
+
+def _preload() -> None:
+    """Import what commands and programs need, and run a model."""
+    from fast_format import WARM_UP, preload_tools
+
+    import penstock
+    from penstock.tools.cli.run import run_tool
+
+    for name in penstock.__all__:
+        getattr(penstock, name)
+    preload_tools()
+    with TemporaryDirectory() as folder:
+        model = Path(folder, "warm.mlir")
+        model.write_text(WARM_UP, encoding="utf-8")
+        told = StringIO()
+        with redirect_stdout(told), redirect_stderr(told):
+            code = run_tool([str(model), "--random-inputs", "1", "--check", "numpy"])
+        assert code == 0, told.getvalue()
+    assert active_count() == 1, "a process with threads must not be forked"
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _preload()
+    _serve()

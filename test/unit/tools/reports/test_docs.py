@@ -8,7 +8,6 @@ import shlex
 import stat
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +26,11 @@ from penstock.tools.reports import docs
 ROOT = Path(__file__).parents[4]
 sys.path.insert(0, str(ROOT / "test"))
 
-from forked_tool import run as run_forked  # noqa: E402
+from forked_tool import (  # noqa: E402
+    ForkedCommands,
+    can_fork,
+    scripts_of_project,
+)
 
 INSTALL = ROOT / "test" / "plugin" / "install.py"
 
@@ -131,11 +134,19 @@ def blocks_of(text: str) -> Iterator[Block]:
         yield Block(kind, tuple(words.split()), content, line)
 
 
+@pytest.fixture(scope="module")
+def forked() -> Iterator[ForkedCommands]:
+    commands = ForkedCommands()
+    yield commands
+    commands.close()
+
+
 class Shell:
     """Runs the commands of a document in a folder, with a `pip` that needs no net."""
 
-    def __init__(self, folder: Path, tools: Path):
+    def __init__(self, folder: Path, tools: Path, forked: ForkedCommands):
         self.folder = folder
+        self._forked = forked
         self._site = site = tools / "site"
         site.mkdir(parents=True)
         pip = tools / "pip"
@@ -160,10 +171,10 @@ class Shell:
         """The exit code of a command, and what it prints on either stream."""
         head, pipe, rest = command.replace("\\\n", " ").partition(" | ")
         words = plain_words(head)
-        if words[:1] != ["penstock-opt"] or any(self._site.iterdir()):
+        if not can_fork(words) or any(self._site.iterdir()):
             return self._run(command, subprocess.DEVNULL)
         output = self._site.with_name("output")
-        code = run_forked(words, self.folder, self._environment, output)
+        code = self._forked.run(words, self.folder, self._environment, output)
         if not pipe:
             return code, output.read_text(encoding="utf-8")
         with output.open(encoding="utf-8") as source:
@@ -181,11 +192,6 @@ class Shell:
             timeout=300,
         )
         return done.returncode, done.stdout
-
-
-def scripts_of_project() -> dict[str, str]:
-    """The functions of the commands, as `module:function`."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 
 
 def write_launcher(path: Path, module: str, function: str) -> None:
@@ -324,9 +330,9 @@ def test_commands_may_go_over_several_lines() -> None:
     ],
 )
 def test_a_document_that_is_wrong_is_found(
-    text: str, message: str, tmp_path: Path
+    text: str, message: str, tmp_path: Path, forked: ForkedCommands
 ) -> None:
-    shell = Shell(tmp_path, tmp_path / "tools")
+    shell = Shell(tmp_path, tmp_path / "tools", forked)
     with pytest.raises(AssertionError, match=message):
         follow(text, shell)
 
@@ -344,12 +350,15 @@ def documents() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", documents())
-def test_a_document_shows_what_happens(name: str, tmp_path: Path) -> None:
+def test_a_document_shows_what_happens(
+    name: str, tmp_path: Path, forked: ForkedCommands
+) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     if name != "docs/tutorial.md":
         (folder / "examples").symlink_to(ROOT / "examples")
-    shell, renew = Shell(folder, tmp_path / "tools"), "RENEW_DOCUMENTS" in os.environ
+    shell = Shell(folder, tmp_path / "tools", forked)
+    renew = "RENEW_DOCUMENTS" in os.environ
     document = follow((ROOT / name).read_text(), shell, renew=renew)
     if renew:
         (ROOT / name).write_text(document)
@@ -638,10 +647,10 @@ def test_each_page_and_example_of_plug_ins_is_of_a_kind() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_passes(tmp_path: Path) -> None:
+def test_the_demo_passes(tmp_path: Path, forked: ForkedCommands) -> None:
     """`make demo` runs this program."""
     command = f'"{sys.executable}" "{ROOT / "examples" / "demo.py"}"'
-    code, output = Shell(tmp_path, tmp_path / "tools").run(command)
+    code, output = Shell(tmp_path, tmp_path / "tools", forked).run(command)
     assert code == 0, output
     assert output.endswith("5 of 5 examples passed\n")
     assert "175 of 180 digits are right (97.2%)" in output
