@@ -5,7 +5,8 @@ Training against figures of PyTorch, which `benchmarks/torch_figures.py` has wri
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -32,7 +33,6 @@ from penstock import Session, Tensor, optim
 
 Array: TypeAlias = NDArray[Any]
 Weights: TypeAlias = Mapping[str, Any]
-State: TypeAlias = dict[str, Array]
 
 ops: Any = penstock.ops
 
@@ -77,7 +77,7 @@ def table_step() -> Any:
 
 def test_tables_are_updated_by_rows_as_those_of_torch() -> None:
     """With rows that come twice in a step, and from a state in the middle on."""
-    state: State = {}
+    state: dict[str, Array] = {}
     for half in (range(1, STEPS // 2 + 1), range(STEPS // 2 + 1, STEPS + 1)):
         with Session() as session:
             train = table_step()
@@ -180,22 +180,25 @@ def step_of(model: str, type: str) -> Any:
     return penstock.job(train)
 
 
-def run(
-    model: str, type: str, steps: range, state: State | None = None, threads: int = 1
-) -> tuple[list[float], State]:
-    """The losses of some steps, from a state on, and the state behind them."""
-    losses: list[float] = []
+@contextmanager
+def training(
+    model: str, type: str, threads: int = 1
+) -> Generator[tuple[Session, Callable[[range], list[float]]]]:
+    """A session for steps of a model, and a function that does some: their losses."""
     with Session(threads=threads) as session:
         train = step_of(model, type)
         session.add(train)
-        if state is not None:
-            session.write_variables(state)
-        for number in steps:
-            x, y = batch_of(model, number)
-            if x.dtype != np.int64:
-                x = x.astype(NAMES[type])
-            losses.append(float(train(x, y)))
-        return losses, dict(session.read_variables())
+
+        def steps(numbers: range) -> list[float]:
+            losses: list[float] = []
+            for number in numbers:
+                x, y = batch_of(model, number)
+                if x.dtype != np.int64:
+                    x = x.astype(NAMES[type])
+                losses.append(float(train(x, y)))
+            return losses
+
+        yield session, steps
 
 
 def distance(losses: list[float], model: str) -> float:
@@ -207,22 +210,29 @@ def distance(losses: list[float], model: str) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", SMALL)
 def test_losses_follow_those_of_torch(model: str) -> None:
-    """In f32 on two threads, and from a state in the middle on, with the same bits."""
-    assert distance(run(model, "f64", range(STEPS))[0], model) <= 1e-9
-    losses, end = run(model, "f32", range(STEPS))
+    """In f32 on two threads, and again from the middle, with the same bits."""
+    with training(model, "f64") as (_, steps):
+        assert distance(steps(range(STEPS)), model) <= 1e-9
+    with training(model, "f32") as (session, steps):
+        losses = steps(range(STEPS))
+        end = dict(session.read_variables())
     assert distance(losses, model) <= 2 * distance(
         KEPT["losses"][model]["float32"], model
     )
-    half, middle = run(model, "f32", range(STEPS // 2), threads=2)
-    rest, again = run(model, "f32", range(STEPS // 2, STEPS), middle, threads=2)
-    assert half + rest == losses
-    assert end.keys() == again.keys()
-    for name, array in end.items():
-        np.testing.assert_array_equal(array, again[name], err_msg=name)
+    with training(model, "f32", threads=2) as (session, steps):
+        half = steps(range(STEPS // 2))
+        middle = dict(session.read_variables())
+        for _ in range(2):
+            assert half + steps(range(STEPS // 2, STEPS)) == losses
+            again = session.read_variables()
+            assert end.keys() == again.keys()
+            for name, array in end.items():
+                np.testing.assert_array_equal(array, again[name], err_msg=name)
+            session.write_variables(middle)
 
 
 @pytest.mark.slow
 def test_a_resnet_follows_that_of_torch() -> None:
     """All 20 convolutions and norms, of fewer channels; its kernels take the time."""
-    losses, _ = run("resnet18", "f64", range(RESNET_STEPS))
-    assert distance(losses, "resnet18") <= 1e-9
+    with training("resnet18", "f64") as (_, steps):
+        assert distance(steps(range(RESNET_STEPS)), "resnet18") <= 1e-9

@@ -47,16 +47,17 @@ Damage: TypeAlias = Callable[[ModuleOp, random.Random], str]
 
 
 @cache
-def compiled(seed: int, level: str) -> bytes:
-    """A random job on three ranks, as text."""
+def compiled(seed: int, level: str) -> ModuleOp:
+    """A random job on three ranks, read from its text, so that ops have places."""
+    front, passes = installed_compiler()
     model = Model(RandomJob(seed, 5, PLACEMENT).module(), {}, Path())
-    lower(*installed_compiler(), model, level=level)
-    return str(model.module).encode()
+    lower(front, passes, model, level=level)
+    return front.parse(str(model.module).encode(), "ranks.mlir")
 
 
 def module_of(seed: int, level: str) -> ModuleOp:
-    """A fresh copy of a compiled job, in which ops have places."""
-    return installed_compiler()[0].parse(compiled(seed, level), "ranks.mlir")
+    """A fresh copy of a compiled job."""
+    return compiled(seed, level).clone()
 
 
 def told(module: ModuleOp, level: str) -> list[str]:
