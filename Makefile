@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # Without what Python keeps of modules each process of a test would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test run-tests quick lint bench bench-compare docs clean
+.PHONY: demo test run-tests quick lint bench bench-compare bench-forms docs clean
 
 # Everything is installed into a local environment, anew when its needs change.
 $(VENV)/installed: pyproject.toml
@@ -59,6 +59,10 @@ bench: $(VENV)/installed
 bench-compare: $(VENV)/installed
 	$(BIN)/python benchmarks/versions.py $(BASE) --only ops --only models \
 		--threads 1,2 --fail
+
+# The kernels of whole models, and how many of them are compiled.
+bench-forms: $(VENV)/installed
+	$(BIN)/python benchmarks/forms.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info test/.lit

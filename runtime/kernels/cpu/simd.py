@@ -173,6 +173,14 @@ class Code:
             return address
         return self.builder.add(address, as_word(offset * self.size))
 
+    def opaque(self, value: LlvmValue) -> LlvmValue:
+        """
+        A word of which compilers know nothing, so that it stays in a register: that of
+        an address which follows from another one would be added up in each turn.
+        """
+        type = ir.FunctionType(WORD, [WORD])
+        return self.builder.asm(type, "", "=r,0", [value], False)
+
     def advanced(
         self, address: LlvmValue, count: LlvmValue, stride: Amount | LlvmValue
     ) -> LlvmValue:

@@ -553,32 +553,34 @@ class _InnerStrip(_MicroKernel):
         builder = code.builder
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
         totals = [call.starts[v] for _, v in places]
+        of_a = rows_down(code, call.a, self.a, rows)
+        of_b = [code.opaque(b) for b in rows_down(code, call.b, self.b, self.vectors)]
 
         def turn(at: LlvmValue, sums: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            return self._add_terms(code, rows, call, at, None, sums)
+            return self._add_terms(code, of_a, of_b, at, None, sums)
 
         whole = builder.and_(call.depth, word(-self.lanes))
         totals = code.loop(whole, self.lanes, totals, turn)
         mask = code.lanes_below(self.lanes, builder.sub(call.depth, whole))
-        totals = self._add_terms(code, rows, call, whole, mask, totals)
+        totals = self._add_terms(code, of_a, of_b, whole, mask, totals)
         return dict(zip(places, totals, strict=True))
 
     def _add_terms(
         self,
         code: Code,
-        rows: int,
-        call: Call,
+        of_a: Sequence[LlvmValue],
+        of_b: Sequence[LlvmValue],
         at: LlvmValue,
         mask: LlvmValue | None,
         totals: Sequence[LlvmValue],
     ) -> Sequence[LlvmValue]:
-        a, b = (code.advanced(address, at, 1) for address in (call.a, call.b))
         columns = [
-            code.load(b, v * self.b, self.lanes, mask) for v in range(self.vectors)
+            code.load(code.advanced(address, at, 1), 0, self.lanes, mask)
+            for address in of_b
         ]
         new: list[LlvmValue] = []
-        for row in range(rows):
-            factor = code.load(a, row * self.a, self.lanes, mask)
+        for row, address in enumerate(of_a):
+            factor = code.load(code.advanced(address, at, 1), 0, self.lanes, mask)
             new += [
                 code.multiply_add(factor, column, totals[row * self.vectors + v])
                 for v, column in enumerate(columns)
