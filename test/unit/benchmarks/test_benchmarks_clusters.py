@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+
+# Ahead of site-packages, where another package of the name `benchmarks` lies.
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks.clusters import Transformer, found_of, rows_of
 
