@@ -265,8 +265,12 @@ def _chains(value: SSAValue, count: int, *, is_sum: bool) -> Iterator[Chain]:
         if len(chain.parts) == count and chain.ops:
             yield chain
         for place, part in enumerate(chain.parts):
-            if (opened := _opened(part, is_sum)) is not None:
-                pending.append(_replaced(chain, place, *opened, is_sum=is_sum))
+            if (opened := _opened(part, is_sum)) is None:
+                continue
+            new = _replaced(chain, place, *opened, is_sum=is_sum)
+            # Parts never get fewer: what is made of constants alone is folded.
+            if len(new.parts) <= count:
+                pending.append(new)
 
 
 def _replaced(

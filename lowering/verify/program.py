@@ -140,7 +140,7 @@ def bad_control_flow(graph: ProgramGraph) -> Iterator[Finding]:
             if isinstance(op := graph.table[name], RegisterOp) and op.over is not None
         ]
         known = [x for x in known_before(actor, over) if x in graph.all_spans]
-        known += [x for x in graph.all_spans if graph.is_variable(x)]
+        known += graph.variables
         handed = [
             x for x in names_of(actor.writes) if x in read and x in graph.all_spans
         ]

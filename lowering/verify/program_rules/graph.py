@@ -96,6 +96,11 @@ class ProgramGraph:
         """Whether a symbol is a variable."""
         return isinstance(self.table[name], VariableOp)
 
+    @cached_property
+    def variables(self) -> Sequence[str]:
+        """The variables, in the order of the places that they have."""
+        return [name for name in self.all_spans if self.is_variable(name)]
+
     def is_granted(self, control: str) -> bool:
         """Whether a main job says by a control when a section of the job may begin."""
         return control in self._granted
