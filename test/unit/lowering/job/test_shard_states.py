@@ -220,3 +220,65 @@ def test_devices_keep_their_share(
     # Each device has the number of the step besides.
     assert variables == dict.fromkeys(range(4), kept + 1)
     assert sums == dict.fromkeys(range(4), summed)
+
+
+TABLE = """
+!i = tensor<{batch}xi64>
+!r = tensor<{batch}x3xf64>
+!w = tensor<30x3xf64>
+job.job @step placement <cpu, [{devices}]> {{
+  %i = job.input "x" : !i
+  %d = job.input "y" : !r
+  %w = job.variable "w" init <normal, seed = 1, mean = 0.0, std = 1.0> : !w
+  %r = op.gather %w[%i] axis 0 : !w, !i -> !r
+  %s = op.gather %w[%i] axis 0 : !w, !i -> !r
+  %q = op.mul %r, %s : !r, !r -> !r
+  %p = op.mul %q, %d : !r, !r -> !r
+  %loss = op.reduce_mean %p axes [0, 1] : !r -> tensor<f64>
+  %g = job.gradients of %loss by %w : tensor<f64>, !w
+  job.update %w by %g with <sparse_adam, rate = 0.1, clip_norm = 0.01> : !w
+  job.output "loss", %loss : tensor<f64>
+}}
+"""
+
+
+def rows_in_numpy(w: Array, batches: list[tuple[Array, Array]]) -> Arrays:
+    """SparseAdam of the rows that each batch reads."""
+    w, m, v = w.copy(), np.zeros_like(w), np.zeros_like(w)
+    for t, (indices, factors) in enumerate(batches, 1):
+        g = np.zeros_like(w)
+        np.add.at(g, indices, 2 * w[indices] * factors / factors.size)
+        g *= min(1, 0.01 / (np.linalg.norm(g) + 1e-6))
+        rows = np.unique(indices % len(w))
+        m[rows] = 0.9 * m[rows] + 0.1 * g[rows]
+        v[rows] = 0.999 * v[rows] + 0.001 * g[rows] ** 2
+        size = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        w[rows] -= size * m[rows] / (np.sqrt(v[rows]) + 1e-8)
+    return {"w": w, "w/sparse_adam/m": m, "w/sparse_adam/v": v}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("devices", "pipeline"),
+    [("0:0", "cpu{accumulate=2}"), ("0:0-1", "cpu{accumulate=2 shard-states=2}")],
+)
+def test_rows_of_a_table_are_those_of_numpy(
+    tmp_path: Path, devices: str, pipeline: str
+) -> None:
+    """With rows of two gathers and two pieces, some twice and some from the end."""
+    path = tmp_path / "step.mlir"
+    path.write_text(TABLE.format(batch=4, devices=devices), encoding="utf-8")
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    batches = [
+        (random.integers(-4, 4, 8), random.normal(size=(8, 3))) for _ in range(STEPS)
+    ]
+    with Session.open(path, pipeline=pipeline, edits=LEAST) as session:
+        begin = np.array(session.state()["w"])
+        for x, y in batches:
+            session.run({"x": x.reshape(2, 4), "y": y.reshape(2, 4, 3)})
+        found = session.state()
+    for name, wanted in rows_in_numpy(begin, batches).items():
+        ours = np.asarray(found[name], np.float64)
+        np.testing.assert_allclose(ours, wanted, 1e-12, 1e-14)
