@@ -79,6 +79,7 @@ from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
     CaseOp,
+    CollectiveOp,
     CommitOp,
     CopyOp,
     DeviceAttr,
@@ -382,6 +383,7 @@ KINDS: dict[str, tuple[type[Operation], ...]] = {
     "copy": (CopyOp,),
     "send": (SendOp,),
     "receive": (ReceiveOp,),
+    "collective": (CollectiveOp,),
 }
 """The kinds of tasks that do not compute, by the ops that these execute."""
 

@@ -44,6 +44,8 @@ class PipelineOptions:
     """The compute streams of each device."""
     simulate_ranks: bool = False
     """Whether to make one program of all ranks, for one process."""
+    collectives: str = "copies"
+    """The algorithm of collectives of ranks (`convert-job-to-plan`)."""
     merge: bool = False
     """Whether to make one program of all jobs, with those that bring in and take out
     what several of them know by one name."""
@@ -150,7 +152,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # Sections depend on what jobs share, which cleaning makes less.
         *splitting(options),
         *(call("job-add-sections"),) * options.main,
-        call("convert-job-to-plan"),
+        boxing(options),
         call("plan-order-updates"),
         call("plan-order-commits"),
     )
@@ -236,6 +238,13 @@ def recomputing(options: PipelineOptions) -> ArgSpec:
         budget=options.budget,
         device=device,
     )
+
+
+def boxing(options: PipelineOptions) -> ArgSpec:
+    """The pass that makes plans, with how ranks do collectives."""
+    is_usual = options.simulate_ranks or options.collectives == DEFAULTS.collectives
+    how = None if is_usual else options.collectives
+    return call("convert-job-to-plan", collectives=how)
 
 
 def splitting(options: PipelineOptions) -> Passes:

@@ -16,6 +16,7 @@ its results lie on them.
 
 from xdsl.ir import Dialect
 
+from penstock.dialects.job.collectives import CollectiveOp, Exchange, can_add
 from penstock.dialects.job.control import AfterOp, CommitOp, origin_of
 from penstock.dialects.job.gradients import GradientsOp
 from penstock.dialects.job.init import INITIALIZERS, InitAttr
@@ -81,7 +82,7 @@ from penstock.dialects.job.training import (
     made_of,
     rate_type,
 )
-from penstock.dialects.job.transfers import ReceiveOp, SendOp
+from penstock.dialects.job.transfers import ReceiveOp, SendOp, verify_tag
 
 __all__ = [
     "INITIALIZERS",
@@ -95,11 +96,13 @@ __all__ = [
     "BroadcastAttr",
     "CallbackNotifyOp",
     "CaseOp",
+    "CollectiveOp",
     "CommitOp",
     "CopyOp",
     "DeviceAttr",
     "Entry",
     "EsacOp",
+    "Exchange",
     "ForeignInputOp",
     "ForeignOutputOp",
     "GradientsOp",
@@ -127,6 +130,7 @@ __all__ = [
     "UpdateOp",
     "VariableOp",
     "WaitAndSendIdsOp",
+    "can_add",
     "is_there_always",
     "made_of",
     "misfit",
@@ -140,6 +144,7 @@ __all__ = [
     "verify_layout",
     "verify_names",
     "verify_part",
+    "verify_tag",
     "verify_winograd",
 ]
 
@@ -151,6 +156,7 @@ Job = Dialect(
         BoxingOp,
         CallbackNotifyOp,
         CaseOp,
+        CollectiveOp,
         CommitOp,
         CopyOp,
         EsacOp,

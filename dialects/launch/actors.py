@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     FlatSymbolRefAttrConstr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
@@ -531,17 +532,75 @@ class ReceiveOp(IRDLOperation):
         super().__init__(properties=properties_of(ReceiveOp, target=target, **numbers))
 
 
+@irdl_op_definition
+class CollectiveOp(IRDLOperation):
+    """
+    The part of this rank in a collective of the programs of several ranks
+    (`job.collective` says which there are): it reads the bytes of at most one register
+    or variable, and writes registers. It is all that its actor does.
+
+    ```mlir
+    launch.collective "all_reduce" by "ring" over [0, 1] tag 3
+        [@x] into [@sum]
+    ```
+    """
+
+    name = "launch.collective"
+
+    kind = prop_def(StringAttr)
+    algorithm = prop_def(StringAttr)
+    ranks = prop_def(I64List)
+    tag = prop_def(IntegerAttr.constr(i64))
+    sources = prop_def(SymbolList)
+    targets = prop_def(SymbolList)
+
+    traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = (
+        "$kind `by` $algorithm `over` $ranks `tag` $tag $sources `into` $targets "
+        "attr-dict"
+    )
+
+    def __init__(
+        self,
+        kind: StringAttr,
+        algorithm: StringAttr,
+        ranks: DenseArrayBase[IntegerType],
+        tag: IntegerAttr,
+        sources: Sequence[str],
+        targets: Sequence[str],
+    ):
+        super().__init__(
+            properties={
+                "kind": kind,
+                "algorithm": algorithm,
+                "ranks": ranks,
+                "tag": tag,
+                "sources": symbols(sources),
+                "targets": symbols(targets),
+            }
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all that it reads and writes."""
+        return [*names_of(self.sources), *names_of(self.targets)]
+
+
 WHEN = "when"
 """The attribute of a step that is done in the first act of a round, or in the rest."""
 ON = "on"
 """The attribute of a step that is done for a piece of one register alone."""
 
-DONE = CallOp | CopyOp | FeedOp | FetchOp | ReceiveOp | ReleaseOp | SendOp
+DONE = (
+    CallOp | CollectiveOp | CopyOp | FeedOp | FetchOp | ReceiveOp | ReleaseOp | SendOp
+)
 """The steps that are done by calls."""
 
 STEPS = (
     CallOp
     | CarryOp
+    | CollectiveOp
     | CommitOp
     | CopyOp
     | FeedOp
@@ -565,6 +624,8 @@ def written_by(step: Operation) -> Sequence[str]:
     match step:
         case CallOp():
             return names_of(step.arguments)
+        case CollectiveOp():
+            return names_of(step.targets)
         case CopyOp() | FeedOp() | NumberOp() | ReceiveOp():
             return [step.target.string_value()]
         case LoopOp() if step.made is not None:

@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import IntegerType, MemRefType, SymbolRefAttr, i1, i6
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.dialects.job import Exchange, verify_tag
 from penstock.dialects.launch.actors import (
     ON,
     WHEN,
     ActorOp,
     CallOp,
+    CollectiveOp,
     CommitOp,
     CopyOp,
     FeedOp,
@@ -76,7 +78,7 @@ def verify_where(step: Operation, actor: ActorOp) -> None:
         raise VerifyException("only iterations have a number, but this is in no loop")
     if parent is actor:
         return
-    message = SendOp | ReceiveOp
+    message = SendOp | ReceiveOp | CollectiveOp
     if isinstance(step, CommitOp | FeedOp | FetchOp | ReleaseOp | message):
         raise VerifyException(f"{step.name} is no step of a loop or condition")
     for name in (ON, WHEN):
@@ -242,6 +244,8 @@ def verify_step(step: Operation, actor: ActorOp, table: Table) -> None:
             argument_type(step.target, actor, table)
             verify_reach("cpu", step.target, actor, table)
             verify_message(step, actor)
+        case CollectiveOp():
+            verify_collective(step, actor, table)
         case ReleaseOp():
             verify_release(step, actor, table)
         case IfOp():
@@ -265,13 +269,40 @@ def verify_message(step: SendOp | ReceiveOp, actor: ActorOp) -> None:
     Raise `VerifyException` unless a message is to or from another rank, and all that
     its actor does.
     """
-    name, peer, tag = actor.sym_name.data, step.peer.value.data, step.tag.value.data
-    if len(actor.body.block.ops) > 1:
-        raise VerifyException(f"@{name} has a message, so it takes no other step")
+    name, peer = actor.sym_name.data, step.peer.value.data
+    verify_alone(actor)
     if peer < 0 or peer == actor.device.rank.data:
         raise VerifyException(f"@{name} has a message of rank {peer}, not of another")
-    if tag < 0:
-        raise VerifyException(f"a tag is not negative, got {tag}")
+    verify_tag(step.tag)
+
+
+def verify_alone(actor: ActorOp) -> None:
+    """Raise `VerifyException` if the actor of a message takes several steps."""
+    if len(actor.body.block.ops) > 1:
+        name = actor.sym_name.data
+        raise VerifyException(f"@{name} has a message, so it takes no other step")
+
+
+def verify_collective(step: CollectiveOp, actor: ActorOp, table: Table) -> None:
+    """
+    Raise `VerifyException` unless a collective is one that this rank takes part in, of
+    registers in the memory of its CPU, and all that its actor does.
+    """
+    types: list[list[MemRefType]] = [[], []]
+    for names, found in zip((step.sources, step.targets), types, strict=True):
+        for name in names:
+            found.append(argument_type(name, actor, table))
+            verify_order(name, None, actor, table)
+            verify_reach("cpu", name, actor, table)
+    verify_alone(actor)
+    verify_tag(step.tag)
+    ranks, rank = step.ranks.get_values(), actor.device.rank.data
+    Exchange(step.kind.data, step.algorithm.data, ranks, *types).verify()
+    if rank not in ranks:
+        raise VerifyException(
+            f"@{actor.sym_name.data} is of rank {rank}, but its collective of ranks "
+            f"{', '.join(map(str, ranks))}"
+        )
 
 
 def is_part(

@@ -4,7 +4,9 @@ import atexit
 import os
 
 from penstock.plugins import register
+from penstock.runtime.program.channels import Channel
 from penstock.runtime.transport.join import transport_of
+from penstock.runtime.transport.protocol import Transport
 
 PENSTOCK_INTERFACE = "0.2"
 
@@ -12,32 +14,32 @@ PENSTOCK_INTERFACE = "0.2"
 class Counted:
     """Messages over another transport, with their number and bytes."""
 
-    def __init__(self, inner):
+    def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self._sizes = {}
+        self._sends = set[int]()
         self._bytes = self._messages = 0
         self.rank, self.size = inner.rank, inner.size
         self.poll, self.exchange = inner.poll, inner.exchange
         self.abort, self.close = inner.abort, inner.close
 
-    def open(self, channel):
+    def open(self, channel: Channel) -> int:
         handle = self._inner.open(channel)
         if channel.is_send:
-            self._sizes[handle] = channel.size
+            self._sends.add(handle)
         return handle
 
-    def start(self, handle, address):
-        if handle in self._sizes:
-            self._bytes += self._sizes[handle]
+    def start(self, handle: int, address: int, size: int) -> None:
+        if handle in self._sends:
+            self._bytes += size
             self._messages += 1
-        self._inner.start(handle, address)
+        self._inner.start(handle, address, size)
 
-    def tell(self):
+    def tell(self) -> None:
         print(f"rank {self.rank} sent {self._messages} messages, {self._bytes} bytes")
 
 
 @register("transport", "counted")
-def counted():
+def counted() -> Counted:
     """Messages over sockets or MPI, whose number each rank prints at its end."""
     made = Counted(transport_of("sockets" if "PENSTOCK_RANK" in os.environ else "mpi"))
     atexit.register(made.tell)

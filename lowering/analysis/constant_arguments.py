@@ -19,6 +19,7 @@ from penstock.dialects.launch import (
     CallOp,
     CarryOp,
     ChunkOp,
+    CollectiveOp,
     CommitOp,
     CopyOp,
     FeedOp,
@@ -87,6 +88,9 @@ def _uses(program: ProgramOp) -> Iterator[tuple[Place | None, str]]:
                     yield None, step.target.root_reference.data
                 case FeedOp() | ReceiveOp():
                     yield None, step.target.root_reference.data
+                case CollectiveOp():
+                    for name in step.names:
+                        yield None, name
                 case FetchOp() | SendOp():
                     yield None, step.source.root_reference.data
                 case LoopOp():

@@ -1,7 +1,8 @@
 """
 All acts of the plans of several ranks, which wait for each other's messages.
 
-The two ends of a message act together, so they count as one task. Whether tasks of one
+The two ends of a message act together, and so do all parts of a collective, so they
+count as one task. Whether tasks of one
 rank can act in an order depends on the others: one that sends something, and receives
 what follows from it, may have to act again before that comes.
 """
@@ -12,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from penstock.dialects.job import ReceiveOp, SendOp
+from penstock.dialects.job import CollectiveOp, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.algorithms.graphs import GrowingOrder
 from penstock.lowering.algorithms.unrolled_order import (
@@ -34,8 +35,12 @@ class Message(NamedTuple):
     tag: int
 
 
+EVERY = (-1, -1)
+"""In place of the ranks of a message: those of a collective are several."""
+
+
 def message_of(task: TaskOp, plan: PlanOp) -> Message | None:
-    """The message that a task sends or receives, if it does."""
+    """The message or collective that a task has a part in, if it does."""
     op, rank = task.op, task.device.rank.data
     stem = plan.sym_name.data.removesuffix(f"_{rank}")
     match op:
@@ -43,6 +48,8 @@ def message_of(task: TaskOp, plan: PlanOp) -> Message | None:
             return Message(stem, rank, op.device.rank.data, op.tag.value.data)
         case ReceiveOp():
             return Message(stem, op.device.rank.data, rank, op.tag.value.data)
+        case CollectiveOp():
+            return Message(stem, *EVERY, op.tag.value.data)
         case _:
             return None
 

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import CopyOp, DeviceAttr, ReceiveOp, SendOp
+from penstock.dialects.job import CollectiveOp, CopyOp, DeviceAttr, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.counts import count_of
@@ -122,6 +122,8 @@ class Homes:
             homes.device.update((result, device) for result in task.results_)
             if isinstance(task.op, SendOp):
                 homes.travelling.update(task.ins)
+            elif isinstance(task.op, CollectiveOp):
+                homes.travelling.update((*task.ins, *task.results_))
             elif isinstance(task.op, ReceiveOp):
                 homes.travelling.update(task.results_)
         for task, copy in copies:

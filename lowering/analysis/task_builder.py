@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from penstock.dialects.job import CopyOp, DeviceAttr
+from penstock.dialects.job import CollectiveOp, CopyOp, DeviceAttr
 from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.plan import StreamAttr, TaskOp, YieldOp
 from penstock.lowering.algorithms.unique_names import UniqueNames
@@ -39,7 +39,7 @@ class TaskBuilder:
         # the rest.
         self._streams = {
             kind: StreamAttr(StringAttr(kind), IntAttr(0))
-            for kind in ("compute", "copy_d2h", "copy_h2d")
+            for kind in ("compute", "copy_d2h", "copy_h2d", "network")
         }
         self._segments: dict[int, DenseArrayBase] = {}
         self._names = UniqueNames()
@@ -76,6 +76,8 @@ class TaskBuilder:
         if isinstance(op, CopyOp):
             source = self._device[op.source]
             runs_on, kind = copy_stream(source, device)
+        elif isinstance(op, CollectiveOp):
+            kind = "network"
         read = tuple(dict.fromkeys(op.operands))
         properties: dict[str, Attribute] = {
             "task_name": StringAttr(name),

@@ -12,15 +12,19 @@ are partial on the same dimension of equal hierarchies: then the terms stay apar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute
 
 from penstock.dialects.job import (
     BroadcastAttr,
     DeviceAttr,
     Entry,
     PartialAttr,
+    PlacementAttr,
     SplitAttr,
 )
 from penstock.dialects.op.sbp import RECENT, Layout, Part, devices_of, places_of
@@ -192,7 +196,11 @@ def _within_group(source: Layout, target: Layout) -> Collective | None:
     if len(changed) != 1:
         return None
     (dim,) = changed
-    match source.entries[dim], target.entries[dim]:
+    ends = source.entries[dim], target.entries[dim]
+    # What a later dimension cuts along the same axis lies with other groups.
+    if any(isinstance(x, SplitAttr) and x in ends for x in source.entries[dim + 1 :]):
+        return None
+    match ends:
         case PartialAttr(), BroadcastAttr():
             return Collective("all_reduce", dim)
         case PartialAttr(), SplitAttr():
@@ -221,3 +229,42 @@ def _with_root(source: Layout, target: Layout) -> Collective | None:
             return Collective("reduce", None)
         case _:
             return None
+
+
+@lru_cache(RECENT)
+def marks_of(
+    collective: Collective | None, source: Layout, target: Layout, number: int
+) -> Mapping[str, Attribute]:
+    """The attributes of the tasks that take part in a collective for one device."""
+    if collective is None:
+        return {}
+    group = groups_of(collective, source, target)[number]
+    return {"collective": StringAttr(collective.name), "group": group}
+
+
+@lru_cache(RECENT)
+def groups_of(
+    collective: Collective, source: Layout, target: Layout
+) -> Sequence[PlacementAttr]:
+    """The devices that take part in a collective with each device."""
+    whole = target.placement if source.is_single else source.placement
+    if collective.dim is None:
+        return [whole] * len(whole.pairs)
+    return [row_of(whole, collective.dim, i) for i in range(len(whole.pairs))]
+
+
+def row_of(placement: PlacementAttr, dim: int, number: int) -> PlacementAttr:
+    """The devices that differ from one device only in a dimension of the hierarchy."""
+    places = places_of(placement.shape)
+    own = without(places[number], dim)
+    pairs = [
+        pair
+        for pair, place in zip(placement.pairs, places, strict=True)
+        if without(place, dim) == own
+    ]
+    return PlacementAttr(placement.kind.data, pairs)
+
+
+def without(place: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """A place but for one of its coordinates."""
+    return place[:dim] + place[dim + 1 :]

@@ -26,7 +26,6 @@ from xdsl.utils.hints import isa
 from penstock.dialects.job import (
     DeviceAttr,
     Entry,
-    PlacementAttr,
     misfit,
     sbp_entry_text,
 )
@@ -41,7 +40,6 @@ from penstock.dialects.op.sbp import (
     Part,
     devices_of,
     part_type,
-    places_of,
     sbp_of,
     split,
 )
@@ -60,7 +58,13 @@ from penstock.lowering.convert.boxing import (
     Piece,
     Recipe,
     collective_of,
+    marks_of,
     recipes,
+)
+from penstock.lowering.convert.collective_tasks import (
+    COPIES,
+    CollectiveTasks,
+    Exchanged,
 )
 
 
@@ -74,9 +78,14 @@ class BoxingTasks:
     builder: TaskBuilder
     policy: Policy = in_two_steps
     """The way that boxings take."""
+    collectives: str = COPIES
+    """The algorithm of those that are collectives, if they are not copies."""
     slices: dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Part, DeviceAttr, Waits], SSAValue]
     )
+
+    def __post_init__(self) -> None:
+        self.of_collectives = CollectiveTasks(self.builder)
 
     def box(
         self,
@@ -95,6 +104,12 @@ class BoxingTasks:
         their names start with `base`, a name that is unique in the plan.
         """
         collective = collective_of(type.get_shape(), source, target)
+        if collective is not None:
+            exchanged = Exchanged(collective, type, source, target)
+            algorithm = exchanged.algorithm(self.collectives)
+            if algorithm is not None:
+                maker = self.of_collectives
+                return maker.box(values, exchanged, algorithm, like, base)
         whole = Boxing(self, type, like, base, collective)
         for middle in steps_of(type, source, target, self.policy):
             verb = "sum" if adds(source, middle) else "step"
@@ -177,36 +192,6 @@ def entry_of(text: str) -> Entry | None:
     if (found := _SPLIT.fullmatch(text)) is not None:
         return split(int(found[1]))
     return {"B": BROADCAST, "P": PARTIAL}.get(text)
-
-
-@lru_cache(RECENT)
-def marks_of(
-    collective: Collective | None, source: Layout, target: Layout, number: int
-) -> Mapping[str, Attribute]:
-    """The attributes of the tasks that take part in a collective for one device."""
-    if collective is None:
-        return {}
-    group = target.placement if source.is_single else source.placement
-    if collective.dim is not None:
-        group = row_of(group, collective.dim, number)
-    return {"collective": StringAttr(collective.name), "group": group}
-
-
-def row_of(placement: PlacementAttr, dim: int, number: int) -> PlacementAttr:
-    """The devices that differ from one device only in a dimension of the hierarchy."""
-    places = places_of(placement.shape)
-    own = without(places[number], dim)
-    pairs = [
-        pair
-        for pair, place in zip(placement.pairs, places, strict=True)
-        if without(place, dim) == own
-    ]
-    return PlacementAttr(placement.kind.data, pairs)
-
-
-def without(place: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """A place but for one of its coordinates."""
-    return place[:dim] + place[dim + 1 :]
 
 
 @dataclass

@@ -22,7 +22,10 @@ the same terms, each in its own memory, first add one part each (`<name>.sum@...
 `boxing` can have other ways taken, by any layouts in between, of which those that add
 nothing end in tasks `<name>.step@...` (`docs/plugins/boxing.md`). If a boxing is what
 libraries call a collective, its tasks say so in `collective`, and in `group` which
-devices take part.
+devices take part. With `collectives` of `ring` or `mpi` such a one on CPUs of different
+ranks is a `job.collective` of each, unless it is from or to one rank and no broadcast;
+where blocks do not lie one behind the other, a transposition makes them so. Sums that
+MPI does not add are those of a ring, or else copies.
 
 A loop or condition becomes one task, on one device, with a plan of each of its bodies:
 `in_<n>` are the arguments of a body, `out_<n>` what it yields. Constants of bodies
@@ -49,6 +52,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -58,7 +62,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from penstock.dialects.job import (
     AfterOp,
@@ -121,6 +125,7 @@ from penstock.lowering.analysis.repetitions import job_repetitions
 from penstock.lowering.analysis.sbp_candidates import candidates_for
 from penstock.lowering.analysis.task_builder import TaskBuilder, at
 from penstock.lowering.convert.boxing_tasks import BoxingTasks
+from penstock.lowering.convert.collective_tasks import CHOICES, COPIES
 
 ################################################################################
 # Jobs that cannot become plans                                                #
@@ -302,6 +307,13 @@ def base_name_of(op: Operation) -> str:
     return op.name.split(".", 1)[-1]
 
 
+class BoxingChoice(NamedTuple):
+    """The policy of boxings, and the algorithm of those that are collectives."""
+
+    policy: Policy
+    collectives: str
+
+
 class JobTasks:
     """Makes the tasks of one job, in which all values lie as they are used."""
 
@@ -310,7 +322,7 @@ class JobTasks:
         devices: JobDevices,
         layouts: dict[SSAValue, Layout],
         maxima: JobMaxima,
-        policy: Policy,
+        boxing: BoxingChoice,
     ) -> None:
         self._devices = devices
         self._maxima = maxima
@@ -319,8 +331,8 @@ class JobTasks:
         """The results of tasks that each value of the job is."""
         self._waits = JobWaits()
         self.builder = TaskBuilder()
-        self._policy = policy
-        self._boxing = BoxingTasks(self.builder, policy)
+        self._choice = boxing
+        self._boxing = BoxingTasks(self.builder, *boxing)
 
     def add(self, op: Operation) -> None:
         """Make the tasks of one op of the job."""
@@ -381,7 +393,7 @@ class JobTasks:
             if not port.result.uses:
                 port.detach()
         maxima = [JobMaxima(job) for job in jobs]
-        return [plan_of(each, self._policy, is_body=True) for each in maxima]
+        return [plan_of(each, self._choice, is_body=True) for each in maxima]
 
     def _place_of(self, op: Operation) -> PlacementAttr:
         """Where an op runs, also if the variable that it assigns to has a task."""
@@ -452,10 +464,12 @@ def part_of_op(
     )
 
 
-def plan_of(maxima: JobMaxima, policy: Policy, *, is_body: bool = False) -> PlanOp:
+def plan_of(
+    maxima: JobMaxima, boxing: BoxingChoice, *, is_body: bool = False
+) -> PlanOp:
     """
     The plan of a job, or of a body, whose largest shapes are known, whose ops move
-    there; boxings take the way that a policy wants.
+    there; boxings are done as is chosen.
     """
     job = maxima.job
     devices = JobDevices(job, is_body=is_body)
@@ -464,7 +478,7 @@ def plan_of(maxima: JobMaxima, policy: Policy, *, is_body: bool = False) -> Plan
     for op in ops:
         # There is nothing to complain of any more.
         list(check.results_of(op))
-    tasks = JobTasks(devices, check.layouts, maxima, policy)
+    tasks = JobTasks(devices, check.layouts, maxima, boxing)
     for op in ops:
         tasks.add(op)
     tasks.builder.waiting = ()
@@ -490,12 +504,20 @@ class ConvertJobToPlanPass(ModulePass):
     boxing: str = TWO_STEPS
     """`two-steps`, `direct`, or a plug-in's: the way that boxings take."""
 
+    collectives: str = COPIES
+    """`copies`, `ring` or `mpi`: how boxings are done that are collectives of ranks."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        policy = boxing_policy(self.boxing)
+        if self.collectives not in CHOICES:
+            raise PassFailedException(
+                f"collectives are done by {', '.join(CHOICES)}, "
+                f"got '{self.collectives}'"
+            )
+        choice = BoxingChoice(boxing_policy(self.boxing), self.collectives)
         jobs = outermost(op, JobOp)
         for job in jobs:
             lift_constants(job)
         maxima = [JobMaxima(job) for job in jobs]
         fail_if_any(found for each in maxima for found in findings_about(each))
         for each in maxima:
-            replace_op(each.job, plan_of(each, policy), [])
+            replace_op(each.job, plan_of(each, choice), [])

@@ -56,6 +56,7 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects import launch
 from penstock.dialects.job import (
+    CollectiveOp,
     DeviceAttr,
     StateOp,
     VariableOp,
@@ -103,8 +104,18 @@ def findings_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
         yield from shape_findings(plan)
         for task in plan.tasks:
             yield from task_findings(task)
-        if not simulate_ranks:
-            yield from rank_findings(plan)
+        yield from (simulation_findings if simulate_ranks else rank_findings)(plan)
+
+
+def simulation_findings(plan: PlanOp) -> Iterator[Finding]:
+    """The tasks that take part in a collective with other processes."""
+    for task in plan.tasks:
+        if isinstance(task.op, CollectiveOp):
+            yield (
+                task,
+                f"task '{task.task_name.data}' takes part in a collective of several "
+                "processes, and simulate-ranks runs one",
+            )
 
 
 def needs_place(register: RegisterOp) -> bool:

@@ -22,6 +22,7 @@ from penstock.dialects import launch
 from penstock.dialects.job import (
     AssignOp,
     CallbackNotifyOp,
+    CollectiveOp,
     CommitOp,
     CopyOp,
     ForeignInputOp,
@@ -134,6 +135,10 @@ class TaskSteps:
             case SendOp():
                 peer = op.device.rank.data
                 return launch.SendOp(ins[0], peer, op.tag.value.data)
+            case CollectiveOp():
+                return launch.CollectiveOp(
+                    op.kind, op.algorithm, op.ranks, op.tag, ins, outs
+                )
             case ReceiveOp():
                 peer = op.device.rank.data
                 return launch.ReceiveOp(outs[0], peer, op.tag.value.data)

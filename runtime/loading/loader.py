@@ -33,7 +33,7 @@ from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
 from penstock.runtime.options import warn_of_threads
 from penstock.runtime.program.actor_kinds import DYNAMIC
-from penstock.runtime.program.channels import Channel
+from penstock.runtime.program.channels import Bytes, Channel, Collective
 from penstock.runtime.program.control_assembly import assemble
 from penstock.runtime.program.deadlock import find_deadlock
 from penstock.runtime.program.executable import (
@@ -148,8 +148,8 @@ class LoadedProgram:
     """For each interface that is released words, the first is 1 from then on."""
     originals: dict[str, Array]
     """The weights that variables for Winograd are made of, which do not tell them."""
-    channels: Sequence[Channel] = ()
-    """The messages of other ranks that actors wait for."""
+    channels: Sequence[Channel | Collective] = ()
+    """The messages and collectives that actors wait for."""
 
 
 def load_jobs(
@@ -249,7 +249,7 @@ class _Loader:
 
     def __post_init__(self) -> None:
         image = self.image
-        self.channels: list[Channel] = []
+        self.channels: list[Channel | Collective] = []
         self.local: dict[str, Local] = {}
         """The local names of the actor that is being made."""
         self.memories = {memory.name: memory.device for memory in image.chunks}
@@ -363,27 +363,50 @@ class _Loader:
         """Let actors that have a message wait for it, too."""
         for index, image in enumerate(self.image.actors):
             for step in image.steps:
-                if step.verb not in ("send", "receive"):
+                if step.verb not in MESSAGES:
                     continue
-                peer, tag = map(int, step.subject.split("/"))
-                (name,) = step.arguments
-                data = self.registers.get(name)
-                channel = Channel(
-                    index,
-                    image.name,
-                    step.verb == "send",
-                    peer,
-                    tag,
-                    self._place(name)[2].size,
-                    len(registers),
-                    data,
-                    self._address(name) if data is None else 0,
-                )
-                slots = 2 if data is None else registers[data].slots
+                data, done = [*map(self._bytes, step.arguments)], len(registers)
+                if step.verb == "collective":
+                    channel = self._collective(index, step, done, data)
+                else:
+                    channel = self._channel(index, step, done, *data)
+                held = [x.register for x in data if x.register is not None]
+                slots = max((registers[x].slots for x in held), default=2)
                 registers.append(Register(f"{channel}", CALLER, slots))
                 reads = (*actors[index].reads, channel.done)
                 actors[index] = replace(actors[index], reads=reads)
                 self.channels.append(channel)
+
+    def _bytes(self, name: str) -> Bytes:
+        """The bytes of a register or variable."""
+        register, size = self.registers.get(name), self._place(name)[2].size
+        return Bytes(register, self._address(name) if register is None else 0, size)
+
+    def _channel(self, actor: int, step: Step, done: int, data: Bytes) -> Channel:
+        """The message that an actor sends or receives."""
+        peer, tag = map(int, step.subject.split("/"))
+        name, is_send = self.image.actors[actor].name, step.verb == "send"
+        return Channel(actor, name, is_send, peer, tag, data.size, done, data)
+
+    def _collective(
+        self, actor: int, step: Step, done: int, data: Sequence[Bytes]
+    ) -> Collective:
+        """The collective that an actor takes part in."""
+        kind, algorithm, ranks, tag = step.subject.split("/")
+        image = self.image.actors[actor]
+        sources = sum(x not in image.writes for x in step.arguments)
+        return Collective(
+            actor,
+            image.name,
+            kind,
+            algorithm,
+            tuple(map(int, ranks.split("-"))),
+            int(tag),
+            self._place(step.arguments[0])[2].dtype,
+            done,
+            data[:sources],
+            data[sources:],
+        )
 
     def _wired_by(self, kind: str, wired: Wired) -> Wired:
         """The same, driven by a kind of devices, too."""
@@ -504,8 +527,8 @@ class _Loader:
                 return self._edge(feed_kernel(), step, self.inputs, actor.repetitions)
             case "release":
                 return self._release(*step.arguments)
-            case "send" | "receive":
-                return self._message(*step.arguments)
+            case verb if verb in MESSAGES:
+                return self._message(step.arguments[0])
             case _:
                 return self._edge(fetch_kernel(), step, self.outputs, actor.repetitions)
 
@@ -611,6 +634,9 @@ def fitting(
         )
     return np.ascontiguousarray(array, dtype)
 
+
+MESSAGES = ("collective", "receive", "send")
+"""The verbs of steps that a transport does."""
 
 OWNERS = 5
 """The number of owners that are named."""

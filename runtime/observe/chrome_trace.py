@@ -37,6 +37,7 @@ KINDS = {
     "copy": "copy",
     "feed": "edge",
     "fetch": "edge",
+    "collective": "message",
     "receive": "message",
     "send": "message",
     "wait": "wait",
@@ -129,7 +130,7 @@ class Trace(Observer, Displayed):
         if len(task.ops) == 1:
             facts |= _cost(event)
         verbs = {op.verb for op in task.ops}
-        if verbs & {"send", "receive"}:
+        if verbs & {"collective", "send", "receive"}:
             facts["message"] = task.ops[0].name
         category = KINDS.get(verbs.pop(), "task") if len(verbs) == 1 else "task"
         self._slice(event.name, category, self._track(event), event, facts, error)

@@ -92,7 +92,8 @@ def _messages(ranks: Sequence[Sequence[Json]], flow: int) -> Iterator[Json]:
     for rank, events in enumerate(ranks):
         for event in events:
             facts = event.get("args", {})
-            if event["ph"] == "X" and (message := facts.get("message")):
+            message = facts.get("message")
+            if event["ph"] == "X" and message and facts["op"] != "collective":
                 peer, tag = message.split("/")
                 pair = (rank, int(peer)) if facts["op"] == "send" else (int(peer), rank)
                 ends[facts["op"], *pair, tag, facts["run"], facts["act"]] = event

@@ -119,9 +119,10 @@ class Step(NamedTuple):
     """
     A step of an actor: `call` a kernel or `copy`, on registers and variables by name,
     or `feed` or `fetch` a port by its name, or `release` an interface, or `send` or
-    `receive` a message of another rank, `<rank>/<tag>`. It is done
-    `when` an act is the `first` of a round or in the `rest`, or `always`, and for a
-    piece that is `on` one register, or None.
+    `receive` a message of another rank, `<rank>/<tag>`, or take part in a `collective`,
+    `<kind>/<algorithm>/<rank>-<rank>.../<tag>`. It is done `when` an act is the `first`
+    of a round or in the `rest`, or `always`, and for a piece that is `on` one register,
+    or None.
     """
 
     verb: str

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.program.channels import Channel
+from penstock.runtime.program.channels import Channel, Collective
 
 
 def _mpi() -> Any:
@@ -32,6 +32,36 @@ def _mpi() -> Any:
     return MPI
 
 
+class GroupCollective:
+    """
+    A collective of some ranks, in a communicator of its own: there its exchanges begin
+    in the same order on all of them, whatever comes between.
+    """
+
+    def __init__(self, mpi: Any, group: Any, collective: Collective):
+        self._mpi, self._group, self._collective = mpi, group, collective
+        self._sizes = [x.size for x in (*collective.sources, *collective.targets)]
+        kinds = {
+            "all_gather": group.Iallgather,
+            "all_reduce": group.Iallreduce,
+            "all_to_all": group.Ialltoall,
+            "broadcast": group.Ibcast,
+            "reduce_scatter": group.Ireduce_scatter_block,
+        }
+        self._start = kinds[collective.kind]
+
+    def start(self, addresses: Sequence[int]) -> Any:
+        """The request of an exchange between the bytes at these addresses."""
+        buffers = [
+            self._mpi.buffer.fromaddress(address, size)
+            for address, size in zip(addresses, self._sizes, strict=True)
+        ]
+        if self._collective.kind not in ("all_reduce", "reduce_scatter"):
+            return self._start(*([x, self._mpi.BYTE] for x in buffers))
+        kind = self._mpi.Datatype.fromcode(np.dtype(self._collective.dtype).char)
+        return self._start(*([x, kind] for x in buffers), op=self._mpi.SUM)
+
+
 class MpiTransport:
     """The transport of a process that `mpiexec` has started."""
 
@@ -40,8 +70,8 @@ class MpiTransport:
         if self._mpi.Query_thread() < self._mpi.THREAD_SERIALIZED:
             raise PenstockError("this MPI may be called by one thread only")
         self._world = self._mpi.COMM_WORLD.Dup()
-        self._channels: list[Channel] = []
-        self._requests: dict[tuple[int, int], Any] = {}
+        self._channels: list[Channel | GroupCollective] = []
+        self._requests: dict[tuple[int, int, int], Any] = {}
         """The persistent request of each place of a channel's messages."""
         self._active: list[tuple[int, Any]] = []
         self._lock = threading.RLock()
@@ -61,19 +91,35 @@ class MpiTransport:
         self._channels.append(channel)
         return len(self._channels) - 1
 
-    def start(self, handle: int, address: int) -> None:
+    def open_collective(self, collective: Collective) -> int:
+        """The handle of a collective, with a communicator of its own."""
+        with self._lock:
+            group = self._world.Get_group().Incl(collective.ranks)
+            own = self._world.Create_group(group, collective.tag)
+            self._channels.append(GroupCollective(self._mpi, own, collective))
+            return len(self._channels) - 1
+
+    def start_collective(self, handle: int, addresses: Sequence[int]) -> None:
+        """Begin with the next exchange of a collective."""
+        channel = self._channels[handle]
+        assert isinstance(channel, GroupCollective), "it was opened as one"
+        with self._lock:
+            self._active.append((handle, channel.start(addresses)))
+
+    def start(self, handle: int, address: int, size: int) -> None:
         """Begin with the next message of a channel."""
         with self._lock:
-            request = self._requests.get((handle, address))
+            request = self._requests.get((handle, address, size))
             if request is None:
                 channel = self._channels[handle]
-                place = self._mpi.buffer.fromaddress(address, channel.size)
-                buffer = [place, channel.size, self._mpi.BYTE]
+                assert isinstance(channel, Channel), "it was opened as one"
+                place = self._mpi.buffer.fromaddress(address, size)
+                buffer = [place, size, self._mpi.BYTE]
                 make = self._world.Recv_init
                 if channel.is_send:
                     make = self._world.Ssend_init
                 request = make(buffer, channel.peer, channel.tag)
-                self._requests[handle, address] = request
+                self._requests[handle, address, size] = request
             request.Start()
             self._active.append((handle, request))
 
@@ -109,9 +155,11 @@ class MpiTransport:
     def close(self) -> None:
         """Give requests back that wait for messages which never come."""
         with self._lock:
-            for _, request in self._active:
-                request.Cancel()
-                request.Wait()
+            for handle, request in self._active:
+                # A collective cannot be given back.
+                if isinstance(self._channels[handle], Channel):
+                    request.Cancel()
+                    request.Wait()
             for request in self._requests.values():
                 request.Free()
             self._active, self._requests = [], {}

@@ -21,9 +21,10 @@ from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import halt, move_on
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.program.channels import Channel
+from penstock.runtime.program.channels import Bytes, Channel, Collective
 from penstock.runtime.program.tables import Tables
-from penstock.runtime.transport.protocol import Transport
+from penstock.runtime.transport.protocol import CollectiveTransport, Transport
+from penstock.runtime.transport.ring import Places, Ring
 
 EAGER_LOOKS = 200
 """Fruitless looks at all messages after which the thread begins to sleep."""
@@ -33,10 +34,56 @@ REST_SECONDS = 0.02
 """The longest time between two looks while there is none."""
 
 
+class Message:
+    """The messages of one channel, from or to the slots of a register in turn."""
+
+    def __init__(self, channel: Channel, transport: Transport, places: Places):
+        (self._places,) = places
+        self._size = channel.size
+        self._start = transport.start
+        self._handle = transport.open(channel)
+        self.handles = [self._handle]
+        self.most = len(self._places)
+        """The messages that are on their way at once at most."""
+
+    def begin(self, number: int) -> None:
+        """Begin with the message of an act."""
+        place = self._places[number % self.most]
+        self._start(self._handle, place, self._size)
+
+    def end(self, handle: int) -> bool:
+        """Take in that a message has ended."""
+        del handle
+        return True
+
+
+class OwnCollective:
+    """The collectives of one actor that the library of a transport does."""
+
+    most = 1
+
+    def __init__(
+        self, collective: Collective, transport: CollectiveTransport, places: Places
+    ):
+        self._places = places
+        self._start = transport.start_collective
+        self._handle = transport.open_collective(collective)
+        self.handles = [self._handle]
+
+    def begin(self, number: int) -> None:
+        """Begin with the exchange of an act."""
+        self._start(self._handle, [x[number % len(x)] for x in self._places])
+
+    def end(self, handle: int) -> bool:
+        """Take in that it has ended."""
+        del handle
+        return True
+
+
 class Limits:
     """The number of messages that each channel may have begun so far."""
 
-    def __init__(self, tables: Tables, channels: Sequence[Channel]):
+    def __init__(self, tables: Tables, channels: Sequence[Channel | Collective]):
         rows: list[tuple[int, int, int]] = []
         starts: list[int] = []
         edges = {edge: number for number, edge in enumerate(tables.edges)}
@@ -76,15 +123,21 @@ class MessageThread:
     Moves the messages of the programs on a core, from its making until it is closed.
     """
 
-    def __init__(self, core: Core, channels: Sequence[Channel], transport: Transport):
+    def __init__(
+        self,
+        core: Core,
+        channels: Sequence[Channel | Collective],
+        transport: Transport,
+    ):
         self._core, self._transport = core, transport
         self._channels = channels
         self._limits = Limits(core.tables, channels)
-        self._handles = [transport.open(channel) for channel in channels]
-        self._numbers = {handle: i for i, handle in enumerate(self._handles)}
+        self._traffic = self._opened()
+        self._numbers = {
+            handle: i for i, each in enumerate(self._traffic) for handle in each.handles
+        }
         self._begun = [0] * len(channels)
         self._ended = [0] * len(channels)
-        self._places = [self._places_of(channel) for channel in channels]
         self.error: PenstockError | None = None
         """The reason for which no message can be moved any more."""
         self._is_closed = False
@@ -112,12 +165,36 @@ class MessageThread:
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
-    def _places_of(self, channel: Channel) -> Sequence[int]:
+    def _opened(self) -> list[Message | Ring | OwnCollective]:
+        """The traffic of each channel; all ranks open collectives in the same order."""
+        channels = sorted(self._channels, key=lambda channel: channel.tag)
+        made = {channel.done: self._open(channel) for channel in channels}
+        return [made[channel.done] for channel in self._channels]
+
+    def _open(self, channel: Channel | Collective) -> Message | Ring | OwnCollective:
+        transport = self._transport
+        if isinstance(channel, Channel):
+            places = self._places_of(channel.data, is_written=not channel.is_send)
+            return Message(channel, transport, [places])
+        places = [
+            *(self._places_of(x, is_written=False) for x in channel.sources),
+            *(self._places_of(x, is_written=True) for x in channel.targets),
+        ]
+        if channel.algorithm == "ring":
+            return Ring(channel, transport, places)
+        if not isinstance(transport, CollectiveTransport):
+            raise PenstockError(
+                f"{channel} is to be done by '{channel.algorithm}', which moves no "
+                "messages here: collectives=ring is for any transport"
+            )
+        return OwnCollective(channel, transport, places)
+
+    def _places_of(self, data: Bytes, *, is_written: bool) -> Sequence[int]:
         """The addresses of the slots that messages lie in, one after the other."""
-        if channel.data is None:
-            return [channel.address]
-        register = self._core.tables.registers[channel.data]
-        first = register.initial if not channel.is_send else 0
+        if data.register is None:
+            return [data.address]
+        register = self._core.tables.registers[data.register]
+        first = register.initial if is_written else 0
         return [register.address_of(first + i) for i in range(register.slots)]
 
     def _serve(self) -> None:
@@ -149,15 +226,15 @@ class MessageThread:
         state, moved = self._core.memory.state, False
         limits = self._limits.of(state.counters, int(state.control[w.TARGET]))
         for number, limit in enumerate(limits):
-            places = self._places[number]
-            limit = min(limit, self._ended[number] + len(places))
+            traffic = self._traffic[number]
+            limit = min(limit, self._ended[number] + traffic.most)
             while self._begun[number] < limit:
-                place = places[self._begun[number] % len(places)]
                 self._begun[number] += 1
-                self._transport.start(self._handles[number], place)
+                traffic.begin(self._begun[number] - 1)
                 moved = True
         for handle in self._transport.poll():
-            if (number := self._numbers.get(handle)) is not None:
+            number = self._numbers.get(handle)
+            if number is not None and self._traffic[number].end(handle):
                 self._ended[number] += 1
                 done = self._core.tables.produced_at(self._channels[number].done)
                 move_on(self._core.memory.address, done, self._ended[number])

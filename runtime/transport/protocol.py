@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from penstock.runtime.program.channels import Channel
+from penstock.runtime.program.channels import Channel, Collective
 
 
 class Transport(Protocol):
@@ -29,11 +29,12 @@ class Transport(Protocol):
         """The handle of a channel, before its first message."""
         ...
 
-    def start(self, handle: int, address: int) -> None:
+    def start(self, handle: int, address: int, size: int) -> None:
         """
-        Begin with the next message of a channel. Its bytes lie at an address of this
-        process, and are neither written nor, if they come, read until it has ended. A
-        send ends only once the other rank has begun to receive.
+        Begin with the next message of a channel, of so many bytes, which both ends
+        know. They lie at an address of this process, and are neither written nor, if
+        they come, read until it has ended. A send ends only once the other rank has
+        begun to receive.
         """
         ...
 
@@ -51,4 +52,20 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """End it, once no message is on its way."""
+        ...
+
+
+@runtime_checkable
+class CollectiveTransport(Transport, Protocol):
+    """A transport whose library does collectives of its own."""
+
+    def open_collective(self, collective: Collective) -> int:
+        """
+        The handle of a collective, as of a channel: all ranks of its group call this at
+        once, and each in the order of tags.
+        """
+        ...
+
+    def start_collective(self, handle: int, addresses: Sequence[int]) -> None:
+        """Begin with the next exchange, from and to the bytes at these addresses."""
         ...

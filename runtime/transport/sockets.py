@@ -110,10 +110,10 @@ class SocketTransport:
             self._handles[channel.is_send, channel.peer, channel.tag] = handle
             return handle
 
-    def start(self, handle: int, address: int) -> None:
+    def start(self, handle: int, address: int, size: int) -> None:
         """Begin with the next message of a channel."""
         channel = self._channels[handle]
-        place = (ctypes.c_char * channel.size).from_address(address)
+        place = (ctypes.c_char * size).from_address(address)
         with self._lock:
             self._waiting[handle].append(memoryview(place).cast("B"))
             if not channel.is_send:

@@ -41,6 +41,7 @@ class Others(TypedDict, total=False):
     """The options of compiling that only some commands have."""
 
     simulate_ranks: bool
+    collectives: str
     database: Path | None
     winograd: bool
     plain_loops: bool

@@ -26,6 +26,9 @@ from penstock.tools.session.options import CompileOptions
 
 PROGRAM = "penstock-run"
 
+COLLECTIVES = ("copies", "ring", "mpi")
+"""The ways of `convert-job-to-plan`, which a start from the cache does not import."""
+
 GUARDS = ("all", "bounded", "none", "stream")
 """The guards of `regst-plan-memory`, which a start from the cache does not import."""
 
@@ -35,6 +38,7 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
     return options_in(
         args,
         simulate_ranks=args.simulate_ranks,
+        collectives=args.collectives,
         database=args.kernels,
         winograd=args.allow_winograd,
         plain_loops=args.plain_loops,
@@ -179,6 +183,13 @@ def arguments() -> CommandParser:
         metavar="N",
         help="run what is placed on N ranks in N processes: started here, or this is "
         "one of those that mpiexec -n N has started",
+    )
+    parser.add_argument(
+        "--collectives",
+        choices=COLLECTIVES,
+        default=COLLECTIVES[0],
+        help="how ranks exchange parts of tensors: by copies, whose sums are those of "
+        "one process, by a ring of messages, or by MPI (default: %(default)s)",
     )
     parser.add_argument(
         "--log-ranks",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-ENDS = (b"job.send", b"job.receive", b"launch.send", b"launch.receive")
+ENDS = (
+    *(b"job.send", b"job.receive", b"job.collective"),
+    *(b"launch.send", b"launch.receive", b"launch.collective"),
+)
 """The ops of messages; a job has none, and need not be parsed to know it."""
 
 

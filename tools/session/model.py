@@ -184,6 +184,7 @@ def pipeline_options(options: CompileOptions, *, merge: bool) -> PipelineOptions
         options.device,
         options.threads,
         simulate_ranks=options.simulate_ranks,
+        collectives=options.collectives,
         merge=merge or options.model_jobs,
         model_jobs=options.model_jobs,
         strategy=options.strategy,

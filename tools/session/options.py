@@ -30,6 +30,8 @@ class CompileOptions:
     """The workers and compute streams of the CPU."""
     simulate_ranks: bool = False
     """Whether what is meant for several processes runs in one."""
+    collectives: str = "copies"
+    """The algorithm of collectives of ranks: `copies`, `ring` or `mpi`."""
     model_jobs: bool = False
     """Whether there are jobs that initialise, load and save all variables."""
     strategy: str = "parallelism"
@@ -98,6 +100,7 @@ class Keywords(PipelineKeywords, total=False):
     device: str | None
     threads: int
     simulate_ranks: bool
+    collectives: str
     model_jobs: bool
     strategy: str
     kernels: Path | None
@@ -129,6 +132,7 @@ FLAGS = {
     "device": "--device",
     "threads": "--threads",
     "simulate_ranks": "--simulate-ranks",
+    "collectives": "--collectives",
     "model_jobs": "model_jobs=True",
     "strategy": "strategy",
     "panels": "panels=False",

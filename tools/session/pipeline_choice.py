@@ -40,7 +40,7 @@ from penstock.tools.session.origin import Origin
 
 _OF_SESSIONS = (
     *("device", "threads", "simulate_ranks", "model_jobs", "strategy"),
-    *("winograd", "plain_loops", "guard"),
+    *("collectives", "winograd", "plain_loops", "guard"),
 )
 """The options that pipelines and sessions have, by the name that both give them."""
 

@@ -402,6 +402,7 @@ def _step(op: Operation) -> Step:
 def _work(op: Operation) -> Step:
     from penstock.dialects.launch import (
         CallOp,
+        CollectiveOp,
         CopyOp,
         FeedOp,
         FetchOp,
@@ -423,6 +424,10 @@ def _work(op: Operation) -> Step:
         case SendOp():
             message = f"{op.peer.value.data}/{op.tag.value.data}"
             return Step("send", message, (op.source.root_reference.data,))
+        case CollectiveOp():
+            ranks = "-".join(map(str, op.ranks.get_values()))
+            words = op.kind.data, op.algorithm.data, ranks, str(op.tag.value.data)
+            return Step("collective", "/".join(words), tuple(op.names))
         case ReceiveOp():
             message = f"{op.peer.value.data}/{op.tag.value.data}"
             return Step("receive", message, (op.target.root_reference.data,))

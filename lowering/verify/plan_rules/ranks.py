@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.job import ReceiveOp, SendOp
+from penstock.dialects.job import CollectiveOp, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
@@ -16,6 +16,7 @@ from penstock.lowering.verify.shared_rules.joint_graph import Link
 from penstock.lowering.verify.shared_rules.ranks import (
     Actor,
     End,
+    Part,
     RankProgram,
     findings_between,
 )
@@ -23,7 +24,8 @@ from penstock.lowering.verify.shared_rules.ranks import (
 
 def bad_ranks(plans: Sequence[PlanOp]) -> Iterator[Finding]:
     """All that is wrong between the plans of a module, on registers or on values."""
-    if any(isinstance(x.op, SendOp | ReceiveOp) for plan in plans for x in plan.tasks):
+    messages = CollectiveOp | SendOp | ReceiveOp
+    if any(isinstance(x.op, messages) for plan in plans for x in plan.tasks):
         yield from findings_between([*map(rank_plan, plans)])
 
 
@@ -41,11 +43,18 @@ def rank_plan(plan: PlanOp) -> RankProgram:
         for value, link in links_of(rates)
     ]
     # One that was written alone says where its messages are.
-    first = rates.tasks[ends[0].actor].device.rank.data if ends else 0
+    parts = [
+        part_of(i, task.op)
+        for i, task in enumerate(rates.tasks)
+        if isinstance(task.op, CollectiveOp)
+    ]
+    both = (*ends, *parts)
+    first = rates.tasks[both[0].actor].device.rank.data if both else 0
     actors = [actor_of(task, rates) for task in rates.tasks]
     rank = first if plan.rank is None else plan.rank.value.data
     names = [f"'{name_of(value)}'" for value in values]
-    return RankProgram(plan, plan.sym_name.data, rank, actors, links, names, ends)
+    name = plan.sym_name.data
+    return RankProgram(plan, name, rank, actors, links, names, ends, parts)
 
 
 def actor_of(task: TaskOp, rates: PlanRates) -> Actor:
@@ -59,6 +68,20 @@ def end_of(task: int, op: SendOp | ReceiveOp) -> End:
     is_send = isinstance(op, SendOp)
     type = op.value.type if isinstance(op, SendOp) else op.result.type
     return End(task, is_send, op.device.rank.data, op.tag.value.data, type)
+
+
+def part_of(task: int, op: CollectiveOp) -> Part:
+    """The part in a collective that an op is."""
+    exchange = op.exchange
+    return Part(
+        task,
+        exchange.kind,
+        exchange.algorithm,
+        tuple(exchange.ranks),
+        op.tag.value.data,
+        tuple(exchange.sources),
+        tuple(exchange.targets),
+    )
 
 
 def links_of(rates: PlanRates) -> Iterator[tuple[SSAValue, Link]]:

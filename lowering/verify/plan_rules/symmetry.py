@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
 from penstock.dialects.job import (
+    CollectiveOp,
     CopyOp,
     DeviceAttr,
     PlacementAttr,
@@ -42,6 +43,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.op.movement import ReshapeOp, TransposeOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
@@ -50,10 +52,16 @@ from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.lowering.verify.plan_rules.graph import PlanGraph
 
-BOXING_OPS = (SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp, ReceiveOp)
+BOXING_OPS = (
+    *(SliceOp, AddOp, ConcatOp, CopyOp, ConstantOp, ReceiveOp),
+    *(CollectiveOp, ReshapeOp, TransposeOp),
+)
 """The ops of boxings."""
 
-STEPS = ("add", "concat", "constant", "copy", "slice", "sum")
+STEPS = (
+    *("add", "collective", "concat", "constant", "copy", "reshape", "slice"),
+    *("sum", "transpose"),
+)
 """The ends of the names of the tasks of a boxing, but for the last ones."""
 
 FROM_ALL = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")

@@ -18,6 +18,7 @@ from penstock.dialects.launch import (
     CallOp,
     CarryOp,
     ChunkOp,
+    CollectiveOp,
     CommitOp,
     CopyOp,
     FeedOp,
@@ -205,6 +206,8 @@ class ProgramGraph:
             case CopyOp():
                 target = step.target.root_reference.data
                 return Access([step.source.root_reference.data, target], [target])
+            case CollectiveOp():
+                return Access(step.names, names_of(step.targets))
             case FeedOp() | ReceiveOp():
                 target = step.target.root_reference.data
                 return Access([target], [target])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from xdsl.ir import Attribute, Operation
+
 from penstock.dialects.launch import (
     ActorOp,
+    CollectiveOp,
     ControlOp,
     ProgramOp,
     ReceiveOp,
@@ -20,14 +23,19 @@ from penstock.lowering.verify.shared_rules.joint_graph import Link
 from penstock.lowering.verify.shared_rules.ranks import (
     Actor,
     End,
+    Part,
     RankProgram,
     findings_between,
 )
 
+MESSAGES = (CollectiveOp, ReceiveOp, SendOp)
+"""The steps that exchange something with other programs."""
+
 
 def bad_ranks(programs: Sequence[ProgramOp]) -> Iterator[Finding]:
     """All that is wrong between the programs of a module."""
-    if any(message_of(actor) for program in programs for actor in program.actors):
+    actors = (actor for program in programs for actor in program.actors)
+    if any(isinstance(step_of(actor), MESSAGES) for actor in actors):
         yield from findings_between([*map(rank_program, programs)])
 
 
@@ -55,7 +63,7 @@ def rank_program(program: ProgramOp) -> RankProgram:
             free = op.slots.value.data - full
             pieces = acts[source] // actors[source].rates.get(name, 1)
             links.append(Link(source, reader, number[name], pieces, full, free))
-    messages = [(i, step) for i, a in enumerate(actors) if (step := message_of(a))]
+    steps = [step_of(actor) for actor in actors]
     listed = zip(actors, acts, strict=True)
     return RankProgram(
         program,
@@ -67,14 +75,22 @@ def rank_program(program: ProgramOp) -> RankProgram:
         ],
         links,
         [f"@{name}" for name in registers],
-        [end_of(i, step, registers) for i, step in messages],
+        [
+            end_of(i, step, registers)
+            for i, step in enumerate(steps)
+            if isinstance(step, SendOp | ReceiveOp)
+        ],
+        [
+            part_of(i, step, registers)
+            for i, step in enumerate(steps)
+            if isinstance(step, CollectiveOp)
+        ],
     )
 
 
-def message_of(actor: ActorOp) -> SendOp | ReceiveOp | None:
-    """The message that is all that an actor does, if it has one."""
-    step = actor.body.block.first_op
-    return step if isinstance(step, SendOp | ReceiveOp) else None
+def step_of(actor: ActorOp) -> Operation | None:
+    """The first step of an actor: a message is all that its actor does."""
+    return actor.body.block.first_op
 
 
 def end_of(
@@ -85,6 +101,32 @@ def end_of(
     """The end of a message that a step is."""
     is_send = isinstance(step, SendOp)
     name = (step.source if isinstance(step, SendOp) else step.target).string_value()
-    op = registers[name]
+    type = type_of(registers[name])
+    return End(actor, is_send, step.peer.value.data, step.tag.value.data, type)
+
+
+def part_of(
+    actor: int,
+    step: CollectiveOp,
+    registers: Mapping[str, RegisterOp | ControlOp | VariableOp],
+) -> Part:
+    """The part in a collective that a step is."""
+    sources, targets = (
+        tuple(type_of(registers[name]) for name in names_of(names))
+        for names in (step.sources, step.targets)
+    )
+    return Part(
+        actor,
+        step.kind.data,
+        step.algorithm.data,
+        step.ranks.get_values(),
+        step.tag.value.data,
+        sources,
+        targets,
+    )
+
+
+def type_of(op: RegisterOp | ControlOp | VariableOp) -> Attribute:
+    """The type of what lies in a register or variable."""
     assert isinstance(op, RegisterOp | VariableOp), "as verified"
-    return End(actor, is_send, step.peer.value.data, step.tag.value.data, op.type)
+    return op.type

@@ -7,17 +7,21 @@ receives it. The rank, the peer and the tag of each end say which message it is.
 * each message that is sent is received once by its peer, and the other way round, with
   the same type and as often in an iteration;
 * no two ends on one rank are of one message, and each peer has a program;
-* each cycle of waits over several ranks has a token, where both ends of a message act
-  together: the one cannot act before the other one could.
+* all ranks of a collective take part in it, once each and equally often in an
+  iteration, say the same kind, algorithm and ranks, and have the same types; a
+  `broadcast` is from the first of them; no message between two of them has its tag;
+* each cycle of waits over several ranks has a token, where both ends of a message, and
+  all parts of a collective, act together: none can act before the others could. So all
+  ranks take part in collectives in one order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Attribute, Operation
 
@@ -39,6 +43,30 @@ class End(NamedTuple):
     peer: int
     tag: int
     type: Attribute
+
+
+class Part(NamedTuple):
+    """A part in a collective: an actor or task by number, with what it says of it."""
+
+    actor: int
+    kind: str
+    algorithm: str
+    ranks: tuple[int, ...]
+    tag: int
+    sources: tuple[Attribute, ...]
+    targets: tuple[Attribute, ...]
+
+    @property
+    def text(self) -> str:
+        """The attributes that all parts say alike."""
+        ranks = ", ".join(map(str, self.ranks))
+        return f"{self.kind} by {self.algorithm} of ranks {ranks}"
+
+    @property
+    def types(self) -> tuple[Attribute, ...]:
+        """The types that all parts have alike."""
+        # A broadcast has one end on each rank, of the same tensor.
+        return (*self.sources, *self.targets)
 
 
 class Key(NamedTuple):
@@ -72,6 +100,13 @@ class RankProgram:
     registers: list[str]
     """The names of the registers."""
     ends: list[End]
+    parts: list[Part]
+    """Its parts in collectives."""
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether it exchanges anything with others."""
+        return bool(self.ends or self.parts)
 
     def key_of(self, end: End) -> Key:
         """The message that an end is of."""
@@ -126,7 +161,7 @@ def groups_of(programs: Sequence[RankProgram]) -> list[list[RankProgram]]:
     is_named = True
     for program in programs:
         stem = program.name.removesuffix(f"_{program.rank}")
-        is_named &= stem != program.name or not program.ends
+        is_named &= stem != program.name or not program.has_messages
         groups.setdefault(stem, []).append(program)
     is_one = len({program.rank for program in programs}) == len(programs)
     return [*groups.values()] if is_named and not is_one else [[*programs]]
@@ -135,7 +170,7 @@ def groups_of(programs: Sequence[RankProgram]) -> list[list[RankProgram]]:
 def findings_between(programs: Sequence[RankProgram]) -> Iterator[Finding]:
     """All that is wrong between the programs of one module."""
     for group in groups_of(programs):
-        if any(program.ends for program in group):
+        if any(program.has_messages for program in group):
             yield from findings_of_group(group)
 
 
@@ -143,10 +178,11 @@ def findings_of_group(group: Sequence[RankProgram]) -> Iterator[Finding]:
     """All that is wrong between programs that run together."""
     found = [*shared_ranks(group), *strangers(group)]
     if not found:
-        pairing = Pairing(group)
-        found = [*pairing.findings()]
+        pairing, collectives = Pairing(group), collectives_of(group)
+        found = [*pairing.findings(), *bad_collectives(group, collectives)]
         if not found:
-            found = [*deadlocks(group, pairing.channels)]
+            together = [*pairing.channels, *collectives.values()]
+            found = [*deadlocks(group, together)]
     yield from found
 
 
@@ -163,7 +199,7 @@ def shared_ranks(group: Sequence[RankProgram]) -> Iterator[Finding]:
 def strangers(group: Sequence[RankProgram]) -> Iterator[Finding]:
     """Messages of other ranks than their program's."""
     for program in group:
-        for end in program.ends:
+        for end in (*program.ends, *program.parts):
             if (actor := program.actors[end.actor]).rank != program.rank:
                 yield (
                     actor.op,
@@ -258,6 +294,96 @@ def misfits(channel: Channel) -> Iterator[Finding]:
         )
 
 
+class Member(NamedTuple):
+    """A part in a collective, and the program that it is in."""
+
+    program: RankProgram
+    end: Part
+
+    @property
+    def actor(self) -> Actor:
+        """Its actor."""
+        return self.program.actors[self.end.actor]
+
+    def __str__(self) -> str:
+        return self.program.text_of(self.end.actor)
+
+
+def collectives_of(group: Sequence[RankProgram]) -> dict[int, list[Member]]:
+    """The parts of each collective, by its tag."""
+    found: dict[int, list[Member]] = {}
+    for program in group:
+        for part in program.parts:
+            found.setdefault(part.tag, []).append(Member(program, part))
+    return found
+
+
+def bad_collectives(
+    group: Sequence[RankProgram], collectives: Mapping[int, Sequence[Member]]
+) -> Iterator[Finding]:
+    """All that is wrong with the parts of collectives."""
+    ranks = {program.rank for program in group}
+    for tag, members in collectives.items():
+        first = members[0]
+        seen: dict[int, Member] = {}
+        for member in members:
+            other = seen.setdefault(member.program.rank, member)
+            if other is not member:
+                yield (
+                    member.actor.op,
+                    f"{other.actor.name} and {member} both take part in "
+                    f"collective {tag}",
+                )
+            yield from different_parts(tag, first, member)
+        for rank in first.end.ranks:
+            if rank not in seen:
+                lack = "does not" if rank in ranks else "has no program"
+                yield (
+                    first.actor.op,
+                    f"{first} takes part in collective {tag} with rank {rank}, which "
+                    f"{lack}",
+                )
+    yield from shared_tags(group, collectives)
+
+
+def different_parts(tag: int, first: Member, member: Member) -> Iterator[Finding]:
+    """The differences between two parts of a collective."""
+    own, other = member.end, first.end
+    pairs = [
+        (other.text, own.text),
+        (" and ".join(map(str, other.types)), " and ".join(map(str, own.types))),
+        (times(first.actor.acts), times(member.actor.acts)),
+    ]
+    for said, says in pairs:
+        if said != says:
+            yield (
+                member.actor.op,
+                f"{first} takes part in collective {tag} as {said}, but {member} as "
+                f"{says}",
+            )
+            return
+    is_first = member.program.rank == own.ranks[0]
+    if own.kind == "broadcast" and bool(own.sources) != is_first:
+        verb = "reads nothing for" if is_first else "is not the first of"
+        yield member.actor.op, f"{member} {verb} collective {tag}, which it sends"
+
+
+def shared_tags(
+    group: Sequence[RankProgram], collectives: Mapping[int, Sequence[Member]]
+) -> Iterator[Finding]:
+    """Messages that could be taken for those of a collective."""
+    for program in group:
+        for end in program.ends:
+            for member in collectives.get(end.tag, ())[:1]:
+                if {program.rank, end.peer} <= {*member.end.ranks}:
+                    name = program.text_of(end.actor)
+                    yield (
+                        program.actors[end.actor].op,
+                        f"{name} has a message of tag {end.tag}, which is that of "
+                        f"collective {end.tag} of the same ranks",
+                    )
+
+
 def times(count: int) -> str:
     """A number of acts in words."""
     return "once" if count == 1 else f"{count} times"
@@ -268,14 +394,18 @@ def times(count: int) -> str:
 ################################################################################
 
 
+Together: TypeAlias = "Sequence[Place] | Sequence[Member]"
+"""Ends or parts whose actors act together."""
+
+
 def deadlocks(
-    group: Sequence[RankProgram], channels: Sequence[Channel]
+    group: Sequence[RankProgram], together: Sequence[Together]
 ) -> Iterator[Finding]:
     """
     Cycles of waits over several ranks; none where those of one rank are wrong already,
     of which its own rules tell.
     """
-    joint = Joint(group, channels)
+    joint = Joint(group, together)
     if hopeless := joint.graph.cycles(None):
         if not any(joint.is_of_one_rank(cycle) for cycle in hopeless):
             for cycle in hopeless:
@@ -296,10 +426,13 @@ def deadlocks(
 
 
 class Joint:
-    """The programs of all ranks as one graph, in which messages are single actors."""
+    """
+    The programs of all ranks as one graph, in which messages and collectives are single
+    actors.
+    """
 
     def __init__(
-        self, group: Sequence[RankProgram], channels: Sequence[Channel]
+        self, group: Sequence[RankProgram], together: Sequence[Together]
     ) -> None:
         self._group = group
         self.registers: list[str] = []
@@ -307,7 +440,9 @@ class Joint:
         self._ends: list[dict[int, tuple[RankProgram, int]]] = []
         self._rank: list[int] = []
         sent = {
-            (x.receiver.program.rank, x.receiver.end.actor): x.sender for x in channels
+            (x.program.rank, x.end.actor): first
+            for first, *others in together
+            for x in others
         }
         numbers: dict[tuple[int, int], int] = {}
         acts: list[int] = []

@@ -17,6 +17,31 @@ plan.plan @sender {
   }
 }
 
+// CHECK-LABEL: plan.plan @all
+plan.plan @all {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // CHECK: %{{.*}} = job.collective "all_gather" by "mpi" over [1, 0] tag 2 ins(%{{.*}} : tensor<4xf32>) -> tensor<2x4xf32>
+  %y = plan.task "y" on <0, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) -> tensor<2x4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %w = job.collective "all_gather" by "mpi" over [1, 0] tag 2 ins(%v : tensor<4xf32>) -> tensor<2x4xf32>
+    plan.yield %w : tensor<2x4xf32>
+  }
+  // CHECK: job.collective "broadcast" by "ring" over [0, 1] tag 3 ins(%{{.*}} : tensor<4xf32>)
+  plan.task "z" on <0, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.collective "broadcast" by "ring" over [0, 1] tag 3 ins(%v : tensor<4xf32>)
+    plan.yield
+  }
+  // CHECK: %{{.*}} = job.collective "broadcast" by "ring" over [1, 0] tag 4 ins() -> tensor<f32>
+  %u = plan.task "u" on <0, cpu:0> stream <network, 0> ins() -> tensor<f32> {
+    %w = job.collective "broadcast" by "ring" over [1, 0] tag 4 ins() -> tensor<f32>
+    plan.yield %w : tensor<f32>
+  }
+}
+
 // CHECK-LABEL: plan.plan @receiver
 plan.plan @receiver rank 1 {
   // CHECK: %{{.*}} = job.receive from <0, cpu:0> tag 3 : tensor<4xf32>

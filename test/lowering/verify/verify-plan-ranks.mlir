@@ -222,3 +222,38 @@ plan.plan @sums_1 rank 1 {
     plan.yield
   }
 }
+
+// -----
+
+// Collectives keep the rules that those of launch programs do.
+
+!t = tensor<4xf32>
+
+plan.plan @all_0 rank 0 {
+  %x = regst.register "x/out" slots 1 on <0, network> : !regst.data<!t>
+  %y = regst.register "y/out" slots 1 on <0, network> : !regst.data<!t>
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<!t>) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{'y' of rank 0 takes part in collective 3 with rank 2, which has no program}}
+  plan.task "y" on <0, cpu:0> stream <network, 0> ins(%x : !regst.data<!t>) outs(%y : !regst.data<!t>) {
+  ^bb0(%v: !t):
+    %w = job.collective "all_reduce" by "ring" over [0, 1, 2] tag 3 ins(%v : !t) -> !t
+    plan.yield %w : !t
+  }
+}
+plan.plan @all_1 rank 1 {
+  %x = regst.register "x/out" slots 1 on <1, network> : !regst.data<!t>
+  %z = regst.register "z/out" slots 1 on <1, network> : !regst.data<!t>
+  plan.task "x" on <1, cpu:0> stream <compute, 0> ins() outs(%x : !regst.data<!t>) {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  // expected-error@+1 {{'y' of rank 0 takes part in collective 3 as all_reduce by ring of ranks 0, 1, 2, but 'z' of rank 1 as all_to_all by ring of ranks 0, 1}}
+  plan.task "z" on <1, cpu:0> stream <network, 0> ins(%x : !regst.data<!t>) outs(%z : !regst.data<!t>) {
+  ^bb0(%v: !t):
+    %w = job.collective "all_to_all" by "ring" over [0, 1] tag 3 ins(%v : !t) -> !t
+    plan.yield %w : !t
+  }
+}

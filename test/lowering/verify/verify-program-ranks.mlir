@@ -257,3 +257,77 @@ launch.program @right rank 1 {
   launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] { launch.receive @x from 0 tag 0 }
   launch.actor @y on <1, cpu:0> stream 1 reads [@x] writes [] { launch.fetch "y" from @x }
 }
+
+// -----
+
+// All ranks of a collective take part in it, alike; a message does not share its tag.
+
+!t = memref<4xf32>
+
+launch.program @left rank 0 {
+  launch.chunk @c on <0, network> size 576
+  launch.variable @w in @c at 0 init <zeros> : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 128 slots 1 : !t
+  launch.register @d in @c at 192 slots 1 : !t
+  launch.register @e in @c at 256 slots 1 : memref<8xf32>
+  launch.register @f in @c at 320 slots 1 : !t
+  launch.register @g in @c at 384 slots 1 : !t
+  launch.register @h in @c at 448 slots 1 : !t
+  // expected-error@+1 {{@a_ of rank 0 takes part in collective 0 with rank 1, which does not}}
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.collective "all_reduce" by "ring" over [0, 1] tag 0 [@w] into [@a] }
+  // expected-error@+1 {{@b_ of rank 0 takes part in collective 1 with rank 2, which has no program}}
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [] writes [@b] { launch.collective "all_reduce" by "ring" over [0, 2] tag 1 [@w] into [@b] }
+  launch.actor @d_ on <0, cpu:0> stream 0 reads [] writes [@d] { launch.collective "all_reduce" by "ring" over [0, 1] tag 2 [@w] into [@d] }
+  launch.actor @e_ on <0, cpu:0> stream 0 reads [] writes [@e] { launch.collective "all_gather" by "ring" over [0, 1] tag 3 [@w] into [@e] }
+  launch.actor @f_ on <0, cpu:0> stream 0 reads [] writes [@f] { launch.collective "all_reduce" by "ring" over [0, 1] tag 4 [@w] into [@f] }
+  // expected-error@+1 {{@f_ and @g_ of rank 0 both take part in collective 4}}
+  launch.actor @g_ on <0, cpu:0> stream 0 reads [] writes [@g] { launch.collective "all_reduce" by "ring" over [0, 1] tag 4 [@w] into [@g] }
+  // expected-error@+1 {{@s of rank 0 has a message of tag 2, which is that of collective 2 of the same ranks}}
+  launch.actor @s on <0, cpu:0> stream 0 reads [] writes [] { launch.send @w to 1 tag 2 }
+  // expected-error@+1 {{@h_ of rank 0 is not the first of collective 5, which it sends}}
+  launch.actor @h_ on <0, cpu:0> stream 0 reads [] writes [] { launch.collective "broadcast" by "ring" over [1, 0] tag 5 [@w] into [] }
+}
+launch.program @right rank 1 {
+  launch.chunk @c on <1, network> size 512
+  launch.variable @w in @c at 0 init <zeros> : !t
+  launch.variable @v in @c at 64 init <zeros> : memref<2xf32>
+  launch.register @d in @c at 128 slots 1 : !t
+  launch.register @e in @c at 192 slots 1 : memref<4xf32>
+  launch.register @f in @c at 256 slots 1 : !t
+  launch.register @s in @c at 320 slots 2 : !t
+  launch.register @h in @c at 448 slots 1 : !t
+  // expected-error@+1 {{@d_ of rank 0 takes part in collective 2 as all_reduce by ring of ranks 0, 1, but @d_ of rank 1 as all_reduce by mpi of ranks 0, 1}}
+  launch.actor @d_ on <1, cpu:0> stream 0 reads [] writes [@d] { launch.collective "all_reduce" by "mpi" over [0, 1] tag 2 [@w] into [@d] }
+  // expected-error@+1 {{@e_ of rank 0 takes part in collective 3 as memref<4xf32> and memref<8xf32>, but @e_ of rank 1 as memref<2xf32> and memref<4xf32>}}
+  launch.actor @e_ on <1, cpu:0> stream 0 reads [] writes [@e] { launch.collective "all_gather" by "ring" over [0, 1] tag 3 [@v] into [@e] }
+  launch.actor @f_ on <1, cpu:0> stream 0 reads [] writes [@f] { launch.collective "all_reduce" by "ring" over [0, 1] tag 4 [@w] into [@f] }
+  // expected-error@+1 {{@s_ of rank 1 has a message of tag 2, which is that of collective 2 of the same ranks}}
+  launch.actor @s_ on <1, cpu:0> stream 0 reads [] writes [@s] { launch.receive @s from 0 tag 2 }
+  // expected-error@+1 {{@h_ of rank 1 reads nothing for collective 5, which it sends}}
+  launch.actor @h_ on <1, cpu:0> stream 0 reads [] writes [@h] { launch.collective "broadcast" by "ring" over [1, 0] tag 5 [] into [@h] }
+}
+
+// -----
+
+// Two ranks take part in two collectives in different orders.
+
+!t = memref<4xf32>
+
+launch.program @left rank 0 {
+  launch.chunk @c on <0, network> size 192
+  launch.variable @w in @c at 0 init <zeros> : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 128 slots 1 : !t
+  // expected-error@+1 {{ranks wait for each other: @a_ of rank 0 -> @b_ of rank 0 -> @b_ of rank 1 -> @a_ of rank 1 -> @a_ of rank 0; no slots break the cycle}}
+  launch.actor @a_ on <0, cpu:0> stream 0 reads [] writes [@a] { launch.collective "all_reduce" by "ring" over [0, 1] tag 0 [@w] into [@a] }
+  launch.actor @b_ on <0, cpu:0> stream 0 reads [@a] writes [@b] { launch.collective "all_reduce" by "ring" over [0, 1] tag 1 [@a] into [@b] }
+}
+launch.program @right rank 1 {
+  launch.chunk @c on <1, network> size 192
+  launch.variable @w in @c at 0 init <zeros> : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 128 slots 1 : !t
+  launch.actor @b_ on <1, cpu:0> stream 0 reads [] writes [@b] { launch.collective "all_reduce" by "ring" over [0, 1] tag 1 [@w] into [@b] }
+  launch.actor @a_ on <1, cpu:0> stream 0 reads [@b] writes [@a] { launch.collective "all_reduce" by "ring" over [0, 1] tag 0 [@b] into [@a] }
+}

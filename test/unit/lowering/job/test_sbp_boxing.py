@@ -374,6 +374,21 @@ COLLECTIVES = [
         layout(BROADCAST, BROADCAST, shape=(2, 2)),
         None,
     ),
+    (
+        layout(split(1), split(1), shape=(2, 2)),
+        layout(split(1), BROADCAST, shape=(2, 2)),
+        "all_gather",
+    ),
+    (
+        layout(split(1), split(1), shape=(2, 2)),
+        layout(BROADCAST, split(1), shape=(2, 2)),
+        None,
+    ),
+    (
+        layout(PARTIAL, split(1), shape=(2, 2)),
+        layout(split(1), split(1), shape=(2, 2)),
+        None,
+    ),
 ]
 
 

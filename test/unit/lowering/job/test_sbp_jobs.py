@@ -53,6 +53,7 @@ from penstock.runtime.transport.sockets import SocketTransport
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.model import programs_of
+from penstock.tools.session.options import DEFAULTS, CompileOptions
 from penstock.tools.session.oracle import evaluate_model
 from penstock.tools.session.program_export import ExportedProgram
 from penstock.tools.session.session import Model, Session, lower
@@ -220,10 +221,12 @@ def test_ranks_share_nothing_without_being_simulated(tmp_path: Path):
         compare(session.run(inputs()), evaluate(module))
 
 
-def run_on_ranks(module: ModuleOp, pieces: int) -> list[dict[str, Array]]:
+def run_on_ranks(
+    module: ModuleOp, pieces: int, options: CompileOptions = DEFAULTS
+) -> list[dict[str, Array]]:
     """The outputs of each piece on ranks that exchange messages, here by threads."""
     model, front = Model(module.clone(), {}, Path()), installed_compiler()
-    lower(*front, model)
+    lower(*front, model, options)
     programs = {x.rank.value.data: x for x in programs_of(model)}
     ends: dict[tuple[int, int], socket.socket] = {}
     for first, second in combinations(programs, 2):
@@ -265,6 +268,21 @@ def test_ranks_that_exchange_messages_equal_simulated_ones(
         assert got.keys() == wanted.keys()
         for name, array in wanted.items():
             np.testing.assert_array_equal(got[name], array)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "hierarchy", "seed"),
+    [(2, (), 3), (3, (), 0), (4, (2, 2), 0), (4, (2, 2), 1)],
+)
+def test_ranks_with_collectives_equal_the_job(
+    count: int, hierarchy: Sequence[int], seed: int
+) -> None:
+    place = PlacementAttr("cpu", [(rank, 0) for rank in range(count)], hierarchy)
+    module = RandomJob(seed, 10, place).module()
+    wanted = evaluate(module)
+    for got in run_on_ranks(module, 2, CompileOptions(collectives="ring")):
+        compare(got, wanted)
 
 
 @pytest.mark.slow

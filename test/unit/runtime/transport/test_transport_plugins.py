@@ -41,7 +41,7 @@ class Alone:
     def poll(self) -> list[int]:
         return []
 
-    def start(self, handle: int, address: int) -> None: ...
+    def start(self, handle: int, address: int, size: int) -> None: ...
 
 
 def alone() -> Alone:

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from rank_threads import connected, in_threads
 
 from penstock.runtime.errors import PeerError
-from penstock.runtime.program.channels import Channel
-from penstock.runtime.transport.sockets import SocketTransport
+from penstock.runtime.program.channels import Bytes, Channel
 
 SIZES = (1, 8, 4096, 1 << 20)
 
 
-@contextmanager
-def connected(count: int) -> Generator[list[SocketTransport]]:
-    """Transports of so many ranks, with a socket between each two."""
-    ends: dict[tuple[int, int], socket.socket] = {}
-    for first in range(count):
-        for second in range(first):
-            ends[first, second], ends[second, first] = socket.socketpair()
-    made = [
-        SocketTransport(r, {peer: x for (own, peer), x in ends.items() if own == r})
-        for r in range(count)
-    ]
-    try:
-        yield made
-    finally:
-        for transport in made:
-            transport.close()
-
-
 def channel(*, is_send: bool, peer: int, size: int, tag: int = 5) -> Channel:
-    return Channel(0, "task", is_send, peer, tag, size, 0, None, 0)
+    return Channel(0, "task", is_send, peer, tag, size, 0, Bytes(None, 0, size))
 
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait until something is so; the test's time limit is that of the suite."""
     while not condition():
         time.sleep(0)
-
-
-def in_threads(functions: Sequence[Callable[[], object]]) -> list[object]:
-    """The results of functions that run at the same time."""
-    found: list[object] = [None] * len(functions)
-
-    def run(number: int) -> None:
-        found[number] = functions[number]()
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -68,8 +32,8 @@ def test_a_message_ends_where_it_is_to_lie(size: int) -> None:
     with connected(2) as (first, second):
         out = first.open(channel(is_send=True, peer=1, size=size))
         into = second.open(channel(is_send=False, peer=0, size=size))
-        first.start(out, sent.ctypes.data)
-        second.start(into, got.ctypes.data)
+        first.start(out, sent.ctypes.data, sent.nbytes)
+        second.start(into, got.ctypes.data, got.nbytes)
         ended: list[int] = []
 
         def poll() -> bool:
@@ -86,12 +50,12 @@ def test_a_send_waits_for_the_receiver() -> None:
     got = np.zeros_like(sent)
     with connected(2) as (first, second):
         out = first.open(channel(is_send=True, peer=1, size=16))
-        first.start(out, sent.ctypes.data)
+        first.start(out, sent.ctypes.data, sent.nbytes)
         for _ in range(100):
             assert not first.poll()
             assert not second.poll()
         into = second.open(channel(is_send=False, peer=0, size=16))
-        second.start(into, got.ctypes.data)
+        second.start(into, got.ctypes.data, got.nbytes)
         until(lambda: list(first.poll()) == [out])
         until(lambda: list(second.poll()) == [into])
     np.testing.assert_array_equal(got, sent)
@@ -105,10 +69,10 @@ def test_messages_of_several_tags_find_their_places() -> None:
     with connected(2) as (first, second):
         for tag, data in enumerate(sent):
             x = channel(is_send=True, peer=1, size=data.size, tag=tag)
-            first.start(first.open(x), data.ctypes.data)
+            first.start(first.open(x), data.ctypes.data, data.nbytes)
         for tag in order:
             x = channel(is_send=False, peer=0, size=got[tag].size, tag=tag)
-            second.start(second.open(x), got[tag].ctypes.data)
+            second.start(second.open(x), got[tag].ctypes.data, got[tag].nbytes)
         ended: set[int] = set()
 
         def poll() -> bool:

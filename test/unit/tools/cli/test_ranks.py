@@ -112,6 +112,31 @@ def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
     assert "loss differs by 0.00e+00" in done.stdout
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_ranks_sum_by_a_ring(tmp_path: Path, ranks: int) -> None:
+    path, trace = written(tmp_path, ranks), tmp_path / "trace.json"
+    options = ("--random-inputs", 1, "--repeat", 3)
+    there = tmp_path / "there.npz"
+    files = "--outputs", there, "--trace", trace
+    run(path, "--ranks", ranks, *options, "--collectives", "ring", *files)
+    # Several steps, whose sums have another order than those of one process.
+    done = run(path, "--simulate-ranks", *options, "--check", there)
+    assert "loss differs by" in done.stdout
+    events = json.loads(trace.read_text())["traceEvents"]
+    found = [x for x in events if x.get("args", {}).get("op") == "collective"]
+    # All are of one kind, and each is one event of each rank.
+    assert {x["args"]["message"].split("/")[1] for x in found} == {"ring"}
+    pairs = Counter((x["pid"], x["args"]["message"]) for x in found)
+    messages = {message for _, message in pairs}
+    assert pairs == {(p + 1, m): 3 for p in range(ranks) for m in messages}
+
+
+def test_mpi_does_no_collectives_over_sockets(model: Path) -> None:
+    options = ("--ranks", 2, "--random-inputs", 1, "--collectives", "mpi")
+    done = run(model, *options, check=1)
+    assert "is to be done by 'mpi', which moves no messages here" in done.stderr
+
+
 def check_trace(trace: dict[str, Any], ranks: int, runs: int) -> None:
     """All ranks are on one line of time, with a flow for each message."""
     events = trace["traceEvents"]
@@ -166,6 +191,17 @@ def test_mpi_starts_ranks_as_well(model: Path) -> None:
     done = run_by_mpi(*tool, model, "--random-inputs", 1, "--check", "numpy")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("check against numpy") == 1
+
+
+def test_ranks_sum_by_mpi(model: Path) -> None:
+    tool, there = ("-m", "penstock.tools.cli.run"), model.with_name("there.npz")
+    options = ("--random-inputs", 1, "--repeat", 3)
+    words = (model, *options, "--collectives", "mpi", "--outputs", there)
+    done = run_by_mpi(*tool, *words)
+    assert done.returncode == 0, done.stderr
+    # Two terms have one sum.
+    done = run(model, "--simulate-ranks", *options, "--check", there)
+    assert "loss differs by 0.00e+00" in done.stdout
 
 
 def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:

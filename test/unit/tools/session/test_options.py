@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.lowering.convert.collective_tasks import CHOICES
 from penstock.runtime.errors import PenstockError
+from penstock.tools.cli import run_arguments
 from penstock.tools.cli.run_arguments import arguments, options_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.pipeline_edits import Edit
@@ -116,9 +118,9 @@ def test_the_command_line_gives_options_with_the_same_defaults():
 
 def test_each_option_of_the_command_line_has_a_flag_to_name():
     line = (
-        "--device cpu --threads 2 --simulate-ranks --kernels k.db --allow-winograd "
-        "--plain-loops --guard all --pipeline cpu --skip cse --set cse.x=1 "
-        "--load acme.py"
+        "--device cpu --threads 2 --simulate-ranks --collectives ring --kernels k.db "
+        "--allow-winograd --plain-loops --guard all --pipeline cpu --skip cse "
+        "--set cse.x=1 --load acme.py"
     )
     options = options_of(arguments().parse_args(["model.onnx", *line.split()]))
     assert flags_of(options) == line
@@ -127,6 +129,10 @@ def test_each_option_of_the_command_line_has_a_flag_to_name():
     assert {*FLAGS, "edits"} == names
     others = CompileOptions(model_jobs=True, strategy="memory", panels=False)
     assert flags_of(others) == "model_jobs=True strategy memory panels=False"
+
+
+def test_the_command_line_knows_the_collectives_of_the_pass():
+    assert run_arguments.COLLECTIVES == CHOICES
 
 
 def test_files_are_told_in_no_folder():
