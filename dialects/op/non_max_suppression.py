@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -209,11 +209,8 @@ def _write_row(
         k.store(value, target, [place, k.index(column)])
 
 
-class Box(NamedTuple):
-    """The lower and the upper corner of a box."""
-
-    low: tuple[SSAValue, SSAValue]
-    high: tuple[SSAValue, SSAValue]
+Interval: TypeAlias = "tuple[SSAValue, SSAValue]"
+"""The lower and the upper end of a box along an axis."""
 
 
 class _Class(NamedTuple):
@@ -282,58 +279,95 @@ class _Class(NamedTuple):
         self, k: KernelBuilder, places: PlaceLine, place: SSAValue, count: SSAValue
     ) -> SSAValue:
         """Whether a box overlaps one of the first `count` places too far."""
-        box = self._box(k, place)
+        box = [self._interval(k, place, axis) for axis in (0, 1)]
+        area, no = k.mul(*(_length(k, side) for side in box)), k.constant(0, i1)
 
         def step(
             k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             (does,) = carried
             # The first one is enough.
-            found = k.either(
-                does,
-                lambda k: does,
-                lambda k: self._overlap(k, box, self._box(k, places.load(k, rank))),
-            )
-            return [found]
+            return [
+                k.either(
+                    does,
+                    lambda k: does,
+                    lambda k: self._overlap(k, box, area, places.load(k, rank)),
+                )
+            ]
 
-        return k.loop(k.index(0), count, [k.constant(0, i1)], step)[0]
+        return k.loop(k.index(0), count, [no], step)[0]
 
-    def _box(self, k: KernelBuilder, place: SSAValue) -> Box:
-        row = within(k, place, self.scores.extent)
-        at = [self.scores.before[0], row]
-        a, b, c, d = (k.load(self.boxes, [*at, k.index(i)]) for i in range(4))
+    def _interval(self, k: KernelBuilder, place: SSAValue, axis: int) -> Interval:
+        """The lower and the upper end of a box along an axis."""
+        at = [self.scores.before[0], within(k, place, self.scores.extent)]
+        first, second = (
+            k.load(self.boxes, [*at, k.index(i)]) for i in (axis, axis + 2)
+        )
         if self.op.centers is None:
-            low = k.minimum(a, c), k.minimum(b, d)
-            return Box(low, (k.maximum(a, c), k.maximum(b, d)))
-        half = k.constant(0.5, a.type)
-        x, y = k.mul(c, half), k.mul(d, half)
-        return Box((k.sub(a, x), k.sub(b, y)), (k.add(a, x), k.add(b, y)))
+            return _lower(k, first, second), _higher(k, first, second)
+        half = k.mul(second, k.constant(0.5, first.type))
+        return k.sub(first, half), k.add(first, half)
 
-    def _overlap(self, k: KernelBuilder, a: Box, b: Box) -> SSAValue:
-        """Whether intersection over union is above the threshold."""
-        zero = k.constant(0, self.overlap.type)
-        sides = [
-            k.sub(k.minimum(*high), k.maximum(*low))
-            for low, high in (
-                ((a.low[axis], b.low[axis]), (a.high[axis], b.high[axis]))
-                for axis in (0, 1)
+    def _overlap(
+        self,
+        k: KernelBuilder,
+        box: Sequence[Interval],
+        area: SSAValue,
+        place: SSAValue,
+    ) -> SSAValue:
+        """
+        Whether intersection over union with the box at a place is above the threshold.
+        Most boxes lie apart, which one axis shows.
+        """
+        zero, no = k.constant(0, self.overlap.type), k.constant(0, i1)
+
+        def along(k: KernelBuilder, axis: int, found: Sequence[SSAValue]) -> SSAValue:
+            if axis > 1:
+                return self._is_too_far(k, area, *found)
+            other = self._interval(k, place, axis)
+            common = _length(k, _common(k, box[axis], other))
+            return k.either(
+                k.compare("gt", common, zero),
+                lambda k: along(k, axis + 1, [*found, common, _length(k, other)]),
+                lambda k: no,
             )
-        ]
-        common = k.mul(*sides)
-        areas = [_area(k, a), _area(k, b)]
-        union = k.sub(k.add(*areas), common)
+
+        return along(k, 0, [])
+
+    def _is_too_far(
+        self,
+        k: KernelBuilder,
+        area: SSAValue,
+        width: SSAValue,
+        other_width: SSAValue,
+        height: SSAValue,
+        other_height: SSAValue,
+    ) -> SSAValue:
+        common, other = k.mul(width, height), k.mul(other_width, other_height)
+        union = k.sub(k.add(area, other), common)
         # The quotient is the one that is compared, as products are rounded otherwise.
-        share = k.div(common, union)
-        too_far = k.compare("gt", share, self.overlap)
-        for size in (*sides, *areas, union):
-            is_there = k.compare("gt", size, zero)
+        too_far = k.compare("gt", k.div(common, union), self.overlap)
+        for size in (area, other, union):
+            is_there = k.compare("gt", size, k.constant(0, size.type))
             too_far = k.insert(arith.AndIOp(too_far, is_there))
         return too_far
 
 
-def _area(k: KernelBuilder, box: Box) -> SSAValue:
-    width, height = (k.sub(b, a) for a, b in zip(*box, strict=True))
-    return k.mul(width, height)
+def _lower(k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    # A box with a NaN has an extent that is not above 0, whichever is chosen.
+    return k.select(k.compare("lt", a, b), a, b)
+
+
+def _higher(k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    return k.select(k.compare("gt", a, b), a, b)
+
+
+def _common(k: KernelBuilder, a: Interval, b: Interval) -> Interval:
+    return _higher(k, a[0], b[0]), _lower(k, a[1], b[1])
+
+
+def _length(k: KernelBuilder, interval: Interval) -> SSAValue:
+    return k.sub(interval[1], interval[0])
 
 
 def corners_of(boxes: Array, *, centers: bool) -> Array:
