@@ -96,6 +96,12 @@ def _recurrent(options: Options) -> Section:
     return recurrent(options.threads, options.rounds)
 
 
+def _detection(options: Options) -> Section:
+    from benchmarks.detection import detection
+
+    return detection(options.threads, options.rounds)
+
+
 def _training(options: Options) -> Section:
     from benchmarks.training import training
 
@@ -166,6 +172,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "gemm": _gemm,
     "attention": _attention,
     "recurrent": _recurrent,
+    "detection": _detection,
     "training": _training,
     "tuning": _tuning,
     "memory": _memory,
@@ -183,6 +190,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 ON_REQUEST = frozenset(
     {
         "clusters",
+        "detection",
         "graph-page",
         "ops",
         "packing",

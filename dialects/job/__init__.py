@@ -18,6 +18,7 @@ from xdsl.ir import Dialect
 
 from penstock.dialects.job.collectives import CollectiveOp, Exchange, can_add
 from penstock.dialects.job.control import AfterOp, CommitOp, origin_of
+from penstock.dialects.job.cuts import CutAttr, CutList, Cuts, verify_cuts
 from penstock.dialects.job.gradients import GradientsOp
 from penstock.dialects.job.init import INITIALIZERS, InitAttr
 from penstock.dialects.job.layouts import (
@@ -99,6 +100,9 @@ __all__ = [
     "CollectiveOp",
     "CommitOp",
     "CopyOp",
+    "CutAttr",
+    "CutList",
+    "Cuts",
     "DeviceAttr",
     "Entry",
     "EsacOp",
@@ -140,6 +144,7 @@ __all__ = [
     "rate_type",
     "sbp_entry_text",
     "sections_of",
+    "verify_cuts",
     "verify_device_kind",
     "verify_layout",
     "verify_names",
@@ -179,6 +184,7 @@ Job = Dialect(
     ],
     [
         BroadcastAttr,
+        CutAttr,
         DeviceAttr,
         InitAttr,
         OptimizerAttr,

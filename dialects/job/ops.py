@@ -154,13 +154,11 @@ def wrong_cuts(block: Block) -> Iterator[Finding]:
     outputs = [op for op in block.ops if isinstance(op, OutputOp)]
     named = {op.port.data: op for op in outputs}
     for op in outputs:
-        if op.count is None:
-            continue
-        name = op.count.data
-        if (count := named.get(name)) is None:
-            yield op, f"there is no output '{name}' to cut it by"
-        elif count.value.type != TensorType(i64, []) or count.count is not None:
-            yield op, f"the output '{name}' should be a tensor<i64> that is not cut"
+        for name in (cut.count.data for cut in op.cuts or ()):
+            if (count := named.get(name)) is None:
+                yield op, f"there is no output '{name}' to cut it by"
+            elif count.value.type != TensorType(i64, []) or count.cuts is not None:
+                yield op, f"the output '{name}' should be a tensor<i64> that is not cut"
 
 
 def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:

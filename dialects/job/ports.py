@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
@@ -39,6 +38,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.dialects.job.cuts import CutList, Cuts, cut_list, verify_cuts
 from penstock.dialects.job.init import InitAttr
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
 
@@ -307,53 +307,53 @@ class AssignOp(IRDLOperation):
 class OutputOp(IRDLOperation):
     """
     A tensor that the caller fetches after each launch, in the memory of the host. Of
-    one that is `cut by` another output, an `i64`, the caller gets as many elements
-    along an axis as that one says, and not that one.
+    one that is `cut by` other outputs, each an `i64`, the caller gets as many elements
+    along an axis as such a one says, and not that one.
 
     ```mlir
     job.output "y", %y : tensor<64x256xf32>
     job.output "places", %places cut by "count" axis 1 : tensor<2x32xi64>
+    job.output "pairs", %pairs cut by "rows" axis 0, "columns" axis 1 : tensor<9x9xf32>
     ```
     """
 
     name = "job.output"
 
     port = prop_def(StringAttr)
-    count = opt_prop_def(StringAttr)
-    axis = opt_prop_def(IntegerAttr.constr(i64))
+    cuts = opt_prop_def(CutList)
     value = operand_def(AnyTensor)
 
     traits = traits_def(KnownAttributes(*OF_VALUES), MemoryWriteEffect())
 
     assembly_format = (
-        "$port `,` $value (`cut` `by` $count^ `axis` $axis)? attr-dict `:` type($value)"
+        "$port `,` $value (`cut` `by` custom<Cuts>($cuts)^)? attr-dict `:` type($value)"
     )
+    custom_directives = (Cuts,)
 
     def __init__(
         self,
         port: str,
         value: SSAValue | Operation,
-        count: str | None = None,
-        axis: int = 0,
+        counts: Mapping[int, str] | None = None,
     ):
+        """An output of which the outputs `counts` count axes."""
         properties: dict[str, Attribute] = {"port": StringAttr(port)}
-        if count is not None:
-            properties["count"] = StringAttr(count)
-            properties["axis"] = IntegerAttr(axis, i64)
+        if counts:
+            properties["cuts"] = cut_list(counts)
         super().__init__(operands=[value], properties=properties)
 
     def verify_(self) -> None:
         verify_name("port", self.port)
         verify_whole(self)
-        if (self.count is None) != (self.axis is None):
-            raise VerifyException("a cut needs both a count and an axis")
+        verify_cuts(self.cuts)
         type = self.value.type
         assert isa(type, TensorType), "checked by the constraint"
         rank = type.get_num_dims()
-        if self.axis is not None and not 0 <= self.axis.value.data < rank:
-            raise VerifyException(
-                f"axis {self.axis.value.data} is out of range for {rank} dimensions"
-            )
+        for cut in self.cuts or ():
+            if (axis := cut.axis.value.data) >= rank:
+                raise VerifyException(
+                    f"axis {axis} is out of range for {rank} dimensions"
+                )
 
 
 @irdl_op_definition

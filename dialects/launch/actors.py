@@ -45,7 +45,14 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import DeviceAttr, I64List
+from penstock.dialects.job import (
+    CutAttr,
+    CutList,
+    Cuts,
+    DeviceAttr,
+    I64List,
+    verify_cuts,
+)
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.actor_kinds import (
     CYCLIC,
@@ -398,8 +405,8 @@ class FeedOp(IRDLOperation):
 @irdl_op_definition
 class FetchOp(IRDLOperation):
     """
-    Give the caller a tensor under a name. Of one that is `cut by` another output the
-    caller gets as many elements along an axis as that one says, and not that one.
+    Give the caller a tensor under a name. Of one that is `cut by` other outputs the
+    caller gets as many elements along an axis as such a one says, and not that one.
 
     ```mlir
     launch.fetch "y" from @y
@@ -411,28 +418,25 @@ class FetchOp(IRDLOperation):
 
     port = prop_def(StringAttr)
     source = prop_def(FlatSymbolRefAttrConstr)
-    count = opt_prop_def(StringAttr)
-    axis = opt_prop_def(IntegerAttr.constr(i64))
+    cuts = opt_prop_def(CutList)
 
     traits = traits_def(
         KnownAttributes("on", "when"), MemoryReadEffect(), MemoryWriteEffect()
     )
 
     assembly_format = (
-        "$port `from` $source (`cut` `by` $count^ `axis` $axis)? attr-dict"
+        "$port `from` $source (`cut` `by` custom<Cuts>($cuts)^)? attr-dict"
     )
+    custom_directives = (Cuts,)
 
-    def __init__(
-        self,
-        port: str,
-        source: str,
-        count: StringAttr | None = None,
-        axis: IntegerAttr | None = None,
-    ):
+    def __init__(self, port: str, source: str, cuts: ArrayAttr[CutAttr] | None = None):
         properties = properties_of(FetchOp, port=port, source=source)
-        cut = {"count": count, "axis": axis}
-        properties |= {key: attr for key, attr in cut.items() if attr is not None}
+        if cuts is not None:
+            properties["cuts"] = cuts
         super().__init__(properties=properties)
+
+    def verify_(self) -> None:
+        verify_cuts(self.cuts)
 
 
 @irdl_op_definition

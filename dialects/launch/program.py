@@ -374,8 +374,9 @@ def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
                 text = f"two actors serve the port '{step.port.data}'"
                 raise LocatedVerifyException([(step, text)])
             seen.add(key)
-            if isinstance(step, FetchOp) and step.count is not None:
-                cuts.append((step, (job, FetchOp, step.count.data)))
+            if isinstance(step, FetchOp):
+                for cut in step.cuts or ():
+                    cuts.append((step, (job, FetchOp, cut.count.data)))
     for step, count in cuts:
         if count not in seen:
             text = f"there is no output '{count[2]}' to cut it by"

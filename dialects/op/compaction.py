@@ -32,6 +32,7 @@ from penstock.dialects.op.axes import I64Attr, dense
 from penstock.dialects.op.elementwise import ANY_ELEMENTS
 from penstock.dialects.op.heap_sort import to_i64, within
 from penstock.dialects.op.row_ops import Line
+from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, normal_axis
 from penstock.dialects.utils.gradients import NO_FLOATS
@@ -253,6 +254,12 @@ class CompressOp(CountedOp):
             )
         shape[axis] = self.room(length)
         return TensorType(type.element_type, shape), COUNT
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        rank = tensor_type(self.operand).get_num_dims()
+        own = normal_axis(self.axis.value.data, rank)
+        others = [axis for axis in range(rank) if axis != own]
+        return [signature([axis, None], [axis, None]) for axis in others]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np

@@ -121,7 +121,7 @@ class TaskSteps:
             case InputOp():
                 return launch.FeedOp(op.port.data, outs[0])
             case OutputOp():
-                return launch.FetchOp(op.port.data, ins[0], op.count, op.axis)
+                return launch.FetchOp(op.port.data, ins[0], op.cuts)
             case ForeignInputOp():
                 return launch.FeedOp(op.buffer.data, outs[0])
             case ForeignOutputOp() | CallbackNotifyOp():

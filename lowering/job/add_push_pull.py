@@ -149,7 +149,7 @@ def cut_findings(jobs: Sequence[JobOp], wanted: Sequence[JobOp]) -> Iterator[Fin
     if not wanted:
         return
     for op in (op for job in jobs for op in job.body.block.ops):
-        if isinstance(op, OutputOp) and op.count is not None:
+        if isinstance(op, OutputOp) and op.cuts is not None:
             yield op, f"output '{op.port.data}' is cut, which no job can pull"
 
 

@@ -258,8 +258,9 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   many rows as iterations were made.
 * `NonZero`, `NonMaxSuppression`, `Unique` and `Compress` of data have room for the most
   elements there can be, and a count: the model is compiled once. What follows goes on
-  with the count, up to the outputs, and folds are of what is there. Where an op needs
-  more, as a `Concat` along the axis does, the inputs are taken as known.
+  with the count, up to the outputs, and folds are of what is there; shapes that follow
+  from counts may be operands, as the number of `TopK`. Where an op needs more, as a
+  `Split` along the axis does, the inputs are taken as known.
 * Sequences of a known number of tensors are stacks of these: what a value is split to,
   and what a loop appends.
 * What cannot be said is refused, all of it at once, before anything runs.

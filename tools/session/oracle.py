@@ -227,8 +227,8 @@ class Evaluation:
                 self._values[op.result] = self._values[op.value]
             case OutputOp():
                 self.outputs[op.port.data] = self._values[op.value]
-                if op.count is not None and op.axis is not None:
-                    name, axis = op.count.data, op.axis.value.data
+                for cut in op.cuts or ():
+                    name, axis = cut.count.data, cut.axis.value.data
                     self.cuts.append(OutputCut(op.port.data, name, axis))
             case RateOp():
                 self._values[op.result] = self._rated(op)

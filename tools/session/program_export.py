@@ -276,8 +276,9 @@ def _cuts_of(program: ProgramOp) -> Iterator[OutputCut]:
     from penstock.dialects.launch import FetchOp
 
     for op in program.walk():
-        if isinstance(op, FetchOp) and op.count is not None and op.axis is not None:
-            yield OutputCut(op.port.data, op.count.data, op.axis.value.data)
+        if isinstance(op, FetchOp):
+            for cut in op.cuts or ():
+                yield OutputCut(op.port.data, cut.count.data, cut.axis.value.data)
 
 
 def _numbers_of(cases: Iterable[MemoryCaseAttr]) -> dict[tuple[int, int], int]:

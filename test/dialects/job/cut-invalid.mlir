@@ -26,10 +26,33 @@ job.job @axis placement <cpu, [0:0]> {
 
 // -----
 
-job.job @half placement <cpu, [0:0]> {
+job.job @twice placement <cpu, [0:0]> {
+  %x, %n = "test.op"() : () -> (tensor<4xf32>, tensor<i64>)
+  // expected-error@+1 {{each axis is cut once, got the axes [0, 0]}}
+  job.output "y", %x cut by "n" axis 0, "n" axis 0 : tensor<4xf32>
+  job.output "n", %n : tensor<i64>
+}
+
+// -----
+
+job.job @before placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
-  // expected-error@+1 {{a cut needs both a count and an axis}}
-  "job.output"(%x) <{port = "y", axis = 0 : i64}> : (tensor<4xf32>) -> ()
+  // expected-error@+1 {{a cut is by an output, along an axis from 0 on, got #job.cut<"n" axis -1>}}
+  job.output "y", %x cut by "n" axis -1 : tensor<4xf32>
+}
+
+// -----
+
+launch.program @twice rank 0 {
+  launch.chunk @c on <0, host> size 64
+  launch.register @x in @c at 0 slots 1 : memref<4xf32>
+  launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @b on <0, cpu:0> stream 0 reads [@x] writes [] {
+    // expected-error@+1 {{each axis is cut once, got the axes [0, 0]}}
+    launch.fetch "y" from @x cut by "n" axis 0, "m" axis 0
+  }
 }
 
 // -----

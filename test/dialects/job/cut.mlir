@@ -16,3 +16,15 @@ job.job @places placement <cpu, [0:0]> {
   // LAUNCH: launch.fetch "n" from @{{.+}}{{$}}
   job.output "n", %n : tensor<i64>
 }
+
+// An output may be cut along several axes, each by an output of its own.
+
+// CHECK-LABEL: job.job @pairs
+job.job @pairs placement <cpu, [0:0]> {
+  %a = job.input "a" : tensor<4x8xf32>
+  %p, %n = op.non_zero %a : tensor<4x8xf32> -> tensor<2x32xi64>, tensor<i64>
+  %q = op.matmul %p, %p transpose_a : tensor<2x32xi64>, tensor<2x32xi64> -> tensor<32x32xi64>
+  // CHECK: job.output "q", %q cut by "n" axis 0, "n" axis 1 : tensor<32x32xi64>
+  job.output "q", %q cut by "n" axis 0, "n" axis 1 : tensor<32x32xi64>
+  job.output "n", %n : tensor<i64>
+}

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from penstock.dialects.op.compaction import CompressOp, NonZeroOp
+from penstock.dialects.op.comparison import LessEqualOp, LessOp
 from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.non_max_suppression import NonMaxSuppressionOp
+from penstock.dialects.op.slicing import SliceOp
 from penstock.dialects.op.unique import UniqueOp
-from penstock.tools.frontend.onnx.graph import Converter, Node
-from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.graph import Converter, Node, NotKnown
+from penstock.tools.frontend.onnx.ops import Ops, Value
+from penstock.tools.frontend.onnx.sizes import Size
 
 
 def non_zero(node: Node) -> None:
@@ -37,12 +40,97 @@ def compress(node: Node) -> None:
         node.give_value(node.ops.one(GatherOp, value, places, axis=axis))
         return
     mask = extents.filled(node.ops.cast(condition, i1), False)
-    if (extent := extents.of(value)) is not None and extent.axis == axis:
-        # Its elements are there where those of the condition are.
-        value = extents.filled(value)
-    kept, count = node.ops.results(CompressOp, value, mask, axis=axis, max=node.maximum)
+    # Its elements are there where those of the condition are.
+    with extents.ignored([value], axis):
+        kept, count = node.ops.results(
+            CompressOp, value, mask, axis=axis, max=node.maximum
+        )
     extents.set(kept, axis, count)
     node.give_value(kept)
+
+
+def scalar(node: Node, size: SSAValue) -> SSAValue:
+    """A size as a number of 64 bits."""
+    found = node.ops.reshape(node.ops.cast(size, i64), [])
+    assert isinstance(found, SSAValue), "it is only known at run time"
+    return found
+
+
+def places_in(node: Node, places: Value, axis: int) -> Value:
+    """
+    Places along an axis of the first operand, from its start on; those that are not
+    there let the op that reads them fail, as they are behind its maximum.
+    """
+    ops, count = node.ops, node.builder.extents.of(node.value()).get(axis)
+    if count is None:
+        return node.tensor(1)
+    places = ops.cast(places, i64)
+    from_start = ops.where(ops.two(LessOp, places, 0), ops.add(places, count), places)
+    is_inside = ops.one(LessOp, from_start, count)
+    not_before = ops.one(LessEqualOp, np.asarray(0), from_start)
+    is_there = ops.both(is_inside, not_before)
+    return ops.where(is_there, from_start, node.shape()[axis])
+
+
+def is_plain(node: Node, axis: int, start: int, end: int, step: int) -> bool:
+    """Whether a slice of an axis of the first operand needs no count but its own."""
+    is_first = start == 0 and end >= 0 and step == 1
+    return is_first or axis not in node.builder.extents.of(node.value())
+
+
+def counted_slice(
+    node: Node, value: Value, axis: int, part: tuple[Size, Size, int]
+) -> Value:
+    """
+    The elements between two places of an axis, as `Slice` means them, where the axis is
+    counted, or a place is only known at run time.
+    """
+    ops, extents, (start, end, step) = node.ops, node.builder.extents, part
+    extent = ops.shape(value)[axis]
+    if step < 1 or not extent:
+        raise NotKnown("a slice of a count goes from the end on", node.outputs[0])
+    first, last = (_place(node, value, axis, size) for size in (start, end))
+    count = last if start == 0 else ops.maximum(ops.sub(last, first), 0)
+    if step > 1:
+        count = ops.div(ops.add(count, step - 1), step)
+    low = start if isinstance(start, int) and start > 0 else 0
+    high = extents.bounds.of(end)
+    high = min(extent, high) if high is not None and high >= 0 else extent
+    places = np.arange(max(0, -(-(high - low) // step))) * step
+    if start == 0 and step == 1:
+        ends = ops.shape(value)
+        ends[axis], rank = len(places), len(ends)
+        bounds = {"starts": [0] * rank, "ends": ends, "steps": [1] * rank}
+        with extents.ignored([value], axis):
+            found = ops.one(SliceOp, value, **bounds)
+    else:
+        there = ops.minimum(ops.add(places, first), extent - 1)
+        found = extents.taken(value, there, axis)
+    extents.set(found, axis, count, is_blank=False)
+    return found
+
+
+def _place(node: Node, value: Value, axis: int, size: Size) -> Value:
+    """A start or an end of a slice, from the start of the axis on and within it."""
+    ops, extents = node.ops, node.builder.extents
+    count, extent = extents.of(value).get(axis), ops.shape(value)[axis]
+    whole: Value = np.asarray(extent, np.int64) if count is None else count
+    if isinstance(size, int):
+        if size >= extent:
+            return whole
+        return ops.minimum(whole, size) if size >= 0 else _from_end(ops, whole, size)
+    place, bound = scalar(node, size), extents.bounds.of(size)
+    if bound is not None and bound <= extent and count is None:
+        return place
+    inside = ops.minimum(place, whole)
+    if bound is not None:
+        return inside
+    is_before = ops.two(LessOp, place, 0)
+    return ops.where(is_before, _from_end(ops, whole, place), inside)
+
+
+def _from_end(ops: Ops, whole: Value, place: Value | int) -> Value:
+    return ops.maximum(ops.add(whole, place), 0)
 
 
 def unique(node: Node) -> None:
@@ -72,13 +160,20 @@ def non_max_suppression(node: Node) -> None:
     if node.has(3):
         overlap = ops.reshape(node.value(3), [])
     least = [ops.reshape(node.value(4), [])] if node.has(4) else []
-    selected, count, _ = ops.results(
-        NonMaxSuppressionOp,
-        *(node.value(), node.value(1), overlap, *least),
-        most=max(most, 0),
-        centers=bool(node.int("center_point_box", 0)),
-        max=node.maximum,
-    )
+    boxes, scores = node.value(), node.value(1)
+    if extents.of(boxes) or extents.of(scores):
+        # A NaN is no score: boxes without one are not read.
+        places = {0: 0, 1: 2}
+        counts = {places[axis]: n for axis, n in extents.of(boxes).items()}
+        scores = extents.filled(scores, float("nan"), {**counts, **extents.of(scores)})
+    with extents.ignored([boxes], 0, 1):
+        selected, count, _ = ops.results(
+            NonMaxSuppressionOp,
+            *(boxes, scores, overlap, *least),
+            most=max(most, 0),
+            centers=bool(node.int("center_point_box", 0)),
+            max=node.maximum,
+        )
     extents.set(selected, 0, count)
     node.give_value(selected)
 

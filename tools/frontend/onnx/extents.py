@@ -1,52 +1,57 @@
 """
-Extents that are only known at run time: values of which a count says how much is there.
+Extents that are only known at run time: values of which counts say how much is there.
 
-A value is a tensor of its maximum. Beyond the count it holds elements that do not
-matter: an op may follow where each part of its result along the axis needs that part of
-its operands alone, so where it could be computed in parts on several devices.
+A value is a tensor of its maximum, with a count for each axis that data decides. Beyond
+a count it holds elements that do not matter: an op may follow where each part of its
+result along the axis needs that part of its operands alone, so where it could be
+computed in parts on several devices, or where elements of a number change nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import AnyFloat, IntegerType, f32
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.job import Entry
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.compaction import CompressOp
 from penstock.dialects.op.comparison import LessOp
 from penstock.dialects.op.elementwise import DivOp, MinimumOp, MulOp
+from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import GatherOp, ReshapeOp, TransposeOp
+from penstock.dialects.op.normalization import LogSoftmaxOp, SoftmaxOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
+    ReduceMeanOp,
     ReduceMinOp,
     ReduceOp,
     ReduceProdOp,
     ReduceSumOp,
 )
 from penstock.dialects.op.rounding import RemOp
-from penstock.dialects.op.sbp import BROADCAST, SbpSignature, split
-from penstock.dialects.op.slicing import SliceOp, SplitOp
+from penstock.dialects.op.sbp import BROADCAST, PARTIAL, SbpSignature, split
+from penstock.dialects.op.scan import CumProdOp, CumSumOp
+from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp
+from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
+from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.ops import Ops, Value
+from penstock.tools.frontend.onnx.sizes import Bounds, is_same
 
-
-@dataclass(frozen=True)
-class Extent:
-    """The axis of a value that is counted, and its count."""
-
-    axis: int
-    count: SSAValue
+Counts = Mapping[int, SSAValue]
+"""The counts of a value, by its axes."""
 
 
 class CannotFollow(Exception):
-    """An op needs more of an operand than its count says."""
+    """An op needs more of an operand than its counts say."""
 
 
 MOVED = CastOp | GatherOp | ReshapeOp | SliceOp | SplitOp | TransposeOp
@@ -63,13 +68,25 @@ def largest(dtype: np.dtype[np.generic]) -> float:
     return np.inf if dtype.kind in "fV" else int(np.iinfo(dtype.name).max)
 
 
-NEUTRAL: Mapping[type[ReduceOp], Callable[[np.dtype[np.generic]], float]] = {
-    ReduceSumOp: lambda _: 0,
-    ReduceProdOp: lambda _: 1,
+NEUTRAL: Mapping[type[TensorOp], Callable[[np.dtype[np.generic]], float]] = {
+    ArgMaxOp: least,
+    ArgMinOp: largest,
+    CumProdOp: lambda _: 1,
+    CumSumOp: lambda _: 0,
+    LogSoftmaxOp: least,
     ReduceMaxOp: least,
     ReduceMinOp: largest,
+    ReduceProdOp: lambda _: 1,
+    ReduceSumOp: lambda _: 0,
+    SoftmaxOp: least,
 }
-"""The numbers that change no fold."""
+"""The numbers that change nothing of what an op makes along an axis."""
+
+KEEPING = CumProdOp | CumSumOp | LogSoftmaxOp | SoftmaxOp
+"""Those of them whose results have the axis."""
+
+CONTRACTIONS = GemmOp | MatmulOp
+"""Ops that sum products: zeros change nothing."""
 
 
 class RunTimeExtents:
@@ -77,123 +94,306 @@ class RunTimeExtents:
 
     def __init__(self, ops: Ops):
         self._ops = ops
-        self._of: dict[SSAValue, Extent] = {}
+        self._of: dict[SSAValue, dict[int, SSAValue]] = {}
         self._blank: set[SSAValue] = set()
+        self.bounds = Bounds()
+        """The largest numbers that counts may be."""
         self.is_settled = False
-        """Whether an operand of the node that is read was filled up since it began."""
+        """Whether what is not there of an operand was seen to since the node began."""
 
     def __contains__(self, value: Value) -> bool:
-        return isinstance(value, SSAValue) and value in self._of
+        return bool(self.of(value))
 
-    def of(self, value: Value) -> Extent | None:
-        """The extent of a value that is counted."""
-        return self._of.get(value) if isinstance(value, SSAValue) else None
+    def of(self, value: Value) -> Counts:
+        """The counts of a value."""
+        return self._of.get(value, {}) if isinstance(value, SSAValue) else {}
 
-    def set(self, value: Value, axis: int, count: Value) -> None:
-        """Let a value be counted along an axis, and be zero behind its last element."""
+    def set(
+        self, value: Value, axis: int, count: Value, *, is_blank: bool = True
+    ) -> None:
+        """
+        Let a value be counted along an axis, too. It is blank if it is zero behind its
+        last element.
+        """
         assert isinstance(value, SSAValue), "a count is only known at run time"
         assert isinstance(count, SSAValue), "a count is only known at run time"
-        self._of[value] = Extent(axis, count)
-        self._blank.add(value)
+        self._of.setdefault(value, {})[axis] = count
+        self.bounds.limit(count, self._ops.shape(value)[axis])
+        if is_blank:
+            self._blank.add(value)
 
-    def filled(self, value: Value, number: float | bool = 0) -> Value:
-        """A value of which all matters: what is not there is a number."""
-        if (extent := self.of(value)) is None:
+    def filled(
+        self, value: Value, number: float | bool = 0, counts: Counts | None = None
+    ) -> Value:
+        """
+        A value of which all matters along all axes, or along those of some counts: what
+        is not there is a number.
+        """
+        own = self.of(value)
+        counts = own if counts is None else counts
+        if not counts:
             return value
-        assert isinstance(value, SSAValue), "it is counted"
         self.is_settled = True
-        filled = self._filled(value, extent, number)
-        assert isinstance(filled, SSAValue), "the value is of the job"
-        del self._of[filled]
+        filled = self._masked(value, counts, number)
+        self._of[filled] = {axis: own[axis] for axis in own.keys() - counts.keys()}
         return filled
 
-    def _filled(self, value: SSAValue, extent: Extent, number: float) -> Value:
-        shape = [1] * len(self._ops.shape(value))
-        whole = self._ops.shape(value)[extent.axis]
-        shape[extent.axis] = whole
-        places = np.arange(whole).reshape(shape)
-        is_there = self._ops.one(LessOp, places, extent.count)
-        return self._ops.where(is_there, value, number)
+    def _masked(self, value: Value, counts: Counts, number: float) -> SSAValue:
+        for axis, count in counts.items():
+            shape = [1] * len(self._ops.shape(value))
+            shape[axis] = self._ops.shape(value)[axis]
+            places = np.arange(shape[axis]).reshape(shape)
+            is_there = self._ops.one(LessOp, places, count)
+            value = self._ops.where(is_there, value, number)
+        assert isinstance(value, SSAValue), "the value is of the job"
+        return value
 
-    def prepare(self, op: TensorOp) -> None:
+    def copy(self, value: Value, other: Value) -> None:
+        """Let a value be counted as another one of its shape is."""
+        assert self._ops.shape(value) == self._ops.shape(other), "they are alike"
+        for axis, count in self.of(other).items():
+            self.set(value, axis, count, is_blank=False)
+
+    def first(self, value: Value, count: SSAValue) -> Value:
+        """As many elements of a line as a count says."""
+        found = self._masked(value, {0: count}, 0)
+        self.set(found, 0, count)
+        return found
+
+    @contextmanager
+    def ignored(self, values: Sequence[Value], *axes: int) -> Generator[None]:
+        """Let ops read values whose elements behind counts do not matter to them."""
+        found = [
+            self._of[value]
+            for value in values
+            if isinstance(value, SSAValue) and value in self
+        ]
+        saved = [dict(counts) for counts in found]
+        for counts in found:
+            self.is_settled = self.is_settled or not counts.keys().isdisjoint(axes)
+            for axis in axes:
+                counts.pop(axis, None)
+        try:
+            yield
+        finally:
+            for counts, own in zip(found, saved, strict=True):
+                counts.update(own)
+
+    def taken(self, value: Value, places: Value, axis: int) -> Value:
+        """The elements along an axis at places that are there."""
+        with self.ignored([value], axis):
+            return self._ops.one(GatherOp, value, places, axis=axis)
+
+    # Ops
+
+    def instead(self, op: TensorOp) -> Sequence[Value] | None:
+        """The results of other ops that know counts, where an op itself does not."""
+        match op:
+            case ConcatOp():
+                return self._joined(op)
+            case ReduceMeanOp():
+                return self._mean(op)
+            case _:
+                return None
+
+    def _joined(self, op: ConcatOp) -> Sequence[Value] | None:
+        """The elements that are there of each operand, one after the other."""
+        operands, ops = list(op.operands), self._ops
+        axis = normal_axis(op.axis.value.data, len(ops.shape(operands[0])))
+        counts = [self.of(value).get(axis) for value in operands]
+        if not any(count is not None for count in counts):
+            return None
+        extents = [ops.shape(value)[axis] for value in operands]
+        with self.ignored(operands, axis):
+            whole = ops.concat(operands, axis)
+        sizes = [
+            np.array([extent]) if count is None else ops.reshape(count, [1])
+            for count, extent in zip(counts, extents, strict=True)
+        ]
+        # The operand that each element is of, and its place there.
+        of = np.repeat(np.arange(len(extents)), extents)
+        place = np.concatenate([np.arange(extent) for extent in extents])
+        ends = ops.one(GatherOp, ops.concat(sizes, 0), of, axis=0)
+        is_there = ops.one(LessOp, place, ends)
+        numbers = np.arange(sum(extents))
+        places, count = ops.results(CompressOp, numbers, is_there, axis=0)
+        joined = self.taken(whole, places, axis)
+        self.set(joined, axis, count, is_blank=False)
+        return [joined]
+
+    def _mean(self, op: ReduceMeanOp) -> Sequence[Value] | None:
+        """The sum of what is there over the number of it."""
+        counts, axes, ops = self.of(op.operand), op.normal_axes, self._ops
+        if not any(axis in counts for axis in axes):
+            return None
+        shape, element = ops.shape(op.operand), ops.element(op.operand)
+        number: Value = np.asarray(
+            prod(shape[axis] for axis in axes if axis not in counts), np.int64
+        )
+        for axis in axes:
+            if axis in counts:
+                number = ops.mul(counts[axis], number)
+        is_narrow = isinstance(element, AnyFloat) and element.bitwidth < 32
+        wide = f32 if is_narrow else element
+        keepdims = op.keepdims is not None
+        value = ops.cast(op.operand, wide)
+        total = ops.reduce(ReduceSumOp, value, axes, keepdims=keepdims)
+        return [ops.cast(ops.div(total, ops.cast(number, wide)), element)]
+
+    def prepare(self, op: TensorOp) -> Counts:
         """
         Let an op read numbers that do not matter beyond a count: indices and divisors
-        that let no op fail, and those that change no fold.
+        that let no op fail, and those that change no result. The counts that its result
+        has from there.
         """
-        if isinstance(op, ReduceOp):
-            self._prepare_fold(op)
-        if not can_fail(op):
-            return
+        kept = self._prepare_lines(op)
+        if isinstance(op, CONTRACTIONS):
+            self._prepare_products(op)
+        if can_fail(op):
+            self._prepare_integers(op)
+        return kept
+
+    def _prepare_lines(self, op: TensorOp) -> Counts:
+        neutral, counts = NEUTRAL.get(type(op)), self.of(op.operands[0])
+        if neutral is None or not counts:
+            return {}
+        if isinstance(op, ArgMaxOp | ArgMinOp) and op.last is not None:
+            return {}
+        lines = {axis: counts[axis] for axis in lines_of(op) if axis in counts}
+        value = op.operands[0]
+        number = neutral(dtype_of(tensor_type(value).element_type))
+        self._replace(op, 0, self.filled(value, number, lines))
+        return lines if isinstance(op, KEEPING) else {}
+
+    def _prepare_products(self, op: TensorOp) -> None:
+        (inner,) = (
+            found
+            for found in op.sbp_signatures(2)
+            if found.results == (PARTIAL,) and PARTIAL not in found.operands[:2]
+        )
+        for index in range(2):
+            value, entry = op.operands[index], inner.operands[index]
+            terms = {x: n for x, n in self.of(value).items() if entry == split(x)}
+            self._replace(op, index, self.filled(value, 0, terms))
+
+    def _prepare_integers(self, op: TensorOp) -> None:
         for index, value in enumerate(op.operands):
-            extent = self._of.get(value)
-            element = tensor_type(value).element_type
-            if extent is None or not isa(element, IntegerType) or index == 0:
+            counts, element = self.of(value), tensor_type(value).element_type
+            if not counts or not isa(element, IntegerType) or index == 0:
                 continue
             is_divisor = isinstance(op, DivOp | RemOp)
             if value in self._blank and not is_divisor:
                 continue
-            filled = self._filled(value, extent, 1 if is_divisor else 0)
-            assert isinstance(filled, SSAValue), "the value is of the job"
-            self._of[filled] = extent
-            op.operands[index] = filled
+            filled = self._masked(value, counts, 1 if is_divisor else 0)
+            self._of[filled] = dict(counts)
+            self._replace(op, index, filled)
 
-    def _prepare_fold(self, op: ReduceOp) -> None:
-        extent, neutral = self.of(op.operand), NEUTRAL.get(type(op))
-        if extent is None or neutral is None or extent.axis not in op.normal_axes:
-            return
-        element = tensor_type(op.operand).element_type
-        filled = self.filled(op.operand, neutral(dtype_of(element)))
-        assert isinstance(filled, SSAValue), "the operand is of the job"
-        op.operands[0] = filled
+    def _replace(self, op: TensorOp, index: int, value: Value) -> None:
+        assert isinstance(value, SSAValue), "it stands for a value of the job"
+        op.operands[index] = value
 
-    def follow(self, op: TensorOp) -> None:
-        """Say how the results of an op are counted. Raises `CannotFollow`."""
+    def follow(self, op: TensorOp, kept: Counts) -> None:
+        """
+        Say how the results of an op are counted, beside the counts that are known.
+        Raises `CannotFollow`.
+        """
         ends = (region.block.last_op for region in op.regions)
         if any(value in self for end in ends if end for value in end.operands):
             raise CannotFollow("a result of its bodies has an extent that is a count")
-        counted = {
-            index: extent
-            for index, value in enumerate(op.operands)
-            if (extent := self._of.get(value)) is not None
-        }
-        if not counted:
+        if not kept and not any(value in self for value in op.operands):
             return
-        if len({extent.count for extent in counted.values()}) > 1:
-            raise CannotFollow("its operands have different counts")
         if op.regions:
             raise CannotFollow("an operand of its bodies has an extent that is a count")
-        axes = {index: extent.axis for index, extent in counted.items()}
-        count = next(iter(counted.values())).count
-        if isinstance(op, ReshapeOp):
-            found = [self._reshaped(op, axes[0], count)]
-        elif isinstance(op, SliceOp) and (kept := _start_of(op, axes[0])) is not None:
-            least = self._ops.two(MinimumOp, count, kept)
-            assert isinstance(least, SSAValue), "the count is of the job"
-            found = [Extent(axes[0], least)]
-        else:
-            found = [Extent(axis, count) for axis in axes_after(op, axes)]
-        for result, extent in zip(op.results, found, strict=True):
-            self._of[result] = extent
+        found: list[dict[int, SSAValue]] = [dict(kept) for _ in op.results]
+        for index, value in enumerate(op.operands):
+            for axis, count in self.of(value).items():
+                for counts, place, own in self._after(op, index, axis, count, found):
+                    if not is_same(counts.setdefault(place, own), own):
+                        raise CannotFollow("its operands have different counts")
+        for result, counts in zip(op.results, found, strict=True):
+            self._of[result] = counts
             if isinstance(op, MOVED) and op.operands[0] in self._blank:
                 self._blank.add(result)
 
-    def _reshaped(self, op: ReshapeOp, axis: int, count: SSAValue) -> Extent:
-        """The extent of other axes that an axis has become, or is a part of."""
+    def _after(
+        self,
+        op: TensorOp,
+        index: int,
+        axis: int,
+        count: SSAValue,
+        found: Sequence[dict[int, SSAValue]],
+    ) -> Sequence[tuple[dict[int, SSAValue], int, SSAValue]]:
+        """The axes of results that an axis of an operand is, and their counts."""
+        if isinstance(op, ReshapeOp):
+            return [(found[0], *self._reshaped(op, axis, count))]
+        if isinstance(op, SliceOp) and (length := _start_of(op, axis)) is not None:
+            least = self._ops.two(MinimumOp, count, length)
+            assert isinstance(least, SSAValue), "the count is of the job"
+            return [(found[0], axis, least)]
+        places = axes_after(op, index, axis)
+        return [
+            (counts, place, count)
+            for counts, place in zip(found, places, strict=True)
+            if place is not None
+        ]
+
+    def _reshaped(
+        self, op: ReshapeOp, axis: int, count: SSAValue
+    ) -> tuple[int, SSAValue]:
+        """
+        The axis that a counted one has become, or that it and all after it have, if it
+        is the first one.
+        """
         old, new = (tensor_type(v).get_shape() for v in (op.operands[0], op.results[0]))
         before, extent = prod(old[:axis]), old[axis]
-        starts = [prod(new[:place]) for place in range(len(new))]
-        places = [place for place, start in enumerate(starts) if start == before]
-        for place in places:
+        # An extent of 1 may lie between any others.
+        for place in range(len(new)) if extent > 1 else ():
+            if prod(new[:place]) != before or new[place] == 1:
+                continue
             if new[place] == extent:
-                return Extent(place, count)
-        for place in places if before == 1 else ():
-            for op_type, times in ((MulOp, new[place]), (DivOp, extent)):
-                other = extent if op_type is MulOp else new[place]
-                if other > 1 and times % other == 0:
-                    made = self._ops.two(op_type, count, times // other)
-                    assert isinstance(made, SSAValue), "the count is of the job"
-                    return Extent(place, made)
+                return place, count
+            times, rest = divmod(new[place], extent)
+            others = [n for n in self.of(op.operands[0]) if n > axis]
+            if before == 1 and not rest and not others:
+                made = self._ops.two(MulOp, count, times)
+                assert isinstance(made, SSAValue), "the count is of the job"
+                return place, made
         raise CannotFollow(f"its result has no axis for the count of {extent}")
+
+    def reshaped(
+        self, value: SSAValue, shape: Sequence[int], counted: set[int], free: set[int]
+    ) -> Value:
+        """
+        A value in a shape of which some axes are as long as data says, and some may be.
+        Raises `CannotFollow` if others would have to be.
+        """
+        ops, counts = self._ops, self.of(value)
+        rest = prod(extent for extent in shape if extent != -1)
+        left = prod(ops.shape(value)) // max(rest, 1)
+        whole = [left if extent == -1 else extent for extent in shape]
+        ends = sorted(free | counted)
+        axis = next((axis for axis in ends if prod(whole[:axis]) == 1), None)
+        if axis is not None and [*counts] == [0]:
+            times, rest = divmod(ops.shape(value)[0], max(whole[axis], 1))
+            if times > 1 and not rest:
+                with self.ignored([value], 0):
+                    found = ops.reshape(value, shape)
+                parts = ops.div(counts[0], times)
+                self.set(found, axis, parts, is_blank=value in self._blank)
+                return found
+        found = ops.one(ReshapeOp, value, shape=shape)
+        if not counted <= self.of(found).keys() <= free | counted:
+            raise CannotFollow("its result has a known extent for one that is a count")
+        return found
+
+
+def lines_of(op: TensorOp) -> Sequence[int]:
+    """The axes along which an op combines the elements of its first operand."""
+    if isinstance(op, ReduceOp):
+        return op.normal_axes
+    assert isinstance(op, ArgMaxOp | ArgMinOp | KEEPING), "they have an axis"
+    rank = tensor_type(op.operands[0]).get_num_dims()
+    return [normal_axis(op.axis.value.data, rank)]
 
 
 def _start_of(op: SliceOp, axis: int) -> int | None:
@@ -203,41 +403,30 @@ def _start_of(op: SliceOp, axis: int) -> int | None:
     return part[axis] if start == 0 and step == 1 and part[axis] < whole[axis] else None
 
 
-def axes_after(op: TensorOp, axes: Mapping[int, int]) -> Sequence[int]:
+def axes_after(op: TensorOp, index: int, axis: int) -> Sequence[int | None]:
     """
-    The axis of each result that is cut where operands are cut along these. Raises
-    `CannotFollow` if there are none.
+    The axis of each result that is cut where an operand is cut along one; None of one
+    that does not depend on it. Raises `CannotFollow` if others need all.
     """
     for found in op.sbp_signatures(2):
-        results = [_axis_of(found, number) for number in range(len(op.results))]
-        known = [axis for axis in results if axis is not None]
-        if len(known) == len(results) and _suits(op, found, axes, known):
-            return known
+        is_of_parts = found.operands[index] == split(axis)
+        if is_of_parts and PARTIAL not in found.results and _suits(op, found):
+            return [_axis_of(entry) for entry in found.results]
     raise CannotFollow(f"{op.name} needs all of an operand whose extent is a count")
 
 
-def _axis_of(found: SbpSignature, number: int) -> int | None:
-    entry = found.results[number]
+def _axis_of(entry: Entry) -> int | None:
     axes = (axis for axis in range(9) if entry == split(axis))
     return next(axes, None)
 
 
-def _suits(
-    op: TensorOp, found: SbpSignature, axes: Mapping[int, int], results: Sequence[int]
-) -> bool:
-    """Whether operands that are counted are cut there, and others fit to that."""
-    whole = {tensor_type(op.operands[i]).get_shape()[axis] for i, axis in axes.items()}
-    whole |= {
-        tensor_type(value).get_shape()[axis]
-        for value, axis in zip(op.results, results, strict=True)
-    }
-    return len(whole) == 1 and all(
-        entry == split(axes[index]) if index in axes else _is_there(op, found, index)
-        for index, entry in enumerate(found.operands)
-    )
-
-
-def _is_there(op: TensorOp, found: SbpSignature, index: int) -> bool:
-    """Whether an operand that is not counted is whole, or cut like the others."""
-    rank = tensor_type(op.operands[index]).get_num_dims()
-    return found.operands[index] in (BROADCAST, *map(split, range(rank)))
+def _suits(op: TensorOp, found: SbpSignature) -> bool:
+    """Whether operands and results are whole, or are cut along axes of one extent."""
+    entries = *found.operands, *found.results
+    extents: set[int] = set()
+    for value, entry in zip((*op.operands, *op.results), entries, strict=True):
+        if (axis := _axis_of(entry)) is not None:
+            extents.add(tensor_type(value).get_shape()[axis])
+        elif entry != BROADCAST:
+            return False
+    return len(extents) == 1

@@ -10,7 +10,7 @@ as `op.constant`, one that is a triangle of two numbers as `op.triangle`, any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import NodeProto
+from onnx import NodeProto, numpy_helper
 from xdsl.dialects.builtin import (
     AnyFloat,
     NameLoc,
@@ -38,6 +38,7 @@ from penstock.dialects.utils.numpy_types import dense_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.extents import CannotFollow, RunTimeExtents
 from penstock.tools.frontend.onnx.ops import Array, Ops, Tensors, Value
+from penstock.tools.frontend.onnx.sizes import Size, sizes_of
 
 LONGEST_CONSTANT = 8
 """Elements; longer arrays are data beside the IR, not text in it."""
@@ -92,6 +93,8 @@ class JobBuilder:
         """Dequantized values: floats that are bytes in the model."""
         self.node: str | None = None
         """The name of the node that is read, which its ops have as their location."""
+        self.names: Collection[str] = ()
+        """The names of values of the model, which no other variable is given."""
         self.maxima: Mapping[str, int] = {}
         """The most elements that data may make of nodes, by the names of these."""
         self.output = ""
@@ -118,13 +121,12 @@ class JobBuilder:
         dialect has no tensors of its element type.
         """
         tensor = self.tensor(name)
-        if (extent := self.extents.of(tensor)) is None:
-            self.block.add_op(OutputOp(name, tensor))
-            return
+        counts = sorted(self.extents.of(tensor).items())
         # No value of a graph has such a name.
-        count = f"{name}//count"
-        self.block.add_op(OutputOp(name, tensor, count, extent.axis))
-        self.block.add_op(OutputOp(count, extent.count))
+        names = {axis: f"{name}//count {axis}" for axis, _ in counts}
+        self.block.add_op(OutputOp(name, tensor, names))
+        for axis, count in counts:
+            self.block.add_op(OutputOp(names[axis], count))
 
     def tensor(self, name: str) -> SSAValue:
         """
@@ -192,7 +194,9 @@ class JobBuilder:
     def new_tensor(self, array: Array) -> SSAValue:
         """An array of no name as a tensor of its own, which may be moved and erased."""
         self._numbered += 1
-        return self._materialize(f"known_{self._numbered}", array)
+        while (name := f"known_{self._numbered}") in self.names:
+            self._numbered += 1
+        return self._materialize(name, array)
 
     @contextmanager
     def body(self) -> Generator[Block]:
@@ -233,8 +237,10 @@ class JobBuilder:
         of an operand whose extent is only known at run time.
         """
         try:
-            self.extents.prepare(op)
-            self.extents.follow(op)
+            if (others := self.extents.instead(op)) is not None:
+                op.drop_all_references()
+                return [self.as_tensor(value) for value in others]
+            self.extents.follow(op, self.extents.prepare(op))
         except CannotFollow as error:
             op.drop_all_references()
             raise NotKnown(str(error), self.output) from None
@@ -337,6 +343,18 @@ class Node:
         """The integers of an operand that is known."""
         return [int(value) for value in self.known(index, what).reshape(-1)]
 
+    def sizes(self, index: int, what: str) -> list[Size]:
+        """The integers of an operand, each known or a value of its own."""
+        if (found := sizes_of(self.value(index))) is None:
+            raise NotKnown(f"{what} is only known at run time", self.inputs[index])
+        return list(found)
+
+    def room(self, size: Size, index: int, what: str) -> int:
+        """The largest that one of these integers may be."""
+        if (most := self.builder.extents.bounds.of(size)) is None:
+            raise NotKnown(f"{what} has no maximum", self.inputs[index])
+        return most
+
     def known_number(self, index: int, what: str) -> float:
         """The number that is all of an operand that is known."""
         value = self.known(index, what)
@@ -361,6 +379,12 @@ class Node:
         if name not in self._attributes:
             return default
         return self._attributes[name].s.decode()
+
+    def array(self, name: str, default: Array) -> Array:
+        """A tensor attribute."""
+        if name not in self._attributes:
+            return default
+        return numpy_helper.to_array(self._attributes[name].t)
 
     def floats(self, name: str) -> list[float] | None:
         """A list of floats, or None where it is left out."""

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from penstock.dialects.op import comparison
 from penstock.dialects.op.indexing import (
@@ -17,19 +18,25 @@ from penstock.dialects.op.indexing import (
     ScatterNdOp,
 )
 from penstock.dialects.op.movement import GatherOp
+from penstock.dialects.op.requirement import RequireOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.numpy_types import dtype_of
+from penstock.tools.frontend.onnx.counted import places_in, scalar
+from penstock.tools.frontend.onnx.extents import largest, least
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.sizes import Size
 
 
 def gather_elements(node: Node) -> None:
     """Elements that indices name along an axis."""
-    axis = node.int("axis", 0)
-    node.give_value(
-        node.ops.one(GatherElementsOp, node.value(), node.value(1), axis=axis)
-    )
+    axis = node.axis(0)
+    places = places_in(node, node.value(1), axis)
+    with node.builder.extents.ignored([node.value()], axis):
+        result = node.ops.one(GatherElementsOp, node.value(), places, axis=axis)
+    node.give_value(result)
 
 
 def gather_nd(node: Node) -> None:
@@ -101,15 +108,56 @@ def arg(op: type[ArgOp]) -> Converter:
     return convert
 
 
+TOO_FEW = "there are fewer elements along the axis than the count"
+"""The error of a count of results that is too large."""
+
+
 def top_k(node: Node) -> None:
     """The largest or smallest elements along an axis, in order."""
-    (count,) = node.known_ints(1, "the count")
-    smallest = not node.int("largest", 1)
-    results = node.ops.results(
-        TopKOp, node.value(), count=count, axis=node.axis(-1), smallest=smallest
-    )
+    (size,) = node.sizes(1, "the count")
+    axis, smallest, extents = node.axis(-1), not node.int("largest", 1), node.shape()
+    bound = node.builder.extents.bounds.of(size)
+    most = extents[axis] if bound is None else bound
+    if isinstance(size, SSAValue):
+        most = min(most, extents[axis])
+    value, count = sorted_values(node, axis, size, smallest=smallest)
+    results = node.ops.results(TopKOp, value, count=most, axis=axis, smallest=smallest)
     for index, result in enumerate(results):
+        if isinstance(count, SSAValue):
+            node.builder.extents.set(result, axis, count, is_blank=False)
         node.give_value(result, index)
+
+
+def sorted_values(
+    node: Node, axis: int, size: Size, *, smallest: bool
+) -> tuple[Value, Size]:
+    """
+    The values to sort, with numbers that come last where no element is, and the number
+    of results, which are no more than elements are there.
+    """
+    ops, extents, value = node.ops, node.builder.extents, node.value()
+    there: Size = extents.of(value).get(axis, node.shape()[axis])
+    is_counted = isinstance(there, SSAValue)
+    if not (is_counted or isinstance(size, SSAValue)):
+        return value, size
+    if isinstance(size, SSAValue):
+        size = scalar(node, size)
+    if not extents.bounds.is_at_most(size, there):
+        pair = (np.asarray(x) if isinstance(x, int) else x for x in (size, there))
+        number, limit = pair
+        fits = ops.one(comparison.LessEqualOp, number, limit)
+        own = limit if is_counted else number
+        checked = ops.one(RequireOp, fits, own, message=TOO_FEW)
+        assert isinstance(checked, SSAValue), "one of both is a count"
+        size, there = (size, checked) if is_counted else (checked, there)
+    if isinstance(there, SSAValue):
+        dtype = dtype_of(node.ops.element(value))
+        # A NaN comes after all numbers, and the first one of equals first.
+        is_float = dtype.kind in "fV"
+        last = largest(dtype) if smallest else least(dtype)
+        worst = float("nan") if smallest and is_float else last
+        value = extents.filled(value, worst, {axis: there})
+    return value, size
 
 
 def hardmax(node: Node) -> None:
@@ -117,7 +165,9 @@ def hardmax(node: Node) -> None:
     ops, value, axis = node.ops, node.value(), node.axis(-1)
     place = ops.one(ArgMaxOp, value, axis=axis)
     here = ops.one(comparison.EqualOp, place, numbers_along(node.shape(), axis))
-    node.give_value(ops.cast(here, node.element()))
+    result = ops.cast(here, node.element())
+    node.builder.extents.copy(result, value)
+    node.give_value(result)
 
 
 def numbers_along(shape: list[int], axis: int) -> Value:
@@ -182,13 +232,13 @@ def eye_like(node: Node) -> None:
 
 def size(node: Node) -> None:
     """The number of elements of a tensor."""
-    shape, counted = node.shape(), node.builder.extents.of(node.value())
+    counts = node.builder.extents.of(node.value())
     node.builder.extents.is_settled = True
-    if counted is None:
-        node.give_value(np.asarray(prod(shape), np.int64))
-        return
-    others = prod(shape[: counted.axis] + shape[counted.axis + 1 :])
-    node.give_value(node.ops.mul(counted.count, others))
+    others = [x for axis, x in enumerate(node.shape()) if axis not in counts]
+    number: Value = np.asarray(prod(others), np.int64)
+    for count in counts.values():
+        number = node.ops.mul(count, number)
+    node.give_value(number)
 
 
 def tensor_scatter(node: Node) -> None:

@@ -303,7 +303,7 @@ def import_model(
     `name` is what messages call it.
     """
     builder, findings = JobBuilder(weights_file), Findings()
-    builder.maxima = maxima or {}
+    builder.maxima, builder.names = maxima or {}, frozenset(names_of(model.graph))
     check_dims(model, dims or {})
     check_maxima(model, maxima or {})
     given = [output.name for output in model.graph.output]

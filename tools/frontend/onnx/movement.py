@@ -12,27 +12,55 @@ from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, Transpo
 from penstock.dialects.op.padding import PadMode, PadOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import broadcast_shapes
-from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
+from penstock.tools.frontend.onnx.counted import (
+    counted_slice,
+    is_plain,
+    places_in,
+    scalar,
+)
+from penstock.tools.frontend.onnx.extents import CannotFollow
+from penstock.tools.frontend.onnx.graph import Converter, Node, NotKnown, Unsupported
 from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.sizes import is_same
 
 
 def reshape(node: Node) -> None:
     """The same elements in another shape; 0 keeps an extent."""
-    source, target = node.shape(), node.known_ints(1, "the shape")
+    source, target = node.shape(), node.sizes(1, "the shape")
+    counted = {axis for axis, size in enumerate(target) if isinstance(size, SSAValue)}
+    free = {axis for axis, size in enumerate(target) if size in (0, -1)}
+    shape = [-1 if isinstance(size, SSAValue) else size for size in target]
+    if shape.count(-1) > 1:
+        shape = [node.room(size, 1, "the shape") for size in target]
     if not node.int("allowzero", 0):
-        if 0 in target[len(source) :]:
-            raise Unsupported(f"0 in {target} keeps none of {len(source)} extents")
-        target = [
-            source[axis] if extent == 0 else extent
-            for axis, extent in enumerate(target)
+        if 0 in shape[len(source) :]:
+            raise Unsupported(f"0 in {shape} keeps none of {len(source)} extents")
+        shape = [
+            source[axis] if extent == 0 else extent for axis, extent in enumerate(shape)
         ]
-    give_reshaped(node, target)
+    give_reshaped(node, shape, counted, free)
 
 
-def give_reshaped(node: Node, shape: Sequence[int]) -> None:
-    """Let the first operand in another shape be the output."""
-    node.give(ReshapeOp, node.tensor(), shape=shape)
+def give_reshaped(
+    node: Node,
+    shape: Sequence[int],
+    counted: set[int] | None = None,
+    free: set[int] | None = None,
+) -> None:
+    """
+    Let the first operand in another shape be the output, of which some axes are
+    counted, some are free to be, and others are not; any may be if that is not said.
+    """
+    if counted is None or free is None:
+        node.give(ReshapeOp, node.tensor(), shape=shape)
+        return
+    extents = node.builder.extents
+    try:
+        node.give_value(extents.reshaped(node.tensor(), shape, counted, free))
+    except CannotFollow as error:
+        raise NotKnown(str(error), node.outputs[0]) from None
 
 
 def flatten(node: Node) -> None:
@@ -71,8 +99,42 @@ def transpose(node: Node) -> None:
 
 def expand(node: Node) -> None:
     """Broadcasting with a shape, in both directions."""
-    shape = broadcast_shapes([node.shape(), node.known_ints(1, "the shape")])
-    node.give(ExpandOp, node.tensor(), shape=shape)
+    node.give_value(expanded(node, node.tensor(), 1))
+
+
+def expanded(node: Node, value: Value, index: int) -> Value:
+    """A value broadcast with a shape, an operand that may follow from counts."""
+    extents, sizes = node.ops.shape(value), node.sizes(index, "the shape")
+    target = [node.room(size, index, "the shape") for size in sizes]
+    shape = broadcast_shapes([extents, target])
+    result = node.builder.as_tensor(node.ops.one(ExpandOp, value, shape=shape))
+    own = [1] * (len(shape) - len(extents)) + extents
+    new = len(shape) - len(sizes)
+    for axis, size in enumerate(sizes, start=new):
+        if isinstance(size, SSAValue):
+            count = scalar(node, size)
+            there = node.builder.extents.of(result).get(axis)
+            if own[axis] != 1 and (there is None or not is_same(there, count)):
+                text = "an extent is a count, and that of its operand is another one"
+                raise NotKnown(text, node.outputs[0])
+            node.builder.extents.set(result, axis, count, is_blank=False)
+    return result
+
+
+def constant_of_shape(node: Node) -> None:
+    """A number in all places of a shape that follows from counts."""
+    number = node.array("value", np.zeros([1], np.float32)).reshape([])
+    node.give_value(expanded(node, number, 0))
+
+
+def number_range(node: Node) -> None:
+    """Numbers from 0 on, as many as a count says."""
+    start, step = (node.known_number(index, "a number") for index in (0, 2))
+    (size,) = node.sizes(1, "the end")
+    if (start, step) != (0, 1) or not isinstance(size, SSAValue):
+        raise NotKnown("the end is only known at run time", node.inputs[1])
+    numbers = np.arange(node.room(size, 1, "the end"), dtype=dtype_of(node.element()))
+    node.give_value(node.builder.extents.first(numbers, scalar(node, size)))
 
 
 def concat(node: Node) -> None:
@@ -96,7 +158,7 @@ def split(node: Node) -> None:
 def slice_(node: Node) -> None:
     """A range of elements along some axes."""
     extents = node.shape()
-    starts, ends = node.known_ints(1, "the start"), node.known_ints(2, "the end")
+    starts, ends = node.sizes(1, "the start"), node.sizes(2, "the end")
     axes = list(range(len(starts)))
     if node.has(3):
         axes = node.known_ints(3, "the axes")
@@ -104,11 +166,19 @@ def slice_(node: Node) -> None:
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Unsupported("starts, ends, axes and steps should be as many")
     ranges = [(0, extent, 1) for extent in extents]
+    value: Value = node.tensor()
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         axis = normal_axis(axis, len(extents))
-        ranges[axis] = range_of(start, end, step, extents[axis])
+        if (
+            isinstance(start, int)
+            and isinstance(end, int)
+            and is_plain(node, axis, start, end, step)
+        ):
+            ranges[axis] = range_of(start, end, step, extents[axis])
+        else:
+            value = counted_slice(node, value, axis, (start, end, step))
     first, last, by = zip(*ranges, strict=True)
-    node.give(SliceOp, node.tensor(), starts=first, ends=last, steps=by)
+    node.give_value(node.ops.one(SliceOp, value, starts=first, ends=last, steps=by))
 
 
 def range_of(start: int, end: int, step: int, extent: int) -> tuple[int, int, int]:
@@ -178,21 +248,24 @@ def cropped(node: Node, before: Sequence[int], after: Sequence[int]) -> SSAValue
 
 def gather(node: Node) -> None:
     """Parts of a tensor that another one numbers."""
-    node.give(GatherOp, *node.tensors(), axis=node.int("axis", 0))
+    axis = node.axis(0)
+    places = places_in(node, node.value(1), axis)
+    node.give_value(node.builder.extents.taken(node.tensor(), places, axis))
 
 
 def shape(node: Node) -> None:
     """The shape of a tensor, which is known, but for an extent that is a count."""
-    extents, counted = node.shape(), node.builder.extents.of(node.value())
+    extents, counts = node.shape(), node.builder.extents.of(node.value())
     first, last = node.int("start", 0), node.int("end", len(extents))
     wanted = range(len(extents))[first:last]
     node.builder.extents.is_settled = True
-    if counted is None or counted.axis not in wanted:
+    if not counts.keys() & {*wanted}:
         node.give_value(np.array(extents[first:last], np.int64))
         return
-    count = node.ops.reshape(counted.count, [1])
     parts: list[Value] = [
-        count if axis == counted.axis else np.array(extents[axis : axis + 1])
+        node.ops.reshape(counts[axis], [1])
+        if axis in counts
+        else np.array(extents[axis : axis + 1])
         for axis in wanted
     ]
     node.give_value(node.ops.concat(parts, 0))
@@ -200,10 +273,12 @@ def shape(node: Node) -> None:
 
 CONVERTERS: Mapping[str, Converter] = {
     "Concat": concat,
+    "ConstantOfShape": constant_of_shape,
     "Expand": expand,
     "Flatten": flatten,
     "Gather": gather,
     "Pad": pad,
+    "Range": number_range,
     "Reshape": reshape,
     "Shape": shape,
     "Slice": slice_,

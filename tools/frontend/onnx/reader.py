@@ -271,11 +271,13 @@ class Reader:
         for output in needed.intersection(proto.output):
             if output not in self.builder.values:
                 raise Unsupported(f"its output '{output}' is not computed")
-        is_counted = any(values[name] in extents for name in proto.input if name)
-        if not is_counted or extents.is_settled:
-            return
-        for output in needed.intersection(proto.output):
-            if values[output] not in extents:
+        counted = [values[x] for x in proto.input if x and values[x] in extents]
+        shapes = [self.builder.ops.shape(value) for value in counted]
+        for output in needed.intersection(proto.output) if counted else ():
+            # A result of the shape of an operand is as long as that is.
+            is_alike = self.builder.ops.shape(values[output]) in shapes
+            is_settled = extents.is_settled and not is_alike
+            if values[output] not in extents and not is_settled:
                 message = "the extent of an operand is only known at run time"
                 raise NotKnown(message, output)
 

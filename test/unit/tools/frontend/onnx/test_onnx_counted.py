@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.diagnostics import Rejected, UsageError
@@ -192,6 +192,131 @@ def test_a_detector_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     check(model, pieces, monkeypatch)
 
 
+COUNTED = """
+    p = NonZero(x)
+    t = Transpose(p)
+    v = GatherND(x, t)
+    is_high = Greater(x, half)
+    q = NonZero(is_high)
+    u = Transpose(q)
+    w = GatherND(x, u)
+    f = Cast<to=1>(t)
+    column = Unsqueeze(v, one)
+    other = Unsqueeze(w, zero)
+    shape_v = Shape(v)
+    shape_t = Concat<axis=0>(shape_v, two)
+    count = Squeeze(shape_v)
+    length = Shape(w)
+    either = Concat<axis=0>(length, three)
+    few = ReduceMin<keepdims=1>(either)
+    is_large = Greater(v, half)
+"""
+"""
+Values `v` of a count, their places `t` and `f`, one a row, and some of them, `w`.
+"""
+
+AFTER = """
+    both = Concat<axis=0>(v, half_line, w)
+    twice = Concat<axis=0>(t, t)
+    last = Gather<axis=0>(v, end)
+    best = ArgMax<axis=0, keepdims=0>(v)
+    row = Gather<axis=0>(t, best)
+    worst = ArgMin<axis=0>(v)
+    picked = GatherElements<axis=0>(v, worst)
+    sums = CumSum(v, none)
+    rest = CumSum<reverse=1, exclusive=1>(v, none)
+    shares = Softmax<axis=0>(v)
+    logs = LogSoftmax<axis=0>(v)
+    mean = ReduceMean<keepdims=0>(v)
+    middle = ReduceMean<keepdims=0>(f, zero)
+    norm = ReduceL2<keepdims=0>(v)
+    total = ReduceLogSumExp<keepdims=0>(v)
+    most = ReduceMax(v)
+    product = ReduceProd(v)
+    unit = LpNormalization<axis=0>(v)
+    one_hot = Hardmax<axis=0>(v)
+    line = MatMul(v, f)
+    linear = Gemm<transA=1>(f, f)
+    outer = MatMul(column, other)
+    table = Sub(column, other)
+    lower = Trilu<upper=0>(outer)
+    flat = Reshape(t, minus)
+    pairs = Reshape(flat, by_two)
+    again = Reshape(flat, shape_t)
+    wide = Flatten<axis=0>(f)
+    tail = Slice(v, one, large)
+    head = Slice(v, zero, end)
+    every = Slice(v, one, large, zero, two)
+    near = Slice(v, before, large)
+    first = Slice(v, zero, few)
+    begin = Slice(known_line, zero, length)
+    numbers = Range(none, count, single)
+    ones = ConstantOfShape(shape_t)
+    filled = Expand(half, shape_v)
+    chosen = Where(is_large, v, half)
+    best_values, best_places = TopK<axis=0>(v, few)
+    two_values, two_places = TopK<axis=0, largest=0>(v, two)
+    sizes = Shape(table)
+    size = Size(table)
+    order = Transpose(table)
+    some = Compress<axis=0>(table, is_large)
+    ends = ReduceSum<keepdims=0>(table, zero)
+"""
+
+
+def read_nodes(text: str) -> list[NodeProto]:
+    """The nodes of a text."""
+    return list(parser.parse_graph(f"g (float x) => (float y) {{ {text} }}").node)
+
+
+# A hundred kernels, for as many ops on counted values.
+@pytest.mark.slow
+def test_ops_on_counted_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = read_nodes(COUNTED + AFTER)
+    outputs = [name for each in read_nodes(AFTER) for name in each.output]
+    known = {
+        "half": np.array(0.5),
+        "half_line": np.array([0.5, 0.25]),
+        "known_line": RANDOM.normal(size=30),
+    }
+    known = {name: array.astype(np.float32) for name, array in known.items()}
+    numbers = {"end": -1, "minus": -1, "large": 99, "before": -2}
+    numbers |= {"zero": 0, "one": 1, "two": 2, "three": 3}
+    known |= {name: np.array([number]) for name, number in numbers.items()}
+    known |= {"none": np.array(0), "single": np.array(1), "by_two": np.array([-1, 2])}
+    pieces: list[Ports] = []
+    for share in (0.5, 0.9, 0, 1):
+        x = np.where(RANDOM.random((5, 6)) < share, floats(5, 6), np.float32(0))
+        # Some ops want elements: there are three, and one that is high.
+        x.ravel()[[3, 9, 20]] = 0.75, -0.5, 0.25
+        pieces.append({"x": x})
+    check(graph(nodes, pieces[0], " ".join(outputs), known), pieces, monkeypatch)
+
+
+def test_too_few_elements_for_the_best_of_them() -> None:
+    nodes = read_nodes(COUNTED + "best, places = TopK<axis=0>(v, two)")
+    known = {"half": np.array(0.5, np.float32), "zero": np.array([0])}
+    known |= {"one": np.array([1]), "two": np.array([2]), "three": np.array([3])}
+    x = np.zeros((2, 3), np.float32)
+    with OnnxSession(graph(nodes, {"x": x}, "best", known)) as session:
+        x[1] = 3, -1, 7
+        np.testing.assert_array_equal(session.run({"x": x})["best"], [7, 3])
+        x[1] = 0, -1, 0
+        with pytest.raises(PenstockError, match="there are fewer elements along"):
+            session.run({"x": x})
+
+
+def test_places_behind_a_count_are_out_of_range() -> None:
+    nodes = [node("NonZero", ["x"], ["y"]), node("Gather", ["y", "i"], ["z"], axis=1)]
+    x = np.array([1, 0, 0, 2, 3], np.float32)
+    model = graph(nodes, {"x": x}, "z", {"i": np.array([-3, 2])})
+    with OnnxSession(model) as session:
+        np.testing.assert_array_equal(session.run({"x": x})["z"], [[0, 4]])
+        x[0] = 0
+        with pytest.raises(PenstockError, match="index out of range"):
+            session.run({"x": x})
+
+
 def choice(then: Sequence[NodeProto], otherwise: Sequence[NodeProto]) -> NodeProto:
     """A condition on data, whose branches end in nodes that make their results."""
     made = node("If", ["is_positive"], ["z"])
@@ -207,16 +332,43 @@ CONDITION = [
     node("Greater", ["most", "none"], ["is_positive"]),
 ]
 
+POSITIVE = [
+    node("Greater", ["x", "none"], ["is_above"]),
+    node("NonZero", ["is_above"], ["a"]),
+]
+
 FOLDED = {
-    "Concat": ([node("Concat", ["y", "y"], ["z"], axis=1)], "op.concat needs all"),
-    "Gather": ([node("Gather", ["y", "zero"], ["z"], axis=1)], "op.gather needs all"),
-    "CumSum": ([node("CumSum", ["y", "one"], ["z"])], "op.cum_sum needs all"),
     "Add": (
-        [
-            node("NonZero", ["x"], ["a"]),
-            node("Add", ["a", "y"], ["z"]),
-        ],
+        [*POSITIVE, node("Add", ["a", "y"], ["z"])],
         "its operands have different counts",
+    ),
+    "Expand": (
+        [*POSITIVE, node("Shape", ["a"], ["s"]), node("Expand", ["y", "s"], ["z"])],
+        "an extent is a count, and that of its operand is another one",
+    ),
+    "Range": (
+        [
+            node("Size", ["y"], ["size"]),
+            node("Range", ["single", "size", "single"], ["z"]),
+        ],
+        "the end is only known at run time",
+    ),
+    "Reverse": (
+        [node("Slice", ["y", "last", "before", "axis", "last"], ["z"])],
+        "a slice of a count goes from the end on",
+    ),
+    "Split": (
+        [node("Split", ["y"], ["z", "rest"], axis=1, num_outputs=2)],
+        "op.split needs all",
+    ),
+    "Tile": ([node("Tile", ["y", "twice"], ["z"])], "no axis for the count of 6"),
+    "View": (
+        [
+            node("Equal", ["x", "x"], ["all"]),
+            node("NonZero", ["all"], ["a"]),
+            node("Reshape", ["a", "pairs"], ["z"]),
+        ],
+        "its result has a known extent for one that is a count",
     ),
     "EyeLike": ([node("EyeLike", ["y"], ["z"])], "the extent of an operand"),
     "If": (
@@ -248,6 +400,12 @@ def test_what_needs_all_is_made_for_its_values(name: str) -> None:
         "zero": np.array(0),
         "one": np.array(1),
         "other": np.array([3, -1]),
+        "pairs": np.array([-1, 6]),
+        "twice": np.array([1, 2]),
+        "last": np.array([-1]),
+        "before": np.array([-9]),
+        "axis": np.array([1]),
+        "single": np.array(1),
         "none": np.array(0, np.float32),
     }
     model = graph([first, *nodes], {"x": x}, "z", known)

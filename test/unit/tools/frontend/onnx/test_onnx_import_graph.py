@@ -476,7 +476,7 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         node("ConstantOfShape", "n"),
         {"n": N},
         {},
-        "its operands are only known at run time",
+        "the shape is only known at run time",
     ),
     "a shape that keeps too much": (
         node("Reshape", "x", "n"),
@@ -551,9 +551,9 @@ REFUSED: dict[str, tuple[NodeProto, Arrays, Arrays, str]] = {
         "shapes 2x3, 4 do not broadcast",
     ),
     "an evaluation that fails": (
-        node("ConstantOfShape", "n"),
+        node("MelWeightMatrix", "n", "m", "m", "m", "m"),
         {"x": X},
-        {"n": np.array([-1])},
+        {"n": np.array(-1), "m": np.array(8)},
         "it cannot be evaluated: negative dimensions are not allowed",
     ),
     "an evaluation that gives no tensor": (

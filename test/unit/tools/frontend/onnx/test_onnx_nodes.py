@@ -63,6 +63,7 @@ WHY_NOT_BY_BODY = {
     "MeanVarianceNormalization": CANCELS,
     "Mish": OVERFLOWS,
     "PRelu": NO_OLD_BODY,
+    "Range": "a loop, whose numbers are known up to the largest count",
     "ReduceL1": NO_OLD_BODY,
     "ReduceL2": THROUGH_F32,
     "ReduceLogSum": NO_OLD_BODY,
