@@ -393,10 +393,13 @@ def with_library(text: str) -> tuple[Model, str]:
     """A job as a program whose sum of products a library computes, and its name."""
     from penstock.dialects.launch import KernelOp, LibraryAttr
     from penstock.lowering.codegen.body.epilogue import stages_of
+    from penstock.lowering.codegen.body.sums_split import split_sums
     from penstock.lowering.codegen.cuda.library_calls import (
         LibraryContraction,
         library_contraction_of,
+        unfit_of_libraries,
     )
+    from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.options import CompileOptions
     from penstock.tools.session.session import Model, lower
@@ -405,12 +408,14 @@ def with_library(text: str) -> tuple[Model, str]:
     model = Model(front[0].parse(text.encode(), "job.mlir"), {}, Path())
     lower(*front, model, CompileOptions("cuda"))
     kernels = [op for op in model.module.walk() if isinstance(op, KernelOp)]
+    for kernel in kernels:
+        raise_kernel(kernel)
     stages = [stages_of(kernel.body.block) for kernel in kernels]
-    sums = [library_contraction_of(op, of_one) for of_one in stages for op in of_one]
+    sums = [library_contraction_of(op) for of_one in stages for op in of_one]
     (found,) = (each for each in sums if isinstance(each, LibraryContraction))
     library = LIBRARIES[found.kind]
-    folds = int(found.start is not None)
-    found.op.attributes["schedule"] = LibraryAttr(library, folds)
+    op = split_sums(found.op, unfit_of_libraries(found.op))
+    op.attributes["schedule"] = LibraryAttr(library)
     return model, library
 
 

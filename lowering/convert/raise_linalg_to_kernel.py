@@ -12,7 +12,10 @@ a `kernel.contract`. Stages around it on the same result become parts of it:
 
 Terms of a sum may be added in any order, sums of halves are `f32` until they are
 finished. An op that is not raised stays as it is; its attribute `no_raise` says why.
-Ops with a schedule stay as well, and so do kernels with a source of their own.
+Ops with `no_schedule` stay as well, and so do kernels with a source of their own.
+
+An op with a schedule, as of `#launch.contraction`, keeps it. It leaves stages to the
+ops around it that the schedule cannot compute with the sums; `no_finish` says why.
 
 Example: `test/lowering/convert/raise-linalg-to-kernel-example.mlir`.
 """
@@ -38,22 +41,21 @@ from xdsl.utils.hints import isa
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, element_of, shape_of
-from penstock.dialects.kernel.loops import Access, Nest
+from penstock.dialects.kernel.loops import Access, Nest, row_major
 from penstock.dialects.kernel.views import PaddedOp, root_of
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.stages import NO_RAISE
+from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.half_precision import is_half
-from penstock.lowering.codegen.body.contraction import (
-    factors_of,
-    nest_of,
-    signs_of,
-)
+from penstock.lowering.codegen.body.contraction import EXTENSIONS, nest_of
 from penstock.lowering.codegen.body.epilogue import (
     NO_STAGES,
     is_zero,
     stages_of,
-    writes_once,
 )
+from penstock.lowering.codegen.printers import printers_for
+from penstock.plugins import PluginError
 
 LEFT_ALONE = (SCHEDULE, REFUSAL)
 
@@ -70,25 +72,38 @@ class RaiseLinalgToKernelPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in op.walk():
             if isinstance(kernel, KernelOp) and kernel.source is None:
-                raise_kernel(kernel)
+                try:
+                    raise_kernel(kernel)
+                except PluginError as error:
+                    raise LocatedPassFailure([(kernel, str(error))]) from error
 
 
 def raise_kernel(kernel: KernelOp) -> None:
-    """Raise the ops of `linalg` of a kernel."""
+    """Raise the ops of `linalg` of a kernel. Raises `PluginError`."""
+    printers = printers_for(kernel.compiled_for)
     for op in stages_of(kernel.body.block):
-        if not isinstance(op, LinalgStructuredOperation):
+        if not isinstance(op, LinalgStructuredOperation) or REFUSAL in op.attributes:
             continue
-        if any(name in op.attributes for name in LEFT_ALONE) or not factors_of(op):
+        schedule = op.attributes.get(SCHEDULE)
+        if schedule is None and _factors_of(op) is None:
+            continue
+        if schedule is not None and not isinstance(schedule, ContractionSchedule):
             continue
         refusal = _refusal(op)
-        if refusal is None:
-            _raise_contraction(op, stages_of(kernel.body.block))
-        else:
+        if refusal is not None:
             op.attributes[NO_RAISE] = StringAttr(refusal)
+            continue
+        made = _raise_contraction(op, stages_of(kernel.body.block))
+        if schedule is not None:
+            made.attributes[SCHEDULE] = schedule
+        if schedule is not None and printers is not None:
+            printers.fitted(made)
 
 
 def _refusal(op: LinalgStructuredOperation) -> str | None:
-    """Why a sum of products is no `kernel.contract`, if so."""
+    """Why an op is no `kernel.contract`, if so."""
+    if _factors_of(op) is None:
+        return "it is no sum of products"
     if len(op.outputs) != 1 or op.res:
         return "it has no memref as its one result"
     if not all(isa(value.type, MemRefType) for value in op.operands):
@@ -175,7 +190,7 @@ class _Finish:
         root = root_of(self.op.outputs[0])
         if not isinstance(stage, LinalgStructuredOperation) or not _writes(stage, root):
             return False
-        if isinstance(stage, linalg.ops.FillOp) or factors_of(stage) is not None:
+        if isinstance(stage, linalg.ops.FillOp) or _factors_of(stage) is not None:
             return False
         operands = self._operands_of(stage, root)
         if operands is None:
@@ -297,7 +312,8 @@ class _Finish:
 
 def _raise_contraction(
     op: LinalgStructuredOperation, stages: Sequence[Operation]
-) -> None:
+) -> ContractOp:
+    """The contraction in place of an op and of the stages that are part of it."""
     nest = nest_of(op)
     assert isinstance(nest, Nest), "has been looked at"
     out = op.outputs[0]
@@ -316,7 +332,7 @@ def _raise_contraction(
     start: Operand | None = (out, maps[-1])
     if is_started:
         start = finish.start
-    signed = signs_of(op)
+    signed = _signs_of(op)
     made = ContractOp(
         (op.inputs[0], op.inputs[1]),
         [out],
@@ -334,6 +350,53 @@ def _raise_contraction(
     Rewriter.insert_op(made, InsertPoint.before(last))
     for stage in (*finish.taken, op):
         _erase(stage)
+    return made
+
+
+def _factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
+    """
+    The two block arguments whose product a body adds to its output, if it does. `f16`,
+    `bf16` and 8-bit integers are extended first, and the sum of floats is rounded last.
+    """
+    block = op.body.block
+    if block.last_op is None or len(block.args) != 3:
+        return None
+    total = _rounded(block.last_op.operands[0]).owner
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
+        return None
+    output, addends = block.args[-1], [*map(_extended, total.operands)]
+    product = next((v.owner for v in addends if v is not output), None)
+    if output not in addends or not isinstance(product, arith.MulfOp | arith.MuliOp):
+        return None
+    ops = {product, total, block.last_op}
+    others = (
+        op for op in block.ops if not isinstance(op, (*EXTENSIONS, arith.TruncFOp))
+    )
+    factors = [*map(_extended, product.operands)]
+    is_all = set(others) == ops and set(factors) == set(block.args[:-1])
+    return (factors[0], factors[1]) if is_all else None
+
+
+def _extended(value: SSAValue) -> SSAValue:
+    """The argument that a number is extended from, or the number itself."""
+    owner = value.owner
+    if isinstance(owner, EXTENSIONS) and isinstance(owner.input, BlockArgument):
+        return owner.input
+    return value
+
+
+def _rounded(value: SSAValue) -> SSAValue:
+    """The operand of a rounding, or the number itself."""
+    return value.owner.input if isinstance(value.owner, arith.TruncFOp) else value
+
+
+def _signs_of(op: LinalgStructuredOperation) -> tuple[bool, bool]:
+    """Whether each of the factors that a body extends has a sign."""
+    unsigned = [
+        inner.input for inner in op.body.block.ops if isinstance(inner, arith.ExtUIOp)
+    ]
+    a, b, _ = op.body.block.args
+    return a not in unsigned, b not in unsigned
 
 
 def _erase(stage: Operation) -> None:
@@ -362,7 +425,23 @@ def _writes(stage: LinalgStructuredOperation, root: SSAValue) -> bool:
     if any(name in stage.attributes for name in LEFT_ALONE):
         return False
     nest = nest_of(stage)
-    return not isinstance(nest, str) and writes_once(nest, root)
+    return not isinstance(nest, str) and _writes_once(nest, root)
+
+
+def _writes_once(nest: Nest, result: SSAValue) -> bool:
+    """Whether a stage without reductions writes each element of the result once."""
+    assert isa(result.type, MemRefType), "kernels work on memrefs"
+    written = nest.accesses[-1]
+    kept = [loop for loop, extent in enumerate(nest.extents) if extent != 1]
+    ordered = sorted(kept, key=lambda loop: -written.strides[loop])
+    extents = [nest.extents[loop] for loop in ordered]
+    strides = tuple(written.strides[loop] for loop in ordered)
+    return (
+        not any(nest.reductions)
+        and written.offset == 0
+        and strides == row_major(extents)
+        and prod(extents) == result.type.element_count()
+    )
 
 
 def _writes_all(nest: Nest, out: SSAValue) -> bool:
@@ -374,7 +453,7 @@ def _writes_all(nest: Nest, out: SSAValue) -> bool:
         (False,) * len(kept),
         (Access(tuple(written.strides[n] for n in kept), written.offset),),
     )
-    return writes_once(alone, root_of(out))
+    return _writes_once(alone, root_of(out))
 
 
 def _composed(stage: Nest, sums: Nest) -> list[AffineExpr | None]:

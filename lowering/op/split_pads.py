@@ -90,7 +90,7 @@ def packs_columns(nest: Nest, element: str, vector_bytes: int, constant: bool) -
     found = contraction_in(nest, element)
     if not isinstance(found, Contraction):
         return False
-    facts = vector_bytes, 1, (1, 0), "a" if constant else ""
+    facts = vector_bytes, 1, "a" if constant else ""
     schedule = schedule_or_refusal(found, *facts)
     return isinstance(schedule, ContractionAttr) and schedule.packed
 

@@ -102,9 +102,18 @@ def any_schedule(random: Random, known: Sequence[type[ScheduleAttr]]) -> Schedul
                 return chosen(**values)
 
 
+def schedule_classes() -> list[type[ScheduleAttr]]:
+    """All classes of schedules, by their names."""
+    found = [ScheduleAttr]
+    for each in found:
+        found += each.__subclasses__()
+    named = (each for each in found if hasattr(each, "name"))
+    return sorted(named, key=lambda each: each.name)
+
+
 def set_any_schedules(random: Random, kernel: KernelOp) -> None:
     """Give the ops of a kernel schedules, most of a class that is for such ops."""
-    known = sorted(ScheduleAttr.__subclasses__(), key=lambda each: each.name)
+    known = schedule_classes()
     for op in kernel.body.block.ops:
         mine = [each for each in known if isinstance(op, each.ops)]
         if mine:

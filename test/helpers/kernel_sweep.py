@@ -36,8 +36,8 @@ from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cpu import kernel_schedule as cpu
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cuda import kernel_schedule as cuda
+from penstock.lowering.codegen.cuda.library_calls import unfit_of_libraries
 from penstock.lowering.codegen.target import kernel_source
-from penstock.lowering.launch.autotune.libraries import unfit_of
 from penstock.runtime.jit.cpu import compile_cpu
 from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.loading.weight_layout import as_stored
@@ -393,7 +393,7 @@ def by_library(kernel: KernelOp, random: Random) -> None:
         if not isinstance(op, ContractOp):
             continue
         if op.held is not None:
-            op = split_sums(op, unfit_of(op))
+            op = split_sums(op, unfit_of_libraries(op))
         op.attributes[SCHEDULE] = LibraryAttr(random.choice(("cublas", "cudnn")))
 
 

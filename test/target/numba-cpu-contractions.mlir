@@ -1,7 +1,7 @@
-// RUN: penstock-opt %s -t numba | filecheck %s
+// RUN: penstock-opt %s -p raise-linalg-to-kernel -t numba | filecheck %s
 
-// A contraction is a loop over units, each a strip of tiles; the stages that are folded
-// in it are a function of vectors. Columns that do not fill a tile have a strip of their
+// A contraction is a loop over units, each a strip of tiles; its start and finish are a
+// function of vectors. Columns that do not fill a tile have a strip of their
 // own. As many parts as there is work for share the units. Extents and strides are
 // arguments: 3 units, 2 of which are whole, of 100 rows and 90 terms, and 6 columns left.
 // CHECK-LABEL: # kernel product
@@ -32,7 +32,7 @@
 launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf32>, %d: memref<150xf32>, %o: memref<100x150xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<100x150xf32>)
-  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [102, 90], folds [1, 1]>} ins(%a, %b : memref<100x90xf32>, memref<90x150xf32>) outs(%o : memref<100x150xf32>)
+  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [102, 90]>} ins(%a, %b : memref<100x90xf32>, memref<90x150xf32>) outs(%o : memref<100x150xf32>)
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%d : memref<150xf32>) outs(%o : memref<100x150xf32>) {
   ^bb0(%x: f32, %s: f32):
     %zero = arith.constant 0.0 : f32
@@ -48,7 +48,7 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-LABEL: # kernel blocks
 // CHECK:       from penstock.runtime.kernels.cpu.matmul.packing import pack, scratch
 // CHECK:       PARTS = 1
-// CHECK:       ROW = ["a", "b", "o", 30, 16, 16, 768, 2, 30, 12, 480, 256, 64, -1, 8, 4, 128]
+// CHECK:       ROW = ["a", "b", "o", "p", 30, 16, 16, 768, 2, 30, 12, 480, 256, 64, -1, 8, 4, 128]
 // CHECK:       micro_kernel_0 = outer_micro_kernel("f32", 4, 1, 16, a=(Argument(0), 1), b=16, c=Argument(1), rest=0, blocked=True, fetch=True)
 // CHECK-NEXT:  pack_0 = pack("f32", 1, 16, (Argument(0), 1))
 // CHECK:       def kernel(args, part, parts):
@@ -60,11 +60,11 @@ launch.kernel @product target "cpu" (%a: memref<100x90xf32>, %b: memref<90x150xf
 // CHECK-NEXT:              [[N:v[0-9]+]] = min(n6, n5 - [[K]])
 // CHECK-NEXT:              pack_0([[B:v[0-9]+]] + [[K]] * n9, [[P]], 16, [[N]], (n2,))
 // CHECK-NEXT:              micro_kernel_0([[A:v[0-9]+]] + [[I]] * n7 + [[K]] * 4, [[P]], [[O:v[0-9]+]] + [[I]] * n8, min(n12, n11 - [[I]] * n12), 16, [[N]], [[K]] == n10, [[K]] + [[N]] == n5, (), (n0, n1))
-// CHECK:           line_0((address_of(o), address_of(o), n13,))
-launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>, %o: memref<8x16xf32>) {
+// CHECK:           line_0((address_of(o), address_of(p), n13,))
+launch.kernel @blocks target "cpu" (%a: memref<8x30xf32>, %b: memref<30x16xf32>, %o: memref<8x16xf32>, %p: memref<8x16xf32>) {
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 12], packed>} ins(%a, %b : memref<8x30xf32>, memref<30x16xf32>) outs(%o : memref<8x16xf32>)
-  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%o : memref<8x16xf32>) {
-  ^bb0(%s: f32):
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%o : memref<8x16xf32>) outs(%p : memref<8x16xf32>) {
+  ^bb0(%s: f32, %old: f32):
     %t = arith.negf %s : f32
     linalg.yield %t : f32
   }
@@ -100,7 +100,7 @@ launch.kernel @upright target "cpu" (%x: memref<3x8x8xf32>, %w: memref<32x3x3x3x
   linalg.fill ins(%z : f32) outs(%o : memref<32x5x6xf32>)
   linalg.generic {indexing_maps = [affine_map<(m, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(m, y, x, c, p, q) -> (m, c, p, q)>, affine_map<(m, y, x, c, p, q) -> (m, y, x)>],
                   iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
-    ins(%x, %w : memref<3x8x8xf32>, memref<32x3x3x3xf32>) outs(%o : memref<32x5x6xf32>) attrs = {schedule = #launch.contraction<upright, tile [12, 1, 16], block [24, 27], folds [1, 0], panels a>} {
+    ins(%x, %w : memref<3x8x8xf32>, memref<32x3x3x3xf32>) outs(%o : memref<32x5x6xf32>) attrs = {schedule = #launch.contraction<upright, tile [12, 1, 16], block [24, 27], panels a>} {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s -t numba --split-input-file --verify-diagnostics
+// RUN: penstock-opt %s -p raise-linalg-to-kernel -t numba --split-input-file --verify-diagnostics
 
 // Indices have 32 bits.
 // expected-error@+1 {{kernel @large: a has more than 2146435072 elements: memref<65536x32768xf32>}}
@@ -12,13 +12,11 @@ launch.kernel @large target "cuda" (%a: memref<65536x32768xf32>, %o: memref<4xf3
 !m = memref<64x64xf32>
 launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
   %z = arith.constant 0.0 : f32
-  // expected-error@+1 {{kernel @k: linalg.fill is no sum of products, which #launch.tiles<block [64, 64, 8], thread [8, 8]> is for}}
+  // expected-error@+1 {{kernel @k: linalg.fill cannot be computed by #launch.tiles<block [64, 64, 8], thread [8, 8]> here, as it is no kernel.contract: it is no sum of products}}
   linalg.fill {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%z : f32) outs(%o : !m)
-  // expected-error@+1 {{kernel @k: 0 stages before and 1 after cannot be folded in linalg.matmul}}
-  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8], folds [0, 1]>} ins(%a, %b : !m, !m) outs(%o : !m)
-  // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: the result is one of the factors}}
+  // expected-error@+1 {{kernel @k: linalg.matmul cannot be computed by #launch.tiles<block [64, 64, 8], thread [8, 8]> here, as it is no kernel.contract: the result is one of the factors}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%a : !m)
-  // expected-error@+1 {{kernel @k: #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed> is no schedule for devices}}
+  // expected-error@+1 {{kernel @k: kernel.contract cannot be computed by #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed> here}}
   linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8], packed>} ins(%a, %b : !m, !m) outs(%o : !m)
 }
 
@@ -30,6 +28,26 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
   linalg.matmul {schedule = #launch.tiles<block [128, 128, 16], thread [8, 8]>} ins(%a, %b : !m, !m) outs(%o : !m)
   // expected-error@+1 {{kernel @k: there are no tiles of f64 on tensor cores}}
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 32], warp [32, 32], stages 4>} ins(%a, %b : !m, !m) outs(%o : !m)
+}
+
+// -----
+
+// A library starts sums at zero, and stores them; it multiplies floats.
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#o = affine_map<(m, n, k) -> (m, n)>
+!m = memref<64x64xf32>
+launch.kernel @k target "cuda" (%a: !m, %b: !m, %c: !m, %o: !m, %i: memref<64x64xi32>, %j: memref<64x64xi32>, %k: memref<64x64xi32>) {
+  // expected-error@+1 {{kernel @k: no library computes kernel.contract: a library starts at zero}}
+  kernel.contract indexing_maps = [#a, #b, #o, #o] ins(%a, %b : !m, !m) outs(%o : !m) start(%c : !m) attributes {schedule = #launch.library<"cublas">}
+  // expected-error@+1 {{kernel @k: no library computes kernel.contract: a library stores sums}}
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : !m, !m) outs(%o : !m) attributes {schedule = #launch.library<"cublas">} {
+  ^bb0(%s: f32):
+    %n = arith.negf %s : f32
+    kernel.yield %n : f32
+  }
+  // expected-error@+1 {{kernel @k: no library computes kernel.contract: there are no tiles that sum products of i32 in i32}}
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%i, %j : memref<64x64xi32>, memref<64x64xi32>) outs(%k : memref<64x64xi32>) attributes {schedule = #launch.library<"cublas">}
 }
 
 // -----
@@ -71,7 +89,7 @@ launch.kernel @k target "cuda" (%x: memref<9x6xf32>, %y: memref<8x5xf32>) {
 
 launch.kernel @k target "cuda" (%a: memref<64x60xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   %p = kernel.padded %a low [0, 4] high [0, 0] : memref<64x60xf32> to memref<64x64xf32>
-  // expected-error@+1 {{kernel @k: no tiles compute linalg.matmul: a factor has padding around it}}
+  // expected-error@+1 {{kernel @k: no tiles compute kernel.contract: a factor has padding around it}}
   linalg.matmul {schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>} ins(%b, %p : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>)
 }
 

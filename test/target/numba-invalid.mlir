@@ -89,3 +89,11 @@ launch.kernel @k target "cpu" (%a: memref<4xf32>, %b: memref<4xf32>) attributes 
   // expected-error@+1 {{target numba: memref.copy uses arguments of 2 members of a wave}}
   "memref.copy"(%a, %b) : (memref<4xf32>, memref<4xf32>) -> ()
 }
+
+// -----
+
+// Schedules of contractions are those of kernel.contract.
+launch.kernel @k target "cpu" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %y: memref<4x6xf32>) {
+  // expected-error@+1 {{target numba: kernel @k: linalg.matmul cannot be computed by #launch.contraction<outer, tile [4, 1, 16], block [4, 8]> here, as it is no kernel.contract: raise-linalg-to-kernel has not run}}
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8]>} ins(%a, %b : memref<4x8xf32>, memref<8x6xf32>) outs(%y : memref<4x6xf32>)
+}

@@ -34,6 +34,7 @@ from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.machine_code import keep_machine_code_with
 from penstock.lowering.codegen.target import kernel_source
+from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.lowering.regst import plan_memory as regst_plan_memory
 from penstock.plugins import forget, registering_modules
@@ -379,6 +380,18 @@ def parse_kernel() -> ParseKernel:
 
 
 @pytest.fixture(scope="session")
+def parse_raised() -> ParseKernel:
+    """Read one `launch.kernel` from its text, and raise its sums of products."""
+
+    def parse(text: str) -> KernelOp:
+        kernel = kernel_runs.parse_kernel(text)
+        raise_kernel(kernel)
+        return kernel
+
+    return parse
+
+
+@pytest.fixture(scope="session")
 def device_kernels() -> DeviceKernels:
     """
     The kernels for `cuda` of a job, given the ops inside it, or of a text that has them
@@ -394,7 +407,10 @@ def device_kernels() -> DeviceKernels:
         if any(isinstance(op, JobOp) for op in module.ops):
             run_pipeline(compiler, passes, module, pipeline(PipelineOptions("cuda")))
         found = [op for op in module.walk() if isinstance(op, KernelOp)]
-        return [op for op in found if op.target.data == "cuda"]
+        found = [op for op in found if op.target.data == "cuda"]
+        for kernel in found:
+            raise_kernel(kernel)
+        return found
 
     return kernels
 

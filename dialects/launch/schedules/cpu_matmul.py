@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import ceil, prod
 
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-
-from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.schedules.fields import (
     choice,
     flag,
@@ -18,10 +16,7 @@ from penstock.dialects.launch.schedules.fields import (
     refuse,
     word,
 )
-from penstock.dialects.launch.schedules.schedule import (
-    ScheduleAttr,
-    schedule_definition,
-)
+from penstock.dialects.launch.schedules.schedule import schedule_definition
 
 MAX_ACCUMULATORS = 32
 MAX_LANES = 64
@@ -34,7 +29,7 @@ GROUP = 4
 
 
 @schedule_definition
-class ContractionAttr(ScheduleAttr):
+class ContractionAttr(ContractionSchedule):
     """
     The CPU schedule of a contraction `o[m, n] += a[m, k] * b[k, n]`, in tiles whose
     accumulators stay in vector registers.
@@ -45,9 +40,7 @@ class ContractionAttr(ScheduleAttr):
     the work between two loads of an address: tiles of one column run down R rows, and K
     terms are added before the next tile. With `packed`, the K rows of the columns of
     `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
-    ahead are fetched, in the form `outer`. `folds [B, A]` says that the B stages before
-    (that start the sum) and the A stages after (elementwise, on the same result) are
-    computed in registers with it.
+    ahead are fetched, in the form `outer`.
 
     The form `upright` is `outer` transposed (direct convolution): a tile is R columns
     and V vectors of L rows, elements of `b` are multiplied with vectors of `a`, and the
@@ -74,7 +67,7 @@ class ContractionAttr(ScheduleAttr):
     loops in `fixed` are in the code. In the form `upright` and with `quads` all are.
 
     ```mlir
-    #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed, folds [1, 0]>
+    #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
     #launch.contraction<outer, tile [14, 2, 16], block [112, 256], reuse 24, panels b>
@@ -84,7 +77,6 @@ class ContractionAttr(ScheduleAttr):
     """
 
     name = "launch.contraction"
-    ops = (ContractOp, LinalgStructuredOperation)
 
     form: str = choice("inner", "outer", "upright")
     tile: tuple[int, int, int] = numbers(3)
@@ -93,7 +85,6 @@ class ContractionAttr(ScheduleAttr):
     matrices: bool = flag(default=False)
     packed: bool = flag(default=False)
     prefetch: int = number(least=0, default=0)
-    folds: tuple[int, int] = numbers(2, least=0, default=(0, 0))
     edge: int = number(least=0, default=0)
     reuse: int = number(least=0, default=0)
     panels: str = word("a", "b", default="")

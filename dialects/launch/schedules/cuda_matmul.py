@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-
-from penstock.dialects.kernel.contract import ContractOp
+from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.schedules.fields import number, numbers, refuse
-from penstock.dialects.launch.schedules.schedule import (
-    ScheduleAttr,
-    schedule_definition,
-)
+from penstock.dialects.launch.schedules.schedule import schedule_definition
 
 WARP = 32
 MAX_THREADS = 1024
@@ -33,7 +28,7 @@ MATRIX = 16
 
 
 @schedule_definition
-class TilesAttr(ScheduleAttr):
+class TilesAttr(ContractionSchedule):
     """
     The GPU schedule of a contraction `o[m, n] += a[m, k] * b[k, n]`, by thread blocks:
     each takes a tile of the result, and the threads of the block a smaller tile each.
@@ -44,23 +39,20 @@ class TilesAttr(ScheduleAttr):
     `warp [R, C]` in its place says that a warp computes so many rows and columns on
     tensor cores, for `f16` and `bf16`: accumulators are `f32`, and rounded when they
     are stored. There K terms are brought `stages` times, all but one of them on their
-    way. `folds [B, A]` says that the B stages before (that start the sum) and the A
-    stages after (elementwise, on the same result) are computed in registers with it.
+    way.
 
     ```mlir
-    #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>
-    #launch.tiles<block [128, 128, 32], warp [64, 32], stages 4, folds [1, 0]>
+    #launch.tiles<block [128, 128, 8], thread [8, 8]>
+    #launch.tiles<block [128, 128, 32], warp [64, 32], stages 4>
     ```
     """
 
     name = "launch.tiles"
-    ops = (ContractOp, LinalgStructuredOperation)
 
     block: tuple[int, int, int] = numbers(3, power=True)
     thread: tuple[int, int] = numbers(2, power=True, default=(0, 0))
     warp: tuple[int, int] = numbers(2, power=True, default=(0, 0))
     stages: int = number(default=0)
-    folds: tuple[int, int] = numbers(2, least=0, default=(0, 0))
 
     @property
     def has_warps(self) -> bool:

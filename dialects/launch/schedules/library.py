@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-
-from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.launch.schedules.fields import number, text
-from penstock.dialects.launch.schedules.schedule import (
-    ScheduleAttr,
-    schedule_definition,
-)
+from penstock.dialects.launch.schedules.contraction import ContractionSchedule
+from penstock.dialects.launch.schedules.fields import text
+from penstock.dialects.launch.schedules.schedule import schedule_definition
 
 
 @schedule_definition
-class LibraryAttr(ScheduleAttr):
+class LibraryAttr(ContractionSchedule):
     """
     The library that computes a contraction on a GPU; it has to be there when the
-    program runs. `folds 1` says that the stage before, which sets the result to 0, is
-    part of that.
+    program runs.
 
     ```mlir
-    #launch.library<"cublas", folds 1>
+    #launch.library<"cublas">
     ```
     """
 
     name = "launch.library"
-    ops = (ContractOp, LinalgStructuredOperation)
 
     library: str = text()
-    folds: int = number(least=0, most=1, default=0)

@@ -1,6 +1,5 @@
 """
-The analysis of contractions in a kernel: `linalg` ops found to be matmuls, without
-printing them.
+The analysis of contractions: a `kernel.contract` as a matmul, without printing it.
 
 A contraction adds products of two numbers to its output. Its loops are *rows*, which
 only `a` and the result have; *columns*, which only `b` and the result have and along
@@ -16,13 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i8, i32, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.contract import FACTORS, ContractOp
@@ -144,29 +141,18 @@ class Contraction:
         return tuple(access.strides[loop] for loop in self.outer)
 
 
-ContractionLike: TypeAlias = ContractOp | LinalgStructuredOperation
-"""An op that may be a contraction."""
-
-
-def maps_of(op: ContractionLike) -> Sequence[AffineMap]:
-    """The maps of the factors and of the result of a contraction."""
-    if isinstance(op, ContractOp):
-        return [*op.maps()[:FACTORS], op.maps()[op.held_at]]
-    return [attribute.data for attribute in op.get_indexing_maps()]
-
-
-def result_of(op: ContractionLike) -> SSAValue:
+def result_of(op: ContractOp) -> SSAValue:
     """The memref that holds the sums of a contraction."""
-    return op.operands[op.held_at if isinstance(op, ContractOp) else FACTORS]
+    return op.operands[op.held_at]
 
 
-def nest_of(op: ContractionLike) -> Nest | str:
-    """
-    The loops of an op as they are written, or why there are none; those of a
-    contraction with its factors and its result.
-    """
-    if isinstance(op, ContractOp):
-        return op.nest([*range(FACTORS), op.held_at])
+def sums_nest(op: ContractOp) -> Nest:
+    """The loops of a contraction, with its factors and the result that holds sums."""
+    return op.nest([*range(FACTORS), op.held_at])
+
+
+def nest_of(op: LinalgStructuredOperation) -> Nest | str:
+    """The loops of an op of `linalg` as they are written, or why there are none."""
     maps = [attr.data for attr in op.get_indexing_maps()]
     shapes = [
         value.type.get_shape() if isa(value.type, MemRefType) else ()
@@ -190,43 +176,6 @@ def nest_of(op: ContractionLike) -> Nest | str:
     return Nest(extents, tuple(reductions), tuple(accesses), outputs)
 
 
-def factors_of(op: LinalgStructuredOperation) -> tuple[SSAValue, SSAValue] | None:
-    """
-    The two block arguments whose product a body adds to its output, if it does. `f16`,
-    `bf16` and 8-bit integers are extended first, and the sum of floats is rounded last.
-    """
-    block = op.body.block
-    if block.last_op is None or len(block.args) != 3:
-        return None
-    total = _rounded(block.last_op.operands[0]).owner
-    if not isinstance(total, arith.AddfOp | arith.AddiOp):
-        return None
-    output, addends = block.args[-1], [*map(_extended, total.operands)]
-    product = next((v.owner for v in addends if v is not output), None)
-    if output not in addends or not isinstance(product, arith.MulfOp | arith.MuliOp):
-        return None
-    ops = {product, total, block.last_op}
-    others = (
-        op for op in block.ops if not isinstance(op, (*EXTENSIONS, arith.TruncFOp))
-    )
-    factors = [*map(_extended, product.operands)]
-    is_all = set(others) == ops and set(factors) == set(block.args[:-1])
-    return (factors[0], factors[1]) if is_all else None
-
-
-def _extended(value: SSAValue) -> SSAValue:
-    """The argument that a number is extended from, or the number itself."""
-    owner = value.owner
-    if isinstance(owner, EXTENSIONS) and isinstance(owner.input, BlockArgument):
-        return owner.input
-    return value
-
-
-def _rounded(value: SSAValue) -> SSAValue:
-    """The operand of a rounding, or the number itself."""
-    return value.owner.input if isinstance(value.owner, arith.TruncFOp) else value
-
-
 def contraction_of(
     op: Operation, elements: Mapping[Attribute, str] = TILE_ELEMENTS
 ) -> Contraction | str | None:
@@ -234,33 +183,27 @@ def contraction_of(
     The loops of a contraction of numbers, why they are none that tiles compute, or None
     for any other op. `elements` are the types that tiles are of.
     """
-    if isinstance(op, ContractOp):
-        return _contraction_of(op, elements)
-    if not isinstance(op, LinalgStructuredOperation):
+    if not isinstance(op, ContractOp):
         return None
-    if len(op.outputs) != 1 or op.res or factors_of(op) is None:
-        return None
-    *factors, total = (arg.type for arg in op.body.block.args)
-    element, signs = elements.get(total), None
-    if factors == [i8, i8] and total == i32:
-        signs = signs_of(op)
-    elif factors != [total, total]:
-        return None
-    if element is None or not all(isa(v.type, MemRefType) for v in op.operands):
-        return None
-    if op.outputs[0] in op.inputs:
-        return "the result is one of the factors"
-    nest = nest_of(op)
-    if isinstance(nest, str):
-        return None
-    if 0 in nest.extents:
-        return "there are no elements"
-    found = _sorted_loops(element, merged(nest))
+    if op.depthwise() is not None:
+        return "each channel is multiplied by weights of its own"
+    held = result_of(op)
+    factor, total = element_of(op.a), element_of(held)
+    element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
+    if element is None or not (is_of_bytes or factor == total):
+        return f"there are no tiles that sum products of {factor} in {total}"
+    if op.sum_type != (f32 if is_half(total) else total):
+        return f"sums in {op.sum_type} are stored as {total}"
+    found = contraction_in(sums_nest(op), element)
     if isinstance(found, str):
         return found
-    if signs is not None:
+    found = replace(found, starts=not op.is_started_by_itself)
+    if is_of_bytes:
+        signs = tuple(not flag for flag in op.unsigned)
         found = replace(found, signs=(signs[found.a], signs[found.b]))
-    return _bounds_refusal(found) or found
+        if found.bounds:
+            return "a factor of bytes has padding around it"
+    return found
 
 
 def contraction_in(nest: Nest, element: str) -> Contraction | str:
@@ -277,32 +220,6 @@ def contraction_in(nest: Nest, element: str) -> Contraction | str:
     return _bounds_refusal(found) or replace(found, starts=True)
 
 
-def _contraction_of(
-    op: ContractOp, elements: Mapping[Attribute, str]
-) -> Contraction | str:
-    """The same for an op that is a contraction."""
-    if op.depthwise() is not None:
-        return "each channel is multiplied by weights of its own"
-    held = op.operands[op.held_at]
-    factor, total = element_of(op.a), element_of(held)
-    element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
-    if element is None or not (is_of_bytes or factor == total):
-        return f"there are no tiles that sum products of {factor} in {total}"
-    if op.sum_type != (f32 if is_half(total) else total):
-        return f"sums in {op.sum_type} are stored as {total}"
-    nest = op.nest([*range(FACTORS), op.held_at])
-    if 0 in nest.extents:
-        return "there are no elements"
-    found = _sorted_loops(element, merged(nest))
-    if isinstance(found, str):
-        return found
-    found = replace(found, starts=not op.is_started_by_itself)
-    if is_of_bytes:
-        signs = tuple(not flag for flag in op.unsigned)
-        found = replace(found, signs=(signs[found.a], signs[found.b]))
-    return _bounds_refusal(found) or found
-
-
 def device_contraction_of(op: Operation) -> Contraction | str | None:
     """As `contraction_of`, of numbers and factors that tiles on devices compute."""
     found = contraction_of(op, DEVICE_ELEMENTS)
@@ -317,22 +234,11 @@ def _bounds_refusal(found: Contraction) -> str | None:
         return "a factor has other numbers than 0 around it"
     if found.nest.accesses[found.a].bounds:
         return "the factor with rows has padding around it"
-    if found.bounds and found.signs is not None:
-        return "a factor of bytes has padding around it"
     inside = {*found.columns, *found.terms[1:]}
     for bound in found.bounds:
         if any(step and n not in inside for n, step in enumerate(bound.strides)):
             return "padding depends on the outermost terms, or on other loops"
     return None
-
-
-def signs_of(op: LinalgStructuredOperation) -> tuple[bool, bool]:
-    """Whether each of the factors that a body extends has a sign."""
-    unsigned = [
-        inner.input for inner in op.body.block.ops if isinstance(inner, arith.ExtUIOp)
-    ]
-    a, b, _ = op.body.block.args
-    return a not in unsigned, b not in unsigned
 
 
 def _sorted_loops(element: str, nest: Nest) -> Contraction | str:

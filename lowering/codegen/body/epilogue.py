@@ -1,12 +1,10 @@
 """
-Prologue and epilogue fusion: stages computed with a contraction while its accumulators
-are in registers.
+The prologue and epilogue of sums: their start and their finish, computed while the
+accumulators are in registers.
 
-The stage before a contraction can be fused if it initialises the accumulators: if it
-writes every element of the result without reading it. Stages after it can be if they
-change each element of the result in place. All of their ops must be vector ops; their
-inputs must have one stride from row to row, and be contiguous or constant from column
-to column. Integer accumulators start from zeros or from a loaded result.
+All ops of a finish must be vector ops; the inputs of both must have one stride from row
+to row, and be contiguous or constant from column to column. Integer accumulators start
+from zeros or from a loaded result.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
@@ -28,13 +25,11 @@ from xdsl.dialects.builtin import (
     i16,
     i32,
 )
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import YieldOp
-from penstock.dialects.kernel.interface import StructuredOp, element_of
-from penstock.dialects.kernel.loops import Nest, row_major
+from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.loops import Nest
 from penstock.dialects.kernel.sums import SumOp
 from penstock.dialects.kernel.views import VIEWS, root_of
 from penstock.lowering.codegen.body.contraction import (
@@ -42,7 +37,6 @@ from penstock.lowering.codegen.body.contraction import (
     ELEMENTS,
     INTEGERS,
     Contraction,
-    nest_of,
     stride_along,
 )
 from penstock.lowering.codegen.body.scalars import EXPRESSIONS, Scalars, type_name
@@ -90,7 +84,7 @@ ORDERED = range(2, 6)
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a fused stage: an argument, and its strides along the loops."""
+    """An input of sums: an argument, and its strides along the loops."""
 
     buffer: SSAValue
     row: int
@@ -104,9 +98,9 @@ class Epilogue:
     """The prologue and epilogue of a contraction's accumulators."""
 
     inputs: list[Input] = field(default_factory=list[Input])
-    start: FusedStage | int | arith.ConstantOp | None = None
-    """A folded stage, or the number of an input, or a number that sums start from."""
-    after: list[FusedStage] = field(default_factory=list["FusedStage"])
+    start: int | arith.ConstantOp | None = None
+    """The number of an input, or a number, that sums start from."""
+    region: Finish | None = None
     results: list[Input] = field(default_factory=list[Input])
     """The results besides that which holds the sums."""
 
@@ -115,71 +109,20 @@ class Epilogue:
         """The inputs, then the further results."""
         return [*self.inputs, *self.results]
 
-    def stages(self) -> list[Operation]:
-        """The stages that are folded."""
-        folded = (self.start, *self.after)
-        return [x.op for x in folded if isinstance(x, FusedStage) and x.op is not None]
-
 
 @dataclass(frozen=True)
-class FusedStage:
-    """Folded scalar ops: the stage they are of, and what each block argument is."""
+class Finish:
+    """The finish of sums: scalar ops, and the inputs that they take after the sum."""
 
-    op: LinalgStructuredOperation | None
-    """None for the finish of a contraction."""
     block: Block
-    arguments: Sequence[int | arith.ConstantOp | None]
-    """The number of an input, a constant, or None for the element so far."""
-    order: Sequence[int] = (0,)
+    inputs: Sequence[int]
+    order: Sequence[int]
     """The numbers of the elements that it yields, as they are stored."""
 
 
 def stages_of(block: Block) -> list[Operation]:
     """The stages of a kernel in order."""
     return [op for op in block.ops if not isinstance(op, NO_STAGES)]
-
-
-def epilogue_of(
-    contraction: Contraction,
-    stages: Sequence[Operation],
-    position: int,
-    folds: tuple[int, int],
-) -> Epilogue | None:
-    """
-    The prologue and epilogue that stages around a contraction make; None if one cannot
-    be fused.
-    """
-    before, after = folds
-    if before > min(1, position) or position + after >= len(stages):
-        return None
-    finish = Epilogue()
-    result = _result_of(stages[position])
-    for stage in stages[position - before : position]:
-        finish.start = _folded(contraction, finish, stage, result, starts=True)
-        if finish.start is None:
-            return None
-    for stage in stages[position + 1 : position + 1 + after]:
-        folded = _folded(contraction, finish, stage, result, starts=False)
-        if folded is None:
-            return None
-        finish.after.append(folded)
-    return finish
-
-
-def most_fused(
-    contraction: Contraction, stages: Sequence[Operation], position: int
-) -> tuple[int, int]:
-    """As many stages around a contraction as can be computed with it."""
-
-    def works(before: int, after: int) -> bool:
-        found = epilogue_of(contraction, stages, position, (before, after))
-        return found is not None
-
-    before = int(works(1, 0))
-    after = 0
-    while works(0, after + 1):
-        after += 1
-    return before, after
 
 
 def epilogue_in(op: SumOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
@@ -211,8 +154,7 @@ def epilogue_in(op: SumOp, contraction: Contraction) -> tuple[Epilogue, Unfit]:
             arguments = [number_of(found, x) for x in known if x is not None]
             found.results += [x for x in results if x is not None]
             order = [number - op.FACTORS for number in (op.held_at, *others)]
-            stage = FusedStage(None, block, (None, *arguments), order)
-            found.after.append(stage)
+            found.region = Finish(block, arguments, order)
     return found, Unfit(start, finish)
 
 
@@ -265,68 +207,6 @@ def _operand_input(contraction: Contraction, op: SumOp, number: int) -> Input | 
     return input_of(contraction, op.nest([number, op.held_at]), 0, root_of(value))
 
 
-def _result_of(stage: Operation) -> SSAValue:
-    if isinstance(stage, StructuredOp):
-        return root_of(stage.written()[0])
-    assert isinstance(stage, LinalgStructuredOperation), "a contraction is one"
-    return root_of(stage.outputs[0])
-
-
-def _folded(
-    contraction: Contraction,
-    finish: Epilogue,
-    stage: Operation,
-    result: SSAValue,
-    starts: bool,
-) -> FusedStage | None:
-    """A stage in terms of the loops of a contraction, or None if that fails."""
-    if (
-        not isinstance(stage, LinalgStructuredOperation)
-        or len(stage.outputs) != 1
-        or stage.res
-        or root_of(stage.outputs[0]) is not result
-        or not _has_vectors(stage.body.block, contraction.element)
-    ):
-        return None
-    nest = nest_of(stage)
-    if isinstance(nest, str) or not writes_once(nest, result):
-        return None
-    if starts and stage.body.block.args[-1].uses:
-        return None
-    found: list[int | arith.ConstantOp | None] = []
-    for number, operand in enumerate(stage.inputs):
-        argument = _argument(contraction, finish, nest, number, operand, result)
-        if argument is False or (argument is None and starts):
-            return None
-        found.append(argument)
-    return FusedStage(stage, stage.body.block, (*found, None))
-
-
-def _argument(
-    contraction: Contraction,
-    finish: Epilogue,
-    nest: Nest,
-    number: int,
-    operand: SSAValue,
-    result: SSAValue,
-) -> int | arith.ConstantOp | bool | None:
-    """
-    The meaning of a block argument, see `FusedStage`; False where it cannot be told.
-    """
-    if not isa(operand.type, MemRefType):
-        owner = operand.owner
-        if not isinstance(owner, arith.ConstantOp):
-            return False
-        return owner if isinstance(owner.value, FloatAttr) or is_zero(owner) else False
-    access, written = nest.accesses[number], nest.accesses[-1]
-    if (root := root_of(operand)) is result:
-        return None if access == written else False
-    input = input_of(contraction, nest, number, root)
-    if input is None:
-        return False
-    return number_of(finish, input)
-
-
 def input_of(
     contraction: Contraction, nest: Nest, number: int, root: SSAValue
 ) -> Input | None:
@@ -356,22 +236,6 @@ def input_of(
         return None
     known = tuple(stride for stride in outer if stride is not None)
     return Input(root, row, column, known, access.offset)
-
-
-def writes_once(nest: Nest, result: SSAValue) -> bool:
-    """Whether a stage without reductions writes each element of the result once."""
-    assert isa(result.type, MemRefType), "kernels work on memrefs"
-    written = nest.accesses[-1]
-    kept = [loop for loop, extent in enumerate(nest.extents) if extent != 1]
-    ordered = sorted(kept, key=lambda loop: -written.strides[loop])
-    extents = [nest.extents[loop] for loop in ordered]
-    strides = tuple(written.strides[loop] for loop in ordered)
-    return (
-        not any(nest.reductions)
-        and written.offset == 0
-        and strides == row_major(extents)
-        and prod(extents) == result.type.element_count()
-    )
 
 
 def _has_vectors(block: Block, element: str) -> bool:
@@ -424,7 +288,7 @@ def _is_of_vectors(op: Operation, element: str) -> bool:
         return False
     if op.name.startswith("math."):
         return op.name in EXPRESSIONS
-    is_yield = isinstance(op, linalg.ops.YieldOp | YieldOp)
+    is_yield = isinstance(op, YieldOp)
     return is_yield or _is_number(op) or op.name in VECTOR_OPS
 
 
@@ -448,54 +312,24 @@ def epilogue_lines(finish: Epilogue, scalars: VectorScalars) -> Iterator[str]:
     """
     numbers = count()
     values: Sequence[str] = ("s",)
-    if not _starts_at_zero(finish.start):
-        start = yield from _start_lines(finish.start, scalars, numbers)
+    if not _starts_at_zero(start := finish.start):
+        is_number = isinstance(start, arith.ConstantOp)
+        first = scalars.constant(start.value) if is_number else f"p{start}"
         values = (f"v{next(numbers)}",)
-        yield f"{values[0]} = {start} + s"
-    for folded in finish.after:
-        values = yield from _folded_lines(folded, values[0], scalars, numbers)
+        yield f"{values[0]} = {first} + s"
+    if finish.region is not None:
+        values = yield from _finish_lines(finish.region, values[0], scalars, numbers)
     yield f"return {', '.join(values)}"
-
-
-def _start_lines(
-    start: FusedStage | int | arith.ConstantOp | None,
-    scalars: VectorScalars,
-    numbers: Iterator[int],
-) -> Generator[str, None, str]:
-    """Lines that compute what sums start from; the generator's value is its name."""
-    if isinstance(start, FusedStage):
-        (value,) = yield from _folded_lines(start, "s", scalars, numbers)
-        return value
-    if isinstance(start, arith.ConstantOp):
-        return scalars.constant(start.value) or ""
-    return f"p{start}"
 
 
 def is_trivial(finish: Epilogue) -> bool:
     """Whether the sums are stored as they are."""
-    return not finish.after and _starts_at_zero(finish.start)
+    return finish.region is None and _starts_at_zero(finish.start)
 
 
-def _starts_at_zero(start: FusedStage | int | arith.ConstantOp | None) -> bool:
+def _starts_at_zero(start: int | arith.ConstantOp | None) -> bool:
     """Whether sums start from zero, or from what the result holds."""
-    match start:
-        case None:
-            return True
-        case FusedStage():
-            return _is_zero(start)
-        case arith.ConstantOp():
-            return is_zero(start)
-        case _:
-            return False
-
-
-def _is_zero(start: FusedStage) -> bool:
-    """Whether a stage writes zeros."""
-    yielded = start.block.last_op
-    assert yielded is not None, "a linalg body ends in linalg.yield"
-    value, args = yielded.operands[0], start.block.args
-    owner = start.arguments[args.index(value)] if value in args else value.owner
-    return isinstance(owner, arith.ConstantOp) and is_zero(owner)
+    return start is None or (isinstance(start, arith.ConstantOp) and is_zero(start))
 
 
 def is_zero(constant: arith.ConstantOp) -> bool:
@@ -504,30 +338,23 @@ def is_zero(constant: arith.ConstantOp) -> bool:
     return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
 
-def _folded_lines(
-    folded: FusedStage, so_far: str, scalars: VectorScalars, numbers: Iterator[int]
+def _finish_lines(
+    finish: Finish, total: str, scalars: VectorScalars, numbers: Iterator[int]
 ) -> Generator[str, None, Sequence[str]]:
-    """Lines that compute a stage; the generator's value are the names it stores."""
-    names: dict[SSAValue, str] = {}
-    for arg, meaning in zip(folded.block.args, folded.arguments, strict=True):
-        match meaning:
-            case None:
-                names[arg] = so_far
-            case arith.ConstantOp():
-                names[arg] = scalars.constant(meaning.value) or ""
-            case number:
-                names[arg] = f"p{number}"
-    for op in folded.block.ops:
+    """Lines that compute a finish; the generator's value are the names it stores."""
+    given = (total, *(f"p{number}" for number in finish.inputs))
+    names: dict[SSAValue, str] = dict(zip(finish.block.args, given, strict=True))
+    for op in finish.block.ops:
         for value in op.operands:
             if isinstance(owner := value.owner, arith.ConstantOp):
                 names[value] = scalars.constant(owner.value) or ""
         operands = [names[value] for value in op.operands]
-        if isinstance(op, linalg.ops.YieldOp | YieldOp):
-            return [operands[number] for number in folded.order]
+        if isinstance(op, YieldOp):
+            return [operands[number] for number in finish.order]
         if isinstance(op, arith.ConstantOp):
             continue
         text = scalars.expression(op, operands)
-        assert text is not None, "only ops that have a source are folded"
+        assert text is not None, "has been asked for vectors"
         names[op.results[0]] = name = f"v{next(numbers)}"
         yield f"{name} = {text}"
-    raise AssertionError("a linalg body ends in linalg.yield")
+    raise AssertionError("a finish ends in kernel.yield")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
@@ -17,8 +18,11 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import DiagnosticException
 
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
+from penstock.dialects.kernel.sums import SumOp
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.body.epilogue import Unfit
 from penstock.lowering.codegen.body.scheduling import set_schedule
+from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.plugins import PlugIn, PluginError, line_of_plugin, plugins_of, told
 
 KIND = "kernel-schedule"
@@ -58,6 +62,14 @@ class StagePrinter(ABC):
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
         """The reason that the schedule cannot compute the op, if it cannot."""
 
+    @classmethod
+    def unfit(cls, op: StructuredOp) -> Unfit:
+        """
+        The start and the finish of sums that the schedule leaves to stages around them,
+        with the reasons.
+        """
+        return Unfit()
+
 
 P = TypeVar("P", bound=StagePrinter)
 
@@ -77,15 +89,27 @@ class PrinterTable(Generic[P]):
         `PluginError` if one fails.
         """
         schedule = op.attributes[SCHEDULE]
-        for printer in self.printers:
-            if isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES):
-                return printer.misfit(op, schedule) or printer
-        for plugin, printer in self.plug_ins():
-            if isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES):
-                return _called(plugin, lambda p=printer: p.misfit(op, schedule)) or (
-                    printer
-                )
+        for plugin, printer in self._printers_of(op):
+            return _called(plugin, partial(printer.misfit, op, schedule)) or printer
         return f"{op.name} cannot be computed by {schedule} here"
+
+    def fitted(self, op: SumOp) -> SumOp:
+        """
+        Sums with a schedule that leave what it does not compute to stages around them;
+        the op itself if all fits. Raises `PluginError` if a printer fails.
+        """
+        for plugin, printer in self._printers_of(op) if op.held is not None else ():
+            return split_sums(op, _called(plugin, partial(printer.unfit, op)))
+        return op
+
+    def _printers_of(self, op: StructuredOp) -> Iterator[tuple[PlugIn | None, type[P]]]:
+        """The printers for an op and its schedule, ours first."""
+        for printer in self.printers:
+            if _is_for(printer, op):
+                yield None, printer
+        for plugin, printer in self.plug_ins():
+            if _is_for(printer, op):
+                yield plugin, printer
 
     def schedule_kernel(self, kernel: KernelOp, facts: Facts) -> None:
         """
@@ -129,6 +153,11 @@ class PrinterTable(Generic[P]):
                 yield plugin, printer
 
 
+def _is_for(printer: type[StagePrinter], op: StructuredOp) -> bool:
+    schedule = op.attributes[SCHEDULE]
+    return isinstance(op, printer.OP) and isinstance(schedule, printer.SCHEDULES)
+
+
 def _check(plugin: PlugIn, printer: type[StagePrinter]) -> None:
     if isabstract(printer):
         missing: frozenset[str] = getattr(printer, "__abstractmethods__", frozenset())
@@ -141,13 +170,18 @@ def _check(plugin: PlugIn, printer: type[StagePrinter]) -> None:
         plugin.refuse("has no SCHEDULES, a tuple of the classes of schedules")
 
 
-def _called(plugin: PlugIn, action: Callable[[], T]) -> T:
-    """The result of an action of a plug-in. Raises `PluginError` if it fails."""
+def _called(plugin: PlugIn | None, action: Callable[[], T]) -> T:
+    """
+    The result of an action of a plug-in, or of ours. Raises `PluginError` if a plug-in
+    fails.
+    """
     try:
         return action()
     except (DiagnosticException, PluginError):
         raise
     except Exception as error:
+        if plugin is None:
+            raise
         raise PluginError(f"{plugin} fails: {told(error)}") from error
 
 

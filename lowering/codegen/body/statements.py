@@ -18,15 +18,18 @@ from keyword import iskeyword
 from typing import ClassVar
 
 from xdsl.dialects import arith, cf, linalg, memref, scf
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.loops import Access, Nest, merged, row_major
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.contraction import ContractionSchedule
+from penstock.dialects.launch.stages import NO_RAISE
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_functions
@@ -79,6 +82,8 @@ class BodyPrinter(ABC):
 
     reorders_sums: ClassVar[bool] = False
     """Whether the terms of sums are added in any order, where the ops allow it."""
+    schedules: ClassVar[tuple[type[Attribute], ...]] = ()
+    """The schedules of ops of `linalg` that the target knows."""
 
     def __init__(self, kernel: KernelOp):
         self.kernel = kernel
@@ -249,6 +254,10 @@ class BodyPrinter(ABC):
         """The nest of a `linalg` op, or None after a finding."""
         if not op.outputs or op.res:
             self.complain(op, f"{op.name} should write memrefs")
+            return None
+        schedule = op.attributes.get(SCHEDULE)
+        if schedule is not None and not isinstance(schedule, self.schedules):
+            self.complain(op, _misfit(op, schedule))
             return None
         nest = nest_of(op)
         if isinstance(nest, str):
@@ -617,3 +626,14 @@ def sum_of(
     if offset or not parts:
         parts.append(text("", offset))
     return " + ".join(parts).replace("+ -", "- ")
+
+
+def _misfit(op: LinalgStructuredOperation, schedule: Attribute) -> str:
+    """Why a target does not compute an op of `linalg` by its schedule."""
+    text = f"{op.name} cannot be computed by {schedule} here"
+    if not isinstance(schedule, ContractionSchedule):
+        return text
+    refusal = op.attributes.get(NO_RAISE)
+    is_told = isinstance(refusal, StringAttr)
+    why = refusal.data if is_told else "raise-linalg-to-kernel has not run"
+    return f"{text}, as it is no kernel.contract: {why}"

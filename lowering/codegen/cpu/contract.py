@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.lowering.codegen.body.epilogue import Unfit
 from penstock.lowering.codegen.body.statements import BodyPrinter
-from penstock.lowering.codegen.cpu.matmul import Group, MatmulPrinter, group_of
+from penstock.lowering.codegen.cpu.matmul import (
+    Group,
+    MatmulPrinter,
+    group_of,
+    unfit_of_tiles,
+)
 from penstock.lowering.codegen.cpu.matmul_int8 import (
     AmxMatmulPrinter,
     Int8MatmulPrinter,
@@ -33,15 +39,19 @@ class ContractPrinter(CpuStagePrinter):
     SCHEDULES = (ContractionAttr,)
 
     def __init__(self, printer: BodyPrinter, op: StructuredOp, number: int):
-        group = group_of(op, ())
+        group = group_of(op, op.attributes[SCHEDULE])
         assert isinstance(group, Group), "asked by misfit"
         self._tiles = printer_of(group)(printer, group, number)
         self.names = self._tiles.names
 
     @classmethod
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
-        found = group_of(op, ())
+        found = group_of(op, schedule)
         return found if isinstance(found, str) else None
+
+    @classmethod
+    def unfit(cls, op: StructuredOp) -> Unfit:
+        return unfit_of_tiles(op)
 
     @property
     def parts(self) -> int:

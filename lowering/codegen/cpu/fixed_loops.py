@@ -9,18 +9,24 @@ its loops as stages note theirs in an attribute, as long as they are printed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.loops import Nest
-from penstock.lowering.codegen.body.contraction import ContractionLike, nest_of
+from penstock.lowering.codegen.body.contraction import nest_of, sums_nest
 from penstock.lowering.codegen.body.numbers import loops_in_code
 
 FIXED = "fixed"
 """The attribute of a stage with the numbers of its loops that are in the code."""
+
+Nested: TypeAlias = ContractOp | LinalgStructuredOperation
+"""A stage whose loops a schedule may keep in the code."""
 
 
 def keep_in_code(stage: Operation, fixed: Sequence[int], rows: Sequence[int]) -> None:
@@ -46,22 +52,26 @@ def fixed_loops(stage: Operation) -> set[int]:
     return {*loops_in_code(stage)}
 
 
-def fixed_loops_of(stage: ContractionLike, nest: Nest) -> set[int]:
+def fixed_loops_of(stage: Nested, nest: Nest) -> set[int]:
     """The loops of the nest of a stage, merged, that are in the code."""
-    whole = nest_of(stage)
-    assert not isinstance(whole, str), "it has a nest"
+    whole = _whole_nest(stage)
     loops = nest_loops(whole, nest)
     return {loops[loop] for loop in fixed_loops(stage) if loop < len(loops)}
 
 
-def unfixable(stage: ContractionLike) -> str | None:
+def unfixable(stage: Nested) -> str | None:
     """Why the loops that the schedule of a stage says cannot be in the code, if so."""
-    whole, fixed = nest_of(stage), fixed_loops(stage)
-    assert not isinstance(whole, str), "it has a nest"
-    count = len(whole.extents)
+    count, fixed = len(_whole_nest(stage).extents), fixed_loops(stage)
     if not fixed or max(fixed) < count:
         return None
     return f"there are {count} loops, got fixed {sorted(fixed)}"
+
+
+def _whole_nest(stage: Nested) -> Nest:
+    """The loops of a stage as they are written."""
+    whole = sums_nest(stage) if isinstance(stage, ContractOp) else nest_of(stage)
+    assert not isinstance(whole, str), "it has a nest"
+    return whole
 
 
 def nest_loops(whole: Nest, nest: Nest) -> list[int]:

@@ -5,9 +5,8 @@ A stage is a loop nest in the order of
 `penstock.dialects.kernel.loops.loop_order`; inputs are loaded as far outside
 as their loops allow. Innermost loops are vectorized where
 `penstock.lowering.codegen.cpu.vector_loop` can, loops around others where
-`penstock.lowering.codegen.cpu.outer_vector_loop` can. A contraction that has a schedule
-is printed by `matmul`, `matmul_transposed` or `matmul_int8` of this package, with the
-stages fused into it.
+`penstock.lowering.codegen.cpu.outer_vector_loop` can. A structured op with a schedule
+is printed by the class that this package has for both.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
@@ -24,7 +23,7 @@ from xdsl.dialects import arith, cf, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import Nest, loop_order
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch import KernelOp
@@ -40,16 +39,10 @@ from penstock.lowering.codegen.body.vector_loop import (
     vector_loop_of,
     vector_loop_of_for,
 )
-from penstock.lowering.codegen.cpu.contract import printer_of
 from penstock.lowering.codegen.cpu.fixed_loops import (
     fixed_loops,
     nest_loops,
     unfixable,
-)
-from penstock.lowering.codegen.cpu.matmul import (
-    Group,
-    MatmulPrinter,
-    group_of,
 )
 from penstock.lowering.codegen.cpu.outer_vector_loop import (
     OuterLoopPrinter,
@@ -79,6 +72,7 @@ class CpuPrinter(BodyPrinter):
     """Prints a kernel for `cpu`."""
 
     reorders_sums = True
+    schedules = (MapAttr,)
 
     def __init__(self, kernel: KernelOp, is_fixed: bool = False):
         super().__init__(kernel)
@@ -90,35 +84,14 @@ class CpuPrinter(BodyPrinter):
         self._lines = InnerLoopPrinter(self)
         self._columns = OuterLoopPrinter(self)
         self._transpositions = TranspositionPrinter(self)
-        self._micro_kernels = self._find_micro_kernels()
         self._stages = self._find_stages()
-        self._folded = {
-            stage
-            for printer in self._micro_kernels.values()
-            for stage in printer.group.finish.stages()
-        }
         self._splits = self._find_splits()
         self._check_panels()
-
-    def _find_micro_kernels(self) -> dict[Operation, MatmulPrinter]:
-        """The contractions of `linalg` that have a schedule."""
-        found: dict[Operation, MatmulPrinter] = {}
-        stages = stages_of(self.kernel.body.block)
-        for op in stages:
-            is_map = isinstance(op.attributes.get(SCHEDULE), MapAttr)
-            if is_map or isinstance(op, StructuredOp):
-                continue
-            group = group_of(op, stages)
-            if isinstance(group, Group):
-                found[op] = printer_of(group)(self, group, len(found))
-            elif group is not None:
-                self.complain(op, group)
-        return found
 
     def _find_stages(self) -> dict[Operation, CpuStagePrinter]:
         """The printers of structured ops."""
         found: dict[Operation, CpuStagePrinter] = {}
-        number = len(self._micro_kernels)
+        number = 0
         for op in stages_of(self.kernel.body.block):
             if not isinstance(op, StructuredOp):
                 continue
@@ -136,18 +109,15 @@ class CpuPrinter(BodyPrinter):
             self.kernel.body.block.args, self.kernel.panels, strict=True
         ):
             for op in uses_of(argument) if panels is not None else ():
-                if op not in self._micro_kernels and op not in self._stages:
+                if op not in self._stages:
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_splits(self) -> dict[Operation, Split]:
         """The loops that run over the share of a part: one of each stage, or none."""
-        alone = [
-            op for op in stages_of(self.kernel.body.block) if op not in self._folded
-        ]
-        printed = (*self._micro_kernels, *self._stages)
-        if any(op in printed for op in alone):
+        if self._stages:
             return {}
-        return {split.op: split for split in splits_of(alone)}
+        stages = stages_of(self.kernel.body.block)
+        return {split.op: split for split in splits_of(stages)}
 
     @property
     def parts(self) -> int:
@@ -166,21 +136,10 @@ class CpuPrinter(BodyPrinter):
         return self.parts > 1 or (printer is not None and printer.is_shared)
 
     @property
-    def _only_printer(self) -> MatmulPrinter | CpuStagePrinter | None:
+    def _only_printer(self) -> CpuStagePrinter | None:
         """The printer of the only stage, if it has one."""
         stages = stages_of(self.kernel.body.block)
-        alone = [op for op in stages if op not in self._folded]
-        if len(alone) != 1:
-            return None
-        return self._stages.get(alone[0]) or self._micro_kernels.get(alone[0])
-
-    @property
-    def _printers(self) -> Sequence[MatmulPrinter | CpuStagePrinter]:
-        """The printers of stages with a schedule."""
-        return (
-            *self._micro_kernels.values(),
-            *self._stages.values(),
-        )
+        return self._stages.get(stages[0]) if len(stages) == 1 else None
 
     def range_over(
         self, op: Operation, loop: int, extent: int, least: int = LEAST
@@ -215,7 +174,7 @@ class CpuPrinter(BodyPrinter):
         """The module text."""
         self.scalars.names.add("c_kernel")
         definitions = [
-            line for printer in self._printers for line in printer.definitions()
+            line for stage in self._stages.values() for line in stage.definitions()
         ]
         self.line("@c_kernel")
         with self.block("def kernel(args, part, parts):"):
@@ -249,7 +208,7 @@ class CpuPrinter(BodyPrinter):
 
     def _imports(self, told: set[str]) -> list[str]:
         """The lines that import what the text uses, of the names that it tells."""
-        of_micro_kernels = {name for x in self._printers for name in x.names}
+        of_micro_kernels = {name for x in self._stages.values() for name in x.names}
         loops = self._lines.names | self._columns.names | self._transpositions.names
         used = of_micro_kernels | loops
         if used - of_micro_kernels:
@@ -257,11 +216,9 @@ class CpuPrinter(BodyPrinter):
         return cpu_imports((used | self.scalars.names) & told)
 
     def print_stage(self, op: Operation) -> None:
-        if (printer := self._micro_kernels.get(op)) is not None:
-            printer.print_loops(is_split=self._is_shared)
-        elif (stage := self._stages.get(op)) is not None:
+        if (stage := self._stages.get(op)) is not None:
             stage.print(is_split=self._is_shared)
-        elif op not in self._folded and not isinstance(op, StructuredOp):
+        elif not isinstance(op, StructuredOp):
             super().print_stage(op)
 
     def _print_buffers(self) -> None:

@@ -21,7 +21,6 @@ from penstock.lowering.codegen.body.contraction import Contraction, contraction_
 from penstock.lowering.codegen.body.epilogue import (
     Unfit,
     epilogue_in,
-    most_fused,
     stages_of,
 )
 from penstock.lowering.codegen.body.printer_table import Facts
@@ -98,9 +97,8 @@ def schedule_kernel(
     `panels` says which ones have to. With `matrices` bytes are multiplied in registers
     of these.
     """
-    stages = stages_of(kernel.body.block)
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
-    for position, op in enumerate(stages):
+    for op in stages_of(kernel.body.block):
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
             continue
         if isinstance(op, RowOp):
@@ -112,24 +110,21 @@ def schedule_kernel(
         if isinstance(op, TileTransformOp):
             schedule_transform(op, vector_bytes)
             continue
-        if isinstance(op, ContractOp) and (windowed := depthwise_of(op)) is not None:
+        if not isinstance(op, ContractOp):
+            continue
+        if (windowed := depthwise_of(op)) is not None:
             schedule_depthwise(op, windowed, vector_bytes)
             continue
         found = contraction_of(op)
-        if found is None:
-            continue
+        assert found is not None, "it is a contraction"
         schedule = found
         if isinstance(found, Contraction):
-            folds, unfit = (0, 0), Unfit()
-            if isinstance(op, ContractOp):
-                _, unfit = epilogue_in(op, found)
-                found = replace(found, starts=found.starts and unfit.start is None)
-            else:
-                folds = most_fused(found, stages, position)
+            _, unfit = epilogue_in(op, found)
+            found = replace(found, starts=found.starts and unfit.start is None)
             constant = stored_operand(op, found, constants)
-            facts = vector_bytes, parts, folds, constant, matrices
+            facts = vector_bytes, parts, constant, matrices
             schedule = schedule_or_refusal(found, *facts)
-            if isinstance(op, ContractOp) and isinstance(schedule, ContractionAttr):
+            if isinstance(schedule, ContractionAttr):
                 if any(unfit) and op.held is None:
                     schedule = unfit.finish or unfit.start or ""
                 else:

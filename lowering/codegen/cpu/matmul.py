@@ -31,10 +31,10 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import SCHEDULE
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch.schedules.cpu_matmul import (
     ContractionAttr,
@@ -43,16 +43,15 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 )
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
-    ContractionLike,
     contraction_of,
     result_of,
 )
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
+    Unfit,
     VectorScalars,
     epilogue_in,
     epilogue_lines,
-    epilogue_of,
     is_trivial,
 )
 from penstock.lowering.codegen.body.numbers import LEAST, is_digits
@@ -85,7 +84,7 @@ follow each other, are others than those of any other stride."""
 class Group:
     """A contraction with a schedule, and what is computed with it."""
 
-    op: ContractionLike
+    op: ContractOp
     contraction: Contraction
     schedule: ContractionAttr
     finish: Epilogue
@@ -152,36 +151,28 @@ class Group:
         return max(1, min(self.units, self.work))
 
 
-def group_of(op: Operation, stages: Sequence[Operation]) -> Group | str | None:
-    """
-    The contraction of an op that has a schedule, None for one without, or why it cannot
-    be computed so.
-    """
-    schedule = op.attributes.get(SCHEDULE)
-    if schedule is None:
-        return None
-    if not isinstance(schedule, ContractionAttr):
-        return f"{schedule} is no schedule for CPUs"
+def group_of(op: StructuredOp, schedule: Attribute) -> Group | str:
+    """The contraction of an op with a schedule, or why it cannot be computed so."""
+    assert isinstance(op, ContractOp), "no other op has this printer"
+    assert isinstance(schedule, ContractionAttr), "no other schedule has it"
     found = contraction_of(op)
-    if found is None:
-        return f"{op.name} is no sum of products, which {schedule} is for"
-    if isinstance(found, str):
+    if not isinstance(found, Contraction):
         return f"no tiles compute {op.name}: {found}"
-    assert isinstance(op, ContractionLike), "a contraction is one"
     if (why := misfit(found, schedule) or misstored(op, found, schedule)) is not None:
         return f"{schedule} does not fit {op.name}: {why}"
     if (why := unfixable(op)) is not None:
         return why
-    if isinstance(op, ContractOp):
-        finish, unfit = epilogue_in(op, found)
-        why = unfit.start or unfit.finish
-        return why or Group(op, found, schedule, finish)
-    found = replace(found, starts=schedule.folds[0] > 0)
-    finish = epilogue_of(found, stages, stages.index(op), schedule.folds)
-    if finish is None:
-        before, after = schedule.folds
-        return f"{before} stages before and {after} after cannot be folded in {op.name}"
-    return Group(op, found, schedule, finish)
+    finish, unfit = epilogue_in(op, found)
+    why = unfit.start or unfit.finish
+    return why or Group(op, found, schedule, finish)
+
+
+def unfit_of_tiles(op: StructuredOp) -> Unfit:
+    """The start and finish of sums that tiles leave to stages before and after them."""
+    found = contraction_of(op)
+    if not isinstance(op, ContractOp) or not isinstance(found, Contraction):
+        return Unfit()
+    return epilogue_in(op, found)[1]
 
 
 def listed(parts: Sequence[str]) -> str:

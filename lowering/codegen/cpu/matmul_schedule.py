@@ -127,7 +127,6 @@ def reuse_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
-    folds: tuple[int, int],
     constant: str,
 ) -> ContractionAttr | None:
     """The schedule with which columns reuse a copy of rows, if that is worth it."""
@@ -148,7 +147,6 @@ def reuse_schedule(
         (*tile, lanes),
         (height, depth),
         packed=constant != "b",
-        folds=folds,
         reuse=reuse,
         panels=constant,
     )
@@ -186,7 +184,6 @@ def int8_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
-    folds: tuple[int, int],
     constant: str,
     matrices: bool,
 ) -> ContractionAttr:
@@ -202,7 +199,6 @@ def int8_schedule(
             (*tile, lanes),
             (height, ceil(depth / (GROUP * SIDE)) * GROUP * SIDE),
             packed=constant != "b",
-            folds=folds,
             reuse=reuse,
             matrices=True,
             panels="b" if constant == "b" else "",
@@ -216,7 +212,6 @@ def int8_schedule(
         (*tile, lanes),
         (height, depth),
         packed=not is_stored,
-        folds=folds,
         reuse=reuse,
         quads=True,
         panels="b" if is_stored else "",
@@ -227,13 +222,12 @@ def transposed_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
-    folds: tuple[int, int],
     least: float,
 ) -> ContractionAttr | None:
     """The schedule in upright tiles, if that takes less than some time."""
     lanes = vector_bytes // BYTES[contraction.element]
     time, tile = min(transposed_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
-    if not (contraction.starts or folds[0]) or time >= least:
+    if not contraction.starts or time >= least:
         return None
     most, vectors = tile
     block = transposed_length(contraction, most, parts)
@@ -241,7 +235,6 @@ def transposed_schedule(
         "upright",
         (most, vectors, lanes),
         (block, contraction.extents[2]),
-        folds=folds,
         panels="a",
     )
 
@@ -264,7 +257,6 @@ def schedule_of(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
-    folds: tuple[int, int],
     constant: str = "",
 ) -> ContractionAttr:
     """The schedule of a contraction, of which one operand may lie in panels."""
@@ -279,10 +271,8 @@ def schedule_of(
         block = height_of(contraction, *tile, MIN_HEIGHT, parts), terms
         is_stored = constant == "b" and contraction.b_steps[0] != 1
         panels = "b" if is_stored else ""
-        return ContractionAttr(
-            "inner", (*tile, lanes), block, folds=folds, panels=panels
-        )
-    reusing = reuse_schedule(contraction, vector_bytes, parts, folds, constant)
+        return ContractionAttr("inner", (*tile, lanes), block, panels=panels)
+    reusing = reuse_schedule(contraction, vector_bytes, parts, constant)
     if reusing is not None:
         return reusing
     facts = rows, columns, terms, lanes, REGISTERS[vector_bytes]
@@ -302,7 +292,7 @@ def schedule_of(
             time += tile_seconds((height, width), rows, columns, terms, lanes)
         else:
             time += columns // panel * strip_time(edged, rows, width, terms, 1)
-        transposed = transposed_schedule(contraction, vector_bytes, parts, folds, time)
+        transposed = transposed_schedule(contraction, vector_bytes, parts, time)
         if transposed is not None:
             return transposed
     in_order = packed or (columns > panel and is_large)
@@ -315,7 +305,6 @@ def schedule_of(
         (height_of(contraction, height, panel, MIN_HEIGHT, parts), depth),
         packed=packed and not (is_stored and constant == "b"),
         prefetch=PREFETCH if rows == 1 and not packed else 0,
-        folds=folds,
         edge=int(edged is not None),
         panels=constant if is_stored else "",
     )
@@ -336,12 +325,11 @@ def schedule_or_refusal(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
-    folds: tuple[int, int],
     constant: str,
     matrices: bool = False,
 ) -> ContractionAttr | str:
     """The schedule of a contraction, or why it has none."""
-    facts = contraction, vector_bytes, parts, folds
+    facts = contraction, vector_bytes, parts
     refusal = window_refusal(contraction)
     if contraction.signs is not None:
         return refusal or int8_schedule(*facts, constant, matrices)

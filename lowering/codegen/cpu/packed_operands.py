@@ -155,7 +155,7 @@ def _transposed_misfit(
         return f"{rows} rows are no whole vectors of {lanes}"
     if schedule.block[1] < terms:
         return f"upright tiles add all {terms} terms at once"
-    if not (contraction.starts or schedule.folds[0]):
+    if not contraction.starts:
         return "upright tiles start their sums"
     lines = lines_of(contraction, most)
     if lines is None:

@@ -21,12 +21,10 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
-from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
@@ -41,14 +39,9 @@ from penstock.lowering.codegen.cuda.lane_distribution import (
     spread_of,
     turns_of,
 )
-from penstock.lowering.codegen.cuda.library_calls import LibraryStage, library_stage_of
-from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
 from penstock.lowering.codegen.cuda.matmul_groups import (
-    TiledMatmul,
     summed_in_f32,
-    tiled_matmul_of,
 )
-from penstock.lowering.codegen.cuda.matmul_tensor_core import TensorCorePrinter
 from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import (
@@ -97,42 +90,6 @@ class CudaPrinter(DevicePrinter):
         self._bodies = 0
         self._spread: dict[Operation, int] = {}
         """The loops that are spread over threads now, and over how many."""
-        self._groups = self._find_groups()
-        groups = self._groups.values()
-        self._folded = {stage for group in groups for stage in group.finish.stages()}
-        self._libraries = self._find_libraries()
-        starts = (stage.start for stage in self._libraries.values())
-        self._folded.update(start for start in starts if start is not None)
-
-    def _find_groups(self) -> dict[Operation, TiledMatmul]:
-        """The contractions that have a schedule."""
-        found: dict[Operation, TiledMatmul] = {}
-        stages = stages_of(self.kernel.body.block)
-        for op in stages:
-            is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
-            if is_library or isinstance(op, StructuredOp):
-                continue
-            group = tiled_matmul_of(op, stages)
-            if isinstance(group, TiledMatmul):
-                found[op] = group
-            elif group is not None:
-                self.complain(op, group)
-        return found
-
-    def _find_libraries(self) -> dict[Operation, LibraryStage]:
-        """The contractions that libraries compute."""
-        found: dict[Operation, LibraryStage] = {}
-        stages = stages_of(self.kernel.body.block)
-        for op in stages:
-            is_library = isinstance(op.attributes.get(SCHEDULE), LibraryAttr)
-            if isinstance(op, StructuredOp) or not is_library:
-                continue
-            stage = library_stage_of(op, stages)
-            if isinstance(stage, str):
-                self.complain(op, stage)
-            else:
-                found[op] = stage
-        return found
 
     def text(self) -> str:
         """The module text."""
@@ -173,8 +130,6 @@ class CudaPrinter(DevicePrinter):
         self.line("return")
 
     def print_stage(self, op: Operation) -> None:
-        if op in self._folded:
-            return
         if isinstance(op, StructuredOp):
             printer = printers().printer_of(op)
             if isinstance(printer, str):
@@ -182,12 +137,7 @@ class CudaPrinter(DevicePrinter):
             else:
                 printer(self, op).print()
             return
-        if (library := self._libraries.get(op)) is not None:
-            self.calls.append(library.entry(self.next_stage))
-        elif (group := self._groups.get(op)) is not None:
-            printer = TensorCorePrinter if group.schedule.stages else TiledMatmulPrinter
-            self.add_stage(printer(self, group).print(self.next_stage))
-        elif isinstance(op, memref.CopyOp):
+        if isinstance(op, memref.CopyOp):
             copying = as_computation(op)
             super().print_stage(copying)
             copying.erase()

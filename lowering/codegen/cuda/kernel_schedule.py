@@ -21,7 +21,7 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import most_fused, stages_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
@@ -125,8 +125,7 @@ def schedule_attention(op: AttentionOp) -> None:
 
 def schedule_kernel(kernel: KernelOp, processors: int) -> None:
     """Schedule the contractions of a kernel."""
-    stages = stages_of(kernel.body.block)
-    for position, op in enumerate(stages):
+    for op in stages_of(kernel.body.block):
         if SCHEDULE in op.attributes:
             continue
         if isinstance(op, AttentionOp):
@@ -139,6 +138,8 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             is_fold = is_fold_of_stages(op, passes_of(op))
             set_schedule(op, (fold_schedule if is_fold else rows_schedule)(op))
             continue
+        if not isinstance(op, ContractOp):
+            continue
         found = device_contraction_of(op)
         if not isinstance(found, Contraction) or not is_worth_tiles(found):
             continue
@@ -149,18 +150,14 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         is_narrow = found.element in HALVES
         choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
         block, thread = best_tiles(rows, columns, others, processors, choices)
-        folds = (0, 0)
-        if isinstance(op, ContractOp):
-            _, unfit = device_epilogue_in(op, found)
-            if any(unfit) and op.held is None:
-                op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
-                continue
-            op = split_sums(op, unfit)
-        else:
-            folds = most_fused(found, stages, position)
+        _, unfit = device_epilogue_in(op, found)
+        if any(unfit) and op.held is None:
+            op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
+            continue
+        op = split_sums(op, unfit)
         if is_narrow:
-            tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES, folds=folds)
+            tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES)
         else:
-            tiles = TilesAttr(block, thread, folds=folds)
+            tiles = TilesAttr(block, thread)
         op.attributes[SCHEDULE] = tiles
     printers().schedule_kernel(kernel, Facts(processors=processors))

@@ -19,12 +19,11 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.loops import Nest, access_of, row_major
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
-    ContractionLike,
-    maps_of,
-    nest_of,
+    sums_nest,
 )
 
 MOST_PLACES = 3
@@ -33,17 +32,13 @@ IRREGULAR = "its loops are not those of a convolution"
 BETWEEN = "its channels or images are not equally far apart"
 
 
-def convolution_of(
-    op: ContractionLike, contraction: Contraction
-) -> dict[str, object] | str:
+def convolution_of(op: ContractOp, contraction: Contraction) -> dict[str, object] | str:
     """
     A contraction with windows as a
     `penstock.runtime.cuda.libraries.problems.Convolution` by its fields but `adds`; or
     why it is none.
     """
-    nest = nest_of(op)
-    assert isinstance(nest, Nest), "a contraction has loops"
-    return _Loops(op, contraction, nest).facts()
+    return _Loops(op, contraction, sums_nest(op)).facts()
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class _Dimension:
 class _Loops:
     """The loops of a contraction by what they walk: images, filters, and result."""
 
-    def __init__(self, op: ContractionLike, contraction: Contraction, nest: Nest):
+    def __init__(self, op: ContractOp, contraction: Contraction, nest: Nest):
         self._element, self._extents = contraction.element, nest.extents
         self._x, self._w, self._o = (
             nest.accesses[number].strides
@@ -85,7 +80,7 @@ class _Loops:
         image = op.operands[contraction.b].type
         assert isa(image, MemRefType), "operands of contractions are buffers"
         self._shape = image.get_shape()
-        self._exprs = maps_of(op)[contraction.b].results
+        self._exprs = op.maps()[contraction.b].results
         moving = [loop for loop, extent in enumerate(nest.extents) if extent > 1]
         self._terms = [loop for loop in moving if nest.reductions[loop]]
         self._others = [loop for loop in moving if not nest.reductions[loop]]

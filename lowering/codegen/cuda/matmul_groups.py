@@ -13,16 +13,16 @@ The analysis of contractions that the blocks of a GPU compute tile by tile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Operation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import SCHEDULE
-from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,
     TilesAttr,
@@ -30,16 +30,13 @@ from penstock.dialects.launch.schedules.cuda_matmul import (
 from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
-    ContractionLike,
     device_contraction_of,
-    factors_of,
 )
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
     Unfit,
     VectorScalars,
     epilogue_in,
-    epilogue_of,
 )
 from penstock.lowering.codegen.body.scalars import HALVES, Scalars
 
@@ -48,7 +45,7 @@ from penstock.lowering.codegen.body.scalars import HALVES, Scalars
 class TiledMatmul:
     """A contraction with a schedule of tiles, and what is computed with it."""
 
-    op: ContractionLike
+    op: ContractOp
     contraction: Contraction
     schedule: TilesAttr
     finish: Epilogue
@@ -71,39 +68,21 @@ class TiledMatmul:
         return -(-self.contraction.extents[2] // self.schedule.block[2])
 
 
-def tiled_matmul_of(
-    op: Operation, stages: Sequence[Operation]
-) -> TiledMatmul | str | None:
-    """
-    The contraction of an op that has a schedule, None for one without, or why it cannot
-    be computed so.
-    """
-    schedule = op.attributes.get(SCHEDULE)
-    if schedule is None or isinstance(schedule, QueriesAttr):
-        return None
-    if not isinstance(schedule, TilesAttr):
-        return f"{schedule} is no schedule for devices"
+def tiled_matmul_of(op: StructuredOp, schedule: Attribute) -> TiledMatmul | str:
+    """The contraction of an op with a schedule, or why it cannot be computed so."""
+    assert isinstance(op, ContractOp), "no other op has this printer"
+    assert isinstance(schedule, TilesAttr), "no other schedule has it"
     found = device_contraction_of(op)
-    if found is None:
-        return f"{op.name} is no sum of products, which {schedule} is for"
-    if isinstance(found, str):
+    if not isinstance(found, Contraction):
         return f"no tiles compute {op.name}: {found}"
     if (found.element in HALVES) != schedule.has_warps:
         where = "on tensor cores" if schedule.has_warps else "of threads"
         return f"there are no tiles of {found.element} {where}"
     if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
         return f"{schedule} does not fit into shared memory for f64"
-    assert isinstance(op, ContractionLike), "a contraction is one"
-    if isinstance(op, ContractOp):
-        finish, unfit = device_epilogue_in(op, found)
-        why = unfit.start or unfit.finish
-        return why or TiledMatmul(op, found, schedule, finish)
-    found = replace(found, starts=schedule.folds[0] > 0)
-    finish = epilogue_of(found, stages, stages.index(op), schedule.folds)
-    if finish is None:
-        before, after = schedule.folds
-        return f"{before} stages before and {after} after cannot be folded in {op.name}"
-    return TiledMatmul(op, found, schedule, finish)
+    finish, unfit = device_epilogue_in(op, found)
+    why = unfit.start or unfit.finish
+    return why or TiledMatmul(op, found, schedule, finish)
 
 
 def device_epilogue_in(
@@ -116,8 +95,16 @@ def device_epilogue_in(
     return found, Unfit(unfit.start, "tiles on devices store one result")
 
 
+def unfit_of_device_tiles(op: StructuredOp) -> Unfit:
+    """The start and finish of sums that tiles leave to stages before and after them."""
+    found = device_contraction_of(op)
+    if not isinstance(op, ContractOp) or not isinstance(found, Contraction):
+        return Unfit()
+    return device_epilogue_in(op, found)[1]
+
+
 class FoldedScalars(VectorScalars):
-    """Prints folded stages for one element, with the names of other scalars."""
+    """Prints a finish for one element, with the names of other scalars."""
 
     def __init__(self, scalars: Scalars):
         super().__init__()
@@ -135,26 +122,26 @@ class FoldedScalars(VectorScalars):
 
 def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
     """
-    A copy of a contraction of `f16` or `bf16` whose body goes on from the sum so
-    far as it is, without rounding it; None for any other op, and for one that adds in
+    A copy of a reduction of `f16` or `bf16` whose body goes on from the element so far
+    as it is, without rounding it; None for any other op, and for one that computes in
     16 bits, as named ops of linalg do.
     """
-    if not isinstance(op, LinalgStructuredOperation) or len(op.outputs) != 1:
+    if not isinstance(op, linalg.ops.GenericOp) or len(op.outputs) != 1:
         return None
-    if not is_half(op.body.block.args[-1].type) or factors_of(op) is None:
+    reduces = any(kind.data is IteratorType.REDUCTION for kind in op.iterator_types)
+    if not reduces or not is_half(op.body.block.args[-1].type):
         return None
     copy = op.clone()
     so_far, last = copy.body.block.args[-1], copy.body.block.last_op
     assert last is not None, "a linalg body ends in linalg.yield"
     rounded = last.operands[0].owner
-    if not isinstance(rounded, arith.TruncFOp):
+    extended = [use.operation for use in so_far.uses]
+    is_wide = all(isinstance(cast, arith.ExtFOp) for cast in extended)
+    if not isinstance(rounded, arith.TruncFOp) or not is_wide:
         copy.erase()
         return None
-    extended = [use.operation for use in so_far.uses]
-    last.operands[0] = rounded.input
-    for cast in (rounded, *extended):
-        if isinstance(cast, arith.ExtFOp):
-            cast.result.replace_all_uses_with(so_far)
+    for cast, value in ((rounded, rounded.input), *((x, so_far) for x in extended)):
+        cast.results[0].replace_all_uses_with(value)
         cast.detach()
         cast.erase()
     return copy

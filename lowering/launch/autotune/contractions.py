@@ -211,7 +211,7 @@ class Site:
 
     def _changes(self, usual: ContractionAttr) -> Iterator[Numbers]:
         (height, depth), (rows, vectors, lanes) = usual.block, usual.tile
-        if usual.panels == "a" and (self.contraction.starts or usual.folds[0]):
+        if usual.panels == "a" and self.contraction.starts:
             yield from self._transposed()
         if usual.is_transposed:
             for tile in self._tiles()[:2]:
@@ -320,8 +320,8 @@ class Site:
 
         def apply(kernel: KernelOp) -> None:
             op = stages_of(kernel.body.block)[self.position]
-            if isinstance(op, ContractOp):
-                op = split_sums(op, epilogue_in(op, self.contraction)[1])
+            assert isinstance(op, ContractOp), "a contraction is one"
+            op = split_sums(op, epilogue_in(op, self.contraction)[1])
             op.attributes[SCHEDULE] = schedule
             if schedule.panels and (found := self.stored(schedule)) is not None:
                 panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)

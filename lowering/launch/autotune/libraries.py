@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.library import LibraryAttr
-from penstock.lowering.codegen.body.epilogue import Unfit, stages_of
+from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     CONVOLUTION,
     PRODUCT,
     LibraryContraction,
     library_contraction_of,
+    unfit_of_libraries,
 )
 from penstock.lowering.launch.autotune.alternatives import Alternative, Request, Variant
 
@@ -60,27 +60,15 @@ class Library(Alternative):
         def apply(kernel: KernelOp) -> None:
             found = site_of(kernel)
             assert not isinstance(found, str), "refused otherwise"
-            folds, op = int(found.start is not None), found.op
-            if isinstance(op, ContractOp):
-                op = split_sums(op, unfit_of(op))
-            op.attributes[SCHEDULE] = LibraryAttr(self.name, folds)
+            op = split_sums(found.op, unfit_of_libraries(found.op))
+            op.attributes[SCHEDULE] = LibraryAttr(self.name)
 
         yield Variant(apply)
 
 
-def unfit_of(op: ContractOp) -> Unfit:
-    """The start and finish that a library leaves to stages before and after it."""
-    is_started = op.start is not None and not op.is_started_by_itself
-    return Unfit(
-        "a library starts at zero" if is_started else None,
-        "a library stores sums" if op.finish is not None else None,
-    )
-
-
 def site_of(kernel: KernelOp) -> LibraryContraction | str:
     """The one contraction of a kernel, or why a library cannot compute it."""
-    stages = stages_of(kernel.body.block)
-    sums = [library_contraction_of(op, stages) for op in stages]
+    sums = [library_contraction_of(op) for op in stages_of(kernel.body.block)]
     found = [each for each in sums if each is not None]
     if len(found) != 1:
         return f"it has {len(found)} sums of products, not one"
@@ -89,7 +77,7 @@ def site_of(kernel: KernelOp) -> LibraryContraction | str:
     if SCHEDULE in found[0].op.attributes:
         return "it has a schedule already"
     op = found[0].op
-    if isinstance(op, ContractOp) and op.held is None:
+    if op.held is None:
         return "its result does not hold the sums"
     if (count := found[0].count) < LEAST_PRODUCTS:
         return f"{count} products are too few for a library"

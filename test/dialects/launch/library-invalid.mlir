@@ -5,5 +5,5 @@
 
 // -----
 
-// expected-error@+1 {{folds should be an integer from 0 to 1, got 2}}
-"test.op"() {s = #launch.library<"mine", folds 2>} : () -> ()
+// expected-error@+1 {{#launch.library has no 'folds' any more: kernel.contract has the start and finish of its sums}}
+"test.op"() {s = #launch.library<"mine", folds 1>} : () -> ()

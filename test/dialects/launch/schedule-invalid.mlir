@@ -167,7 +167,12 @@
 
 // -----
 
-// expected-error@+1 {{unknown part of #launch.contraction, expected one of quads, matrices, packed, prefetch, folds, edge, reuse, panels}}
+// expected-error@+1 {{#launch.contraction has no 'folds' any more: kernel.contract has the start and finish of its sums}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], folds [1, 0]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{unknown part of #launch.contraction, expected one of quads, matrices, packed, prefetch, edge, reuse, panels}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packet>} : () -> ()
 
 // -----

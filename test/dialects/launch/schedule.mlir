@@ -2,16 +2,16 @@
 // RUN: penstock-opt %s --allow-unregistered-dialect --print-op-generic | penstock-opt --allow-unregistered-dialect | filecheck %s
 
 // CHECK-LABEL: launch.kernel @all
-// CHECK:       schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 8], packed, prefetch 2, folds [1, 0]>
+// CHECK:       schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 8], packed, prefetch 2>
 launch.kernel @all target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
-  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 8], packed, prefetch 2, folds [1, 0]>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 8], packed, prefetch 2>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
 
 // What is usual is not printed.
 // CHECK-LABEL: launch.kernel @least
 // CHECK:       schedule = #launch.contraction<inner, tile [1, 8, 16], block [1, 8]>
 launch.kernel @least target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o: memref<8x8xf32>) {
-  linalg.matmul {schedule = #launch.contraction<inner, tile [1, 8, 16], block [1, 8], prefetch 0, folds [0, 0]>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+  linalg.matmul {schedule = #launch.contraction<inner, tile [1, 8, 16], block [1, 8], prefetch 0>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
 
 // Operands in panels are those of arguments that say so.
@@ -21,17 +21,17 @@ launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o
   linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [12, 4], packed, edge 1, panels a>} ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
 }
 
-// CHECK: "test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>}
-"test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], folds [1, 0], panels a>} : () -> ()
+// CHECK: "test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>}
+"test.op"() {s = #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>} : () -> ()
 
-// CHECK: "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], folds [1, 0], reuse 16, panels b>}
-"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], folds [1, 0], reuse 16, panels b>} : () -> ()
+// CHECK: "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], reuse 16, panels b>}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], reuse 16, panels b>} : () -> ()
 
 // CHECK: "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>}
 "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>} : () -> ()
 
-// CHECK: "test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, folds [1, 0], reuse 4, panels b>}
-"test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, folds [1, 0], reuse 4, panels b>} : () -> ()
+// CHECK: "test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, reuse 4, panels b>}
+"test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, reuse 4, panels b>} : () -> ()
 
 // CHECK: launch.variable @w in @c at 0 init <ones> panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
 launch.program @p rank 0 {

@@ -35,8 +35,8 @@
 
 // -----
 
-// expected-error@+1 {{each number of folds should be an integer from 0, got [-1, 0]}}
-"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [-1, 0]>} : () -> ()
+// expected-error@+1 {{#launch.tiles has no 'folds' any more: kernel.contract has the start and finish of its sums}}
+"test.op"() {s = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>} : () -> ()
 
 // -----
 

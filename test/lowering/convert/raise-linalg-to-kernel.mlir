@@ -170,7 +170,74 @@ launch.kernel @part target "cpu" (%a: memref<2x8xf32>, %b: memref<8x6xf32>, %y: 
   }
 }
 
-// An op says why it is none of the dialect; one with a schedule, or another op, does not.
+// A schedule goes on to the contraction, with the start and the finish around it.
+// CHECK-LABEL: launch.kernel @scheduled
+// CHECK-NEXT: kernel.contract {{.*}} outs(%y : memref<4x6xf32>) attributes {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8]>} {
+// CHECK-NEXT: ^bb0(%[[S:.+]]: f32):
+// CHECK-NEXT:   %[[N:.+]] = arith.negf %[[S]] : f32
+// CHECK-NEXT:   kernel.yield %[[N]] : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+launch.kernel @scheduled target "cpu" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %y: memref<4x6xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%y : memref<4x6xf32>)
+  linalg.matmul {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8]>} ins(%a, %b : memref<4x8xf32>, memref<8x6xf32>) outs(%y : memref<4x6xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<4x6xf32>) {
+  ^bb0(%s: f32):
+    %0 = arith.negf %s : f32
+    linalg.yield %0 : f32
+  }
+}
+
+// What a schedule does not compute is left to stages around the contraction.
+// CHECK-LABEL: launch.kernel @library
+// CHECK-NEXT: linalg.generic {{.*}} ins(%c : memref<6xf32>) outs(%y : memref<4x6xf32>)
+// CHECK: kernel.contract {{.*}} start(%y : memref<4x6xf32>) attributes {schedule = #launch.library<"cublas">, no_finish = "start: a library starts at zero; finish: a library stores sums"}
+// CHECK-NEXT: linalg.generic {{.*}} outs(%y : memref<4x6xf32>)
+launch.kernel @library target "cuda" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %y: memref<4x6xf32>, %c: memref<6xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c : memref<6xf32>) outs(%y : memref<4x6xf32>) {
+  ^bb0(%d: f32, %s: f32):
+    linalg.yield %d : f32
+  }
+  linalg.matmul {schedule = #launch.library<"cublas">} ins(%a, %b : memref<4x8xf32>, memref<8x6xf32>) outs(%y : memref<4x6xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<4x6xf32>) {
+  ^bb0(%s: f32):
+    %0 = arith.negf %s : f32
+    linalg.yield %0 : f32
+  }
+}
+// CHECK-LABEL: launch.kernel @doubles
+// CHECK-NEXT: kernel.contract {{.*}} attributes {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>, no_finish = "finish: its ops have no vectors of f32"}
+// CHECK-NEXT: linalg.generic
+launch.kernel @doubles target "cuda" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %y: memref<64x64xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%y : memref<64x64xf32>)
+  linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>} ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%y : memref<64x64xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<64x64xf32>) {
+  ^bb0(%s: f32):
+    %0 = arith.extf %s : f32 to f64
+    %1 = math.floor %0 : f64
+    %2 = arith.truncf %1 : f64 to f32
+    linalg.yield %2 : f32
+  }
+}
+
+// An op without a schedule may say why: it stays as it is.
+// CHECK-LABEL: launch.kernel @declined
+// CHECK-NEXT: linalg.matmul {no_schedule = "by hand"}
+launch.kernel @declined target "cpu" (%a: memref<4x8xf32>, %b: memref<8x6xf32>, %y: memref<4x6xf32>) {
+  linalg.matmul {no_schedule = "by hand"} ins(%a, %b : memref<4x8xf32>, memref<8x6xf32>) outs(%y : memref<4x6xf32>)
+}
+
+// An op with the schedule of a contraction says why it is none.
+// CHECK-LABEL: launch.kernel @zeros
+// CHECK: linalg.fill {schedule = {{.*}}, no_raise = "it is no sum of products"}
+launch.kernel @zeros target "cpu" (%y: memref<4x6xf32>) {
+  %z = arith.constant 0.0 : f32
+  linalg.fill {schedule = #launch.contraction<outer, tile [4, 1, 16], block [4, 8]>} ins(%z : f32) outs(%y : memref<4x6xf32>)
+}
+
+// So does another sum of products.
 // CHECK-LABEL: launch.kernel @refused
 // CHECK: linalg.generic {{.*}} attrs = {no_raise = "there is no loop of terms"}
 // CHECK: linalg.generic {{.*}} attrs = {no_raise = "loop 0 is of one operand only"}

@@ -1,21 +1,27 @@
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s --match-full-lines
 
 // A matmul is computed in tiles of 6 rows and 4 vectors of 16 columns that stay in
-// registers, from packed blocks of 174 x 128; the zeros that it begins with are folded
-// into it.
+// registers, from packed blocks of 174 x 128.
 
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#o = affine_map<(m, n, k) -> (m, n)>
 !m = memref<512x512xf32>
 
 // EXAMPLE-BEFORE
 launch.kernel @matmul target "cpu" (%a: !m, %b: !m, %o: !m) {
-  %z = arith.constant 0.0 : f32
-  linalg.fill ins(%z : f32) outs(%o : !m)
-  linalg.matmul ins(%a, %b : !m, !m) outs(%o : !m)
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : !m, !m) outs(%o : !m) {
+  ^bb0(%s: f32):
+    %n = arith.negf %s : f32
+    kernel.yield %n : f32
+  }
 }
 // EXAMPLE-AFTER
 // CHECK:      launch.kernel @matmul target "cpu" (%a: memref<512x512xf32>, %b: memref<512x512xf32>, %o: memref<512x512xf32>) {
-// CHECK-NEXT:   %z = arith.constant 0.000000e+00 : f32
-// CHECK-NEXT:   linalg.fill ins(%z : f32) outs(%o : memref<512x512xf32>)
-// CHECK-NEXT:   linalg.matmul {schedule = #launch.contraction<outer, tile [6, 4, 16], block [174, 128], packed, folds [1, 0], reuse 8>} ins(%a, %b : memref<512x512xf32>, memref<512x512xf32>) outs(%o : memref<512x512xf32>)
+// CHECK-NEXT:   kernel.contract indexing_maps = [{{.*}}] ins(%a, %b : memref<512x512xf32>, memref<512x512xf32>) outs(%o : memref<512x512xf32>) attributes {schedule = #launch.contraction<outer, tile [6, 4, 16], block [174, 128], packed, reuse 8>} {
+// CHECK-NEXT:   ^bb0(%s: f32):
+// CHECK-NEXT:     %n = arith.negf %s : f32
+// CHECK-NEXT:     kernel.yield %n : f32
+// CHECK-NEXT:   }
 // CHECK-NEXT: }
 // EXAMPLE-END

@@ -1,6 +1,6 @@
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64}' | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
 
 // USUAL-NOT: panels
 
@@ -236,7 +236,7 @@ launch.program @either rank 0 {
 // columns, two to a line, and two vectors of rows.
 // CHECK-LABEL: launch.program @upright
 // CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 64, 252], axis 1, width 32, depth 252> : memref<64x28x3x3xf32>
-// CHECK:         #launch.contraction<upright, tile [8, 2, 16], block [256, 252], folds [1, 0], panels a>
+// CHECK:         #launch.contraction<upright, tile [8, 2, 16], block [256, 252], panels a>
 launch.program @upright rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 2097152
@@ -269,7 +269,7 @@ launch.program @upright rank 0 {
 // Each of them would read all of its panel again. Where that is too much for the nearest
 // cache (2 x 64 x 576 bytes), windows are packed.
 // CHECK-LABEL: launch.program @from_afar
-// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [66, 72], packed, folds [1, 0], panels a>
+// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [66, 72], packed, panels a>
 launch.program @from_afar rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 2097152
@@ -301,7 +301,7 @@ launch.program @from_afar rank 0 {
 
 // They are packed if rows are no whole vectors.
 // CHECK-LABEL: launch.program @uneven
-// CHECK:         #launch.contraction<outer, {{.*}}, packed, folds [1, 0], panels a>
+// CHECK:         #launch.contraction<outer, {{.*}}, packed, panels a>
 launch.program @uneven rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 2097152

@@ -1,9 +1,9 @@
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | filecheck %s
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64 matrices=true}' | filecheck %s --check-prefix=MATRICES
-// RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=32 matrices=true}' | filecheck %s --check-prefix=NARROW
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64}' | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64},launch-schedule-contractions{vector-bytes=32}' | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=32}' | filecheck %s --check-prefix=NARROW
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64 panels=false}' | filecheck %s --check-prefix=USUAL
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=64 matrices=true}' | filecheck %s --check-prefix=MATRICES
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-contractions{vector-bytes=32 matrices=true}' | filecheck %s --check-prefix=NARROW
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

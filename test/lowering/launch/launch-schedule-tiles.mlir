@@ -1,14 +1,13 @@
-// RUN: penstock-opt %s -p launch-schedule-tiles | filecheck %s
-// RUN: penstock-opt %s -p launch-schedule-tiles,launch-schedule-tiles | filecheck %s
-// RUN: penstock-opt %s -p 'launch-schedule-tiles{processors=2}' | filecheck %s --check-prefix FEW
-// RUN: not penstock-opt %s -p 'launch-schedule-tiles{processors=0}' 2>&1 | filecheck %s --check-prefix NONE
+// RUN: penstock-opt %s -p raise-linalg-to-kernel,launch-schedule-tiles | filecheck %s
+// RUN: penstock-opt %s -p raise-linalg-to-kernel,launch-schedule-tiles,launch-schedule-tiles | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-tiles{processors=2}' | filecheck %s --check-prefix FEW
+// RUN: not penstock-opt %s -p 'raise-linalg-to-kernel,launch-schedule-tiles{processors=0}' 2>&1 | filecheck %s --check-prefix NONE
 
 // NONE: error: launch-schedule-tiles: processors must be at least 1, got 0
 
-// Where there are as many tiles as processors, they are the largest ones; the stage that
-// begins the sums is folded.
+// Where there are as many tiles as processors, they are the largest ones.
 // CHECK-LABEL: launch.kernel @large
-// CHECK:         linalg.matmul {schedule = #launch.tiles<block [128, 128, 8], thread [8, 8], folds [1, 0]>}
+// CHECK:         kernel.contract {{.*}}schedule = #launch.tiles<block [128, 128, 8], thread [8, 8]>}
 launch.kernel @large target "cuda" (%a: memref<4096x64xf32>, %b: memref<64x4096xf32>, %o: memref<4096x4096xf32>) {
   %z = arith.constant 0.0 : f32
   linalg.fill ins(%z : f32) outs(%o : memref<4096x4096xf32>)
@@ -18,10 +17,10 @@ launch.kernel @large target "cuda" (%a: memref<4096x64xf32>, %b: memref<64x4096x
 // Few elements are divided into smaller tiles, so that more processors have some; two
 // processors are busy with large ones. What has a schedule keeps it.
 // CHECK-LABEL: launch.kernel @small
-// CHECK:         linalg.matmul {schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>}
-// CHECK:         linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>}
+// CHECK:         kernel.contract {{.*}}schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>}
+// CHECK:         kernel.contract {{.*}}schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>}
 // FEW-LABEL:   launch.kernel @small
-// FEW:           linalg.matmul {schedule = #launch.tiles<block [128, 128, 8], thread [8, 8]>}
+// FEW:           kernel.contract {{.*}}schedule = #launch.tiles<block [128, 128, 8], thread [8, 8]>}
 launch.kernel @small target "cuda" (%a: memref<256x64xf32>, %b: memref<64x256xf32>, %o: memref<256x256xf32>) {
   linalg.matmul ins(%a, %b : memref<256x64xf32>, memref<64x256xf32>) outs(%o : memref<256x256xf32>)
   linalg.matmul {schedule = #launch.tiles<block [64, 64, 8], thread [8, 8]>}
@@ -30,12 +29,12 @@ launch.kernel @small target "cuda" (%a: memref<256x64xf32>, %b: memref<64x256xf3
 
 // Tiles of f64 are smaller. Floats of 16 bits are multiplied by tensor cores.
 // CHECK-LABEL: launch.kernel @double
-// CHECK:         linalg.matmul {schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>}
+// CHECK:         kernel.contract {{.*}}schedule = #launch.tiles<block [16, 64, 16], thread [2, 4]>}
 launch.kernel @double target "cuda" (%a: memref<64x64xf64>, %b: memref<64x64xf64>, %o: memref<64x64xf64>) {
   linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
 }
 // CHECK-LABEL: launch.kernel @half
-// CHECK:         linalg.generic
+// CHECK:         kernel.contract
 // CHECK-SAME:      schedule = #launch.tiles<block [128, 128, 32], warp [64, 32], stages 4>
 launch.kernel @half target "cuda" (%a: memref<4096x64xbf16>, %b: memref<64x4096xbf16>, %o: memref<4096x4096xbf16>) {
   linalg.generic {

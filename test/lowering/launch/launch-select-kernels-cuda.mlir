@@ -1,5 +1,5 @@
-// RUN: penstock-opt %s -p 'launch-select-kernels{refusals=true}' | filecheck %s
-// RUN: penstock-opt %s -p 'launch-select-kernels,launch-schedule-tiles' | filecheck %s --check-prefix=TILES
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-select-kernels{refusals=true}' | filecheck %s
+// RUN: penstock-opt %s -p 'raise-linalg-to-kernel,launch-select-kernels,launch-schedule-tiles' | filecheck %s --check-prefix=TILES
 
 // A library is only taken where it was measured; without that, the rules are.
 // CHECK-LABEL: launch.kernel @product

@@ -133,9 +133,9 @@ SOME = (
     ContractionAttr("outer", (6, 4, 16), (12, 8), packed=True, prefetch=2),
     ContractionAttr("outer", (6, 2, 16), (6, 8), packed=True, quads=True, reuse=1),
     LanesAttr("rows", "x", (6, 4), 8, stored="a"),
-    LibraryAttr("cublas", 1),
+    LibraryAttr("cublas"),
     QueriesAttr("tiles", 64, 32),
-    TilesAttr((128, 128, 32), warp=(64, 32), stages=4, folds=(1, 0)),
+    TilesAttr((128, 128, 32), warp=(64, 32), stages=4),
     TransformAttr(16),
     WindowsAttr(16, 8),
 )

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from random import Random, randrange
 
 import pytest
-from crafted_schedules import set_any_schedules
+from crafted_schedules import schedule_classes, set_any_schedules
 from kernel_cases import MAKERS
 from kernel_runs import parse_kernel
 from kernel_sweep import PLAIN, TARGETS, WAYS, Pair, Sweep, pairs_in
@@ -75,7 +75,7 @@ def pairs_of(op: str, target: str) -> set[Pair]:
     # Schedules without a printer are those of the loops of an op.
     of_loops: set[tuple[type[Operation], type]] = {
         (each, schedule)
-        for schedule in ScheduleAttr.__subclasses__()
+        for schedule in schedule_classes()
         for each in schedule.ops
         if issubclass(each, StructuredOp) and (each, schedule) not in printed
     }

@@ -208,9 +208,9 @@ launch.kernel @k target "cpu" (%x: memref<4x34xf32>, %w: memref<32x4xf32>,
 
 
 def test_what_follows_the_sums_is_computed_after_they_are_transposed(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
-    kernel = parse_kernel(EPILOGUE)
+    kernel = parse_raised(EPILOGUE)
     set_transposed(kernel, (9, 1, 16))
     random = np.random.default_rng(4)
     shapes = [type.get_shape() for type in kernel.arguments[:-1]]
@@ -243,11 +243,11 @@ def test_schedules_that_do_not_fit_are_refused(
 
 
 def test_upright_tiles_do_not_add_to_what_is_there(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
     text = EPILOGUE[: EPILOGUE.index("finish(")] + "start(%o : memref<32x34xf32>) }"
     both = "affine_map<(m, n, k) -> (m, n)>"
-    kernel = parse_kernel(text.replace("affine_map<(m, n, k) -> (n)>, " + both, both))
+    kernel = parse_raised(text.replace("affine_map<(m, n, k) -> (n)>, " + both, both))
     op, _ = sums_of(kernel)
     schedule = ContractionAttr("upright", (9, 1, 16), (36, 4), panels="a")
     op.attributes[SCHEDULE] = schedule
@@ -276,18 +276,18 @@ launch.kernel @k target "cpu" (%w: memref<16x4xf32>, %x: memref<4x3x3x3xf32>,
 
 
 def test_three_loops_of_columns_are_refused(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
-    tile = "tile [8, 1, 16], block [8, 4], folds [1, 0], panels a"
+    tile = "tile [8, 1, 16], block [8, 4], panels a"
     text = APART.format(schedule=f"#launch.contraction<upright, {tile}>")
     with pytest.raises(LocatedPassFailure, match="1 or 2 loops of columns, not 3"):
-        kernel_source(parse_kernel(text))
+        kernel_source(parse_raised(text))
 
 
 def test_windows_of_many_terms_have_a_schedule_if_weights_may_lie_in_panels() -> None:
     kernel, _ = kernel_of(16, 2, (20, 20), 17)
     _, found = sums_of(kernel)
-    facts = found, 64, 1, (1, 0)
+    facts = found, 64, 1
     assert isinstance(schedule_or_refusal(*facts, ""), str)
     assert isinstance(schedule_or_refusal(*facts, "a"), ContractionAttr)
 

@@ -293,12 +293,12 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_contraction_is_compiled_once_for_all_extents(
-    name: str, parse_kernel: Callable[[str], KernelOp]
+    name: str, parse_raised: Callable[[str], KernelOp]
 ) -> None:
     make, expected, cases = FORMS[name]
     codes: set[str] = set()
     for seed, extents in enumerate(cases):
-        kernel = parse_kernel(make(extents))
+        kernel = parse_raised(make(extents))
         source = kernel_source(kernel)
         codes.add(split_head(source).code)
         random = np.random.default_rng(seed)
@@ -321,9 +321,9 @@ def test_a_contraction_is_compiled_once_for_all_extents(
 
 
 def test_a_contraction_has_no_more_loops_to_fix(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
-    kernel = parse_kernel(matmul((15, 33, 2)).replace("packed>", "packed, fixed [3]>"))
+    kernel = parse_raised(matmul((15, 33, 2)).replace("packed>", "packed, fixed [3]>"))
     with pytest.raises(LocatedPassFailure) as raised:
         kernel_source(kernel)
     messages = [message for _, message in raised.value.findings]

@@ -212,20 +212,21 @@ launch.kernel @k target "cpu" (%a: memref<20x8xf32>, %b: memref<8x98xf32>,
 
 
 def test_edges_take_what_follows_the_sums(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
     # What is added changes along rows, along columns, or along both.
     maps = {
         name: f"affine_map<(i, j) -> ({dims})>"
         for name, dims in (("row", "i"), ("column", "j"), ("both", "i, j"))
     }
-    kernel = parse_kernel(EDGED.format(**maps))
+    kernel = parse_raised(EDGED.format(**maps))
     schedule_kernel(kernel, 64, constants={0})
     (schedule,) = (
         op.attributes[SCHEDULE] for op in kernel.walk() if SCHEDULE in op.attributes
     )
     assert isinstance(schedule, ContractionAttr)
-    assert (schedule.edge, schedule.folds) == (1, (1, 1))
+    assert schedule.edge == 1
+    assert "def finish_0(x, s, p0, p1, p2):" in kernel_source(kernel)
     shapes = (20, 8), (8, 98), (20,), (98,), (20, 98)
     _, ins = operands("f32", *shapes)
     a, b, row, column, both = ins
@@ -262,7 +263,7 @@ def test_edges_of_several_columns_are_computed() -> None:
     schedule_kernel(kernel, 64, constants={0})
     (stage,) = (each for each in kernel.walk() if SCHEDULE in each.attributes)
     stage.attributes[SCHEDULE] = ContractionAttr(
-        "outer", (6, 4, 8), (96, 8), packed=True, edge=2, panels="a", folds=(1, 0)
+        "outer", (6, 4, 8), (96, 8), packed=True, edge=2, panels="a"
     )
     lies = PanelsAttr((1, 48, 17), 1, 6, 8)
     kernel.attributes[PANELS] = ArrayAttr([lies, UnitAttr(), UnitAttr()])
@@ -306,18 +307,18 @@ def test_what_lies_otherwise_than_it_is_read_is_refused(
     panels: str,
     schedule: str,
     message: str,
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
     text = KERNEL.format(panels=f"attributes {{panels = {panels}}}", schedule=schedule)
     with pytest.raises(LocatedPassFailure, match="does not fit") as info:
-        kernel_source(parse_kernel(text))
+        kernel_source(parse_raised(text))
     assert message in str(info.value)
 
 
 def test_what_is_read_outside_of_tiles_may_not_lie_in_panels(
-    parse_kernel: Callable[[str], KernelOp],
+    parse_raised: Callable[[str], KernelOp],
 ) -> None:
-    kernel = parse_kernel("""
+    kernel = parse_raised("""
     launch.kernel @k target "cpu" (%a: memref<8x8xf32>, %o: memref<8x8xf32>) attributes
         {panels = [#launch.panels<[1, 8, 8], axis 1, width 4, depth 8>, unit]} {
       "memref.copy"(%a, %o) : (memref<8x8xf32>, memref<8x8xf32>) -> ()

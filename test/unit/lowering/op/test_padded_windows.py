@@ -146,7 +146,7 @@ def test_upright_tiles_read_no_padding() -> None:
     kernel = CASES["49 columns"].kernel()
     *_, op = kernel.body.block.ops
     op.attributes[SCHEDULE] = ContractionAttr(
-        "upright", (4, 1, 16), (49, 72), folds=(1, 0), panels="a"
+        "upright", (4, 1, 16), (49, 72), panels="a"
     )
     with pytest.raises(LocatedPassFailure, match="upright tiles read no padding"):
         kernel_source(kernel)

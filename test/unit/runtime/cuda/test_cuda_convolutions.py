@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from penstock.dialects.kernel import ContractOp
 from penstock.dialects.launch import KernelOp, LibraryAttr
 from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
 from penstock.lowering.codegen.cuda.library_calls import (
     LibraryContraction,
     library_contraction_of,
+    unfit_of_libraries,
 )
-from penstock.lowering.launch.autotune.libraries import unfit_of
+from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel
 from penstock.lowering.pipelines import PipelineOptions, pipeline
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import CudaError, Handle, Launch
@@ -384,8 +384,10 @@ def library_sums_of(model: Model) -> list[LibraryContraction | str]:
     found: list[LibraryContraction | str | None] = []
     for kernel in model.module.walk():
         if isinstance(kernel, KernelOp):
+            # Small ones are loops by now.
+            raise_kernel(kernel)
             stages = stages_of(kernel.body.block)
-            found += [library_contraction_of(op, stages) for op in stages]
+            found += [library_contraction_of(op) for op in stages]
     return [each for each in found if each is not None]
 
 
@@ -400,10 +402,8 @@ def selected(text: str, streams: int = 1) -> Model:
     passes = pipeline(PipelineOptions("cuda", streams))
     run_pipeline(*installed_compiler(), model.module, passes)
     for each in sums_of(model):
-        op = each.op
-        if isinstance(op, ContractOp):
-            op = split_sums(op, unfit_of(op))
-        op.attributes["schedule"] = LibraryAttr("fake", int(bool(each.start)))
+        op = split_sums(each.op, unfit_of_libraries(each.op))
+        op.attributes["schedule"] = LibraryAttr("fake")
     return model
 
 

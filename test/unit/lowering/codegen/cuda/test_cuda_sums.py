@@ -59,6 +59,19 @@ def test_folds_over_other_dimensions_than_the_last(
     np.testing.assert_allclose(found, expected, rtol=5e-6)
 
 
+def test_sums_of_halves_are_rounded_once(device_kernels: Kernels) -> None:
+    body = """
+      %x = job.input "x" : tensor<640x40xf16>
+      %y = op.reduce_sum %x axes [0] : tensor<640x40xf16> -> tensor<40xf16>
+      job.output "y", %y : tensor<40xf16>
+    """
+    given = np.random.default_rng(1).uniform(0.5, 2, (640, 40)).astype(np.float16)
+    found = np.full(40, np.nan, np.float16)
+    assert SHARED in run(device_kernels, body, given, found)
+    expected = given.astype(np.float64).sum(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=2**-11 * 1.01)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "terms", "type"),
     [

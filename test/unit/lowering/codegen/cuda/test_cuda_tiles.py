@@ -77,7 +77,7 @@ def test_products_of_all_tiles(
     b = rng.standard_normal((terms, columns)).astype(np.float32)
     o = np.full((rows, columns), np.nan, np.float32)
     expected = a.astype(np.float64) @ b.astype(np.float64)
-    tiles = f"#launch.tiles<block {block}, thread {thread}, folds [1, 0]>"
+    tiles = f"#launch.tiles<block {block}, thread {thread}>"
     given_a = np.ascontiguousarray(a.T) if form == "of columns" else a
     given_b = np.ascontiguousarray(b.T) if form == "of rows" else b
     source = run(device_kernels, product(shape, form, tiles), given_a, given_b, o)
