@@ -408,6 +408,11 @@ TRAININGS: Mapping[str, Callable[[], Training]] = {
 }
 """All trainings by the names of reports."""
 
+DEEP: Mapping[str, Callable[[], Training]] = {
+    "MLP, 16 layers of 512, b512": partial(perceptron, (512,) * 17, 512)
+}
+"""A training that keeps much of what its forward pass makes."""
+
 SMALL: Mapping[str, Callable[[], Training]] = {
     "small MLP": partial(perceptron, (20, 16, 10), 8),
     "small GPT-2": partial(gpt, 1, 64, 2),

@@ -108,6 +108,12 @@ def _training(options: Options) -> Section:
     return training(options.threads, options.rounds)
 
 
+def _recompute(options: Options) -> Section:
+    from benchmarks.recompute import recompute
+
+    return recompute()
+
+
 def _memory(options: Options) -> Section:
     from benchmarks.memory import memory
 
@@ -176,6 +182,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "training": _training,
     "tuning": _tuning,
     "memory": _memory,
+    "recompute": _recompute,
     "compile": _compile,
     "start": _start,
     "executor": _executor,
@@ -194,6 +201,7 @@ ON_REQUEST = frozenset(
         "graph-page",
         "ops",
         "packing",
+        "recompute",
         "recurrent",
         "scaling",
         "training",

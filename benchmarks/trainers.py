@@ -17,7 +17,7 @@ import numpy as np
 
 import penstock
 from benchmarks.jax_runs import start_jax
-from benchmarks.networks import SEED, SMALL, TRAININGS, Training
+from benchmarks.networks import DEEP, SEED, SMALL, TRAININGS, Training
 from benchmarks.sessions import penstock_run
 from penstock import Tensor
 
@@ -40,7 +40,7 @@ ops: Any = penstock.ops
 
 def training_of(name: str) -> Training:
     """The training of a name."""
-    return {**TRAININGS, **SMALL}[name]()
+    return {**TRAININGS, **DEEP, **SMALL}[name]()
 
 
 def checked(step: Callable[[], float]) -> Run:
@@ -249,7 +249,9 @@ class TorchFunctions:
         return self._of.cross_entropy(scores, labels)
 
 
-def torch_step(name: str, part: str, threads: int, *, compiles: bool) -> Any:
+def torch_step(
+    name: str, part: str, threads: int, *, compiles: bool, backend: str = "inductor"
+) -> Any:
     """A part of a step that returns its loss, with kernels fused in the optimizer."""
     torch = import_module("torch")
     torch.set_num_threads(threads)
@@ -264,7 +266,7 @@ def torch_step(name: str, part: str, threads: int, *, compiles: bool) -> Any:
     def loss_of(weights: Mapping[str, Any], x: Any, labels: Any) -> Any:
         return training.loss(functions, weights, x, labels)
 
-    loss_now = torch.compile(loss_of) if compiles else loss_of
+    loss_now = torch.compile(loss_of, backend=backend) if compiles else loss_of
 
     def step() -> float:
         optimizer.zero_grad(set_to_none=True)
@@ -297,10 +299,17 @@ def open_compiled(name: str, part: str, threads: int) -> Run:
     return checked(torch_step(name, part, threads, compiles=True))
 
 
-def torch_peak(name: str) -> int:
-    """The bytes that a step of PyTorch allocates, at the fullest moment."""
+MIN_CUT = "aot_eager_decomp_partition"
+"""PyTorch's backend that keeps what its minimum cut says, and compiles no kernels."""
+
+
+def torch_peak(name: str, *, cuts: bool = False) -> int:
+    """
+    The bytes that a step of PyTorch allocates, at the fullest moment; with what its
+    minimum cut makes again, if it `cuts`.
+    """
     torch = import_module("torch")
-    step = torch_step(name, STEP, 1, compiles=False)
+    step = torch_step(name, STEP, 1, compiles=cuts, backend=MIN_CUT)
     # The first one makes the states of the optimizer, which are no activations, and
     # gradients go before the step that is measured.
     step()

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -275,29 +276,35 @@ def has_sizes(op: Operation) -> bool:
 class WithinBudget:
     """The search for what to make again so that a plan is within a budget."""
 
-    def __init__(
-        self, step: TrainingStep, budget: int, ctx: Context, device: str | None
-    ):
-        self._step, self._budget = step, budget
+    def __init__(self, step: TrainingStep, ctx: Context, device: str | None):
+        self._step = step
         self._ctx, self._device = ctx, device
         self._values = step.forward()
         self._peaks: dict[tuple[int, ...], int] = {}
         """The peaks of the plans that were asked for."""
 
-    def find(self) -> Sequence[int]:
-        """The values to make again; fails with the least peak found."""
-        if self._peak(()) <= self._budget:
+    def find(self, budget: int) -> tuple[int, ...]:
+        """
+        The values to make again for a budget of bytes; fails with the least peak found.
+        """
+        if self.peak(()) <= budget:
             return ()
-        choices = self._choices()
-        if self._peak(choices[-1]) > self._budget:
+        choices = self._choices
+        if self.peak(choices[-1]) > budget:
             least = min(self._peaks.values())
             message = (
-                f"no plan of the job is within the budget of {self._budget} bytes: the "
+                f"no plan of the job is within the budget of {budget} bytes: the "
                 f"least that was found needs {least}"
             )
             raise LocatedPassFailure([(self._step.job, message)])
-        return self._first(choices)
+        return self._first(choices, budget)
 
+    @property
+    def least(self) -> int:
+        """The least budget that may be asked for."""
+        return min(self.peak(()), self.peak(self._choices[-1]))
+
+    @cached_property
     def _choices(self) -> list[tuple[int, ...]]:
         """
         The choices of values, the fewest scalar operations first, up to the one with
@@ -309,8 +316,8 @@ class WithinBudget:
             for size in SEGMENTS
             for found in [split_evenly(self._values, size)]
         ]
-        chosen = min(several, key=lambda choices: self._peak(choices[-1]))
-        last = min(chosen[0], chosen[-1], key=self._peak)
+        chosen = min(several, key=lambda choices: self.peak(choices[-1]))
+        last = min(chosen[0], chosen[-1], key=self.peak)
         cost = self._flops(last)
         fewer = [made for made in chosen if made != last and self._flops(made) <= cost]
         return [*sorted(fewer, key=self._flops), last]
@@ -318,7 +325,9 @@ class WithinBudget:
     def _flops(self, made: tuple[int, ...]) -> int:
         return flops_of(self._values, made)
 
-    def _first(self, choices: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def _first(
+        self, choices: Sequence[tuple[int, ...]], budget: int
+    ) -> tuple[int, ...]:
         """
         The first of choices that fits, by halves, of which the last one does. A smaller
         budget fits wherever the search goes on with less, so it never finds an earlier
@@ -327,7 +336,7 @@ class WithinBudget:
         low, high = 0, len(choices) - 1
         while low < high:
             middle = (low + high) // 2
-            if self._peak(choices[middle]) <= self._budget:
+            if self.peak(choices[middle]) <= budget:
                 high = middle
             else:
                 low = middle + 1
@@ -336,7 +345,8 @@ class WithinBudget:
     def _made(self, kept: Collection[int]) -> tuple[int, ...]:
         return tuple(made_again(self._values, kept))
 
-    def _peak(self, made: tuple[int, ...]) -> int:
+    def peak(self, made: tuple[int, ...]) -> int:
+        """The bytes of the plan where some values are made again."""
         if made not in self._peaks:
             trial = TrainingStep(self._step.job.clone())
             trial.make_again(made)
@@ -380,7 +390,7 @@ class JobRecomputePass(ModulePass):
     def _recompute(self, step: TrainingStep, ctx: Context) -> None:
         values = step.forward()
         if self.budget is not None:
-            made = WithinBudget(step, self.budget, ctx, self.device).find()
+            made = WithinBudget(step, ctx, self.device).find(self.budget)
         elif self.policy == "min-cut":
             made = made_again(values, kept_by_min_cut(values))
         else:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from benchmarks import ordering, packing, run, scaling
+from benchmarks import ordering, packing, recompute, run, scaling
 from benchmarks.models import LIGHT, light_models, passes_between
 from benchmarks.packers import RULES, installed_peer, others, packed, timed
 from benchmarks.report import Section, Table
@@ -225,6 +225,47 @@ def test_training_jobs_have_their_updates_last() -> None:
     updates = [task for task in problem.tasks if not task.makes]
     assert len(updates) == 4
     assert list(problem.tasks[-4:]) == updates
+
+
+# Recompute
+
+
+@pytest.mark.slow
+def test_budgets_of_a_training_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By plans for 16 layers; PyTorch is left out."""
+
+    def no_peer(function: object, name: str) -> int:
+        return 0
+
+    monkeypatch.setattr(recompute, "apart", no_peer)
+    (name,) = recompute.DEEP
+    section = recompute.recompute([name])
+    assert not section.problems
+    (row,) = section.tables[0].rows
+    found = recompute.measured(name)
+    assert found.peaks[1] <= found.budgets[1] < found.budgets[0] < found.ours
+    assert 0 < found.again[0] < found.again[1]
+    assert row[0] == name
+    assert row[5:] == ("", "", "")
+
+
+def test_budgets_that_are_missed_are_a_problem() -> None:
+    found = recompute.Found(
+        ours=9,
+        min_cut=9,
+        min_cut_again=0,
+        budgets=[8, 4],
+        peaks=[8, 5],
+        again=[0.2, 0.1],
+        torch=18,
+        torch_min_cut=9,
+    )
+    section = recompute.section_of({"job": found})
+    assert section.problems == [
+        "job: a plan for 4 bytes needs 5",
+        "job: smaller budgets make less again",
+    ]
+    assert section.tables[0].rows[0][-1] == "0.50"
 
 
 # Scaling
