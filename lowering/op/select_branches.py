@@ -28,6 +28,7 @@ from penstock.dialects.op.body import clone_body
 from penstock.dialects.op.comparison import LogicalNotOp, WhereOp
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.utils.attributes import ask_for_slots, carry
 from penstock.dialects.utils.pass_events import count
@@ -61,11 +62,25 @@ def select_in(job: JobOp, up_to: int | None, device: str | None = None) -> None:
 
 
 def work_of(bodies: Sequence[Block]) -> int:
-    """The scalar operations of bodies, of which each element that is made is one."""
+    """
+    The scalar operations of bodies, of which each element that is made is one, also in
+    each iteration of a loop.
+    """
     ops = [op for body in bodies for op in body.ops if isinstance(op, TensorOp)]
     made = (tensor_type(value) for op in ops for value in op.results)
     sizes = (prod(type.get_shape()) for type in made if type.has_static_shape())
-    return sum(op.flops() for op in ops) + sum(sizes)
+    return sum(map(_work_inside, ops)) + sum(sizes)
+
+
+def _work_inside(op: TensorOp) -> int:
+    """The scalar operations of an op, without the elements of its results."""
+    match op:
+        case LoopOp():
+            return op.count * work_of([op.body.block])
+        case IfOp():
+            return work_of([op.then.block, op.otherwise.block])
+        case _:
+            return op.flops()
 
 
 def bodies_of(op: IfOp) -> Sequence[Block]:
