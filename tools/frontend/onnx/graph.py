@@ -57,11 +57,15 @@ class Declined(Exception):
 
 
 class NotKnown(Unsupported):
-    """A node can only be converted if the value of this name is known."""
+    """
+    A node can only be converted if the value of this name is known, or if the inputs
+    are that its counts follow from.
+    """
 
-    def __init__(self, message: str, value: str):
+    def __init__(self, message: str, value: str, inputs: Collection[str] = ()):
         super().__init__(message)
         self.value = value
+        self.inputs = inputs
 
 
 @dataclass(frozen=True)
@@ -242,9 +246,28 @@ class JobBuilder:
                 return [self.as_tensor(value) for value in others]
             self.extents.follow(op, self.extents.prepare(op))
         except CannotFollow as error:
+            inputs = self.inputs_of_counts(op.operands)
             op.drop_all_references()
-            raise NotKnown(str(error), self.output) from None
+            raise NotKnown(str(error), self.output, inputs) from None
         return self._insert(self._located(op), [""] * len(op.results))
+
+    def inputs_of_counts(self, values: Sequence[Value]) -> Collection[str]:
+        """
+        The inputs that the counts of values follow from; none if these are made in a
+        body, of which that is not known.
+        """
+        found: set[str] = set()
+        left = [count for value in values for count in self.extents.of(value).values()]
+        seen = {*left}
+        while left:
+            op = left.pop().owner
+            if isinstance(op, Block):
+                return ()
+            if isinstance(op, InputOp):
+                found.add(op.port.data)
+            left += (new := {*op.operands} - seen)
+            seen |= new
+        return found
 
     def _keep(self, op: Operation, name: str) -> SSAValue:
         """Let a known value be part of the job; a body may be left again."""

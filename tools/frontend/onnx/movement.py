@@ -56,11 +56,13 @@ def give_reshaped(
     if counted is None or free is None:
         node.give(ReshapeOp, node.tensor(), shape=shape)
         return
-    extents = node.builder.extents
+    extents, value = node.builder.extents, node.tensor()
     try:
-        node.give_value(extents.reshaped(node.tensor(), shape, counted, free))
+        node.give_value(extents.reshaped(value, shape, counted, free))
     except CannotFollow as error:
-        raise NotKnown(str(error), node.outputs[0]) from None
+        inputs = node.builder.inputs_of_counts([value])
+        name = node.inputs[1] if counted and not inputs else node.outputs[0]
+        raise NotKnown(str(error), name, inputs) from None
 
 
 def flatten(node: Node) -> None:

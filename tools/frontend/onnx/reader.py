@@ -209,7 +209,8 @@ class Reader:
         except (Unsupported, VerifyException) as error:
             self.findings.add(f"{proto.op_type} '{name}': {error}")
             if isinstance(error, NotKnown):
-                self.findings.inputs |= self._inputs_of(error.value)
+                known = {*error.inputs} or self._inputs_of(error.value)
+                self.findings.inputs |= known
 
     def _refuse_counted(self, operands: Sequence[str]) -> None:
         """Raise `NotKnown` for an operand whose extents are not all known."""
@@ -279,7 +280,8 @@ class Reader:
             is_settled = extents.is_settled and not is_alike
             if values[output] not in extents and not is_settled:
                 message = "the extent of an operand is only known at run time"
-                raise NotKnown(message, output)
+                inputs = self.builder.inputs_of_counts(counted)
+                raise NotKnown(message, output, inputs)
 
     # Nodes that stand for others
 

@@ -16,7 +16,11 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parse
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.diagnostics import Rejected, UsageError
 from penstock.tools.frontend.onnx import model as importer
-from penstock.tools.frontend.onnx.model import import_model, run_onnxruntime
+from penstock.tools.frontend.onnx.model import (
+    import_for,
+    import_model,
+    run_onnxruntime,
+)
 from penstock.tools.frontend.onnx.session import OnnxSession
 
 Array: TypeAlias = NDArray[Any]
@@ -429,3 +433,20 @@ def test_a_maximum_makes_room_for_as_many() -> None:
     message = "no node with a maximum has the name 'fin', did you mean 'find'"
     with pytest.raises(UsageError, match=message):
         import_model(model, "m", maxima={"fin": 3})
+
+
+def test_inputs_that_counts_follow_from_are_known_alone() -> None:
+    end = helper.make_tensor_value_info("end", TensorProto.INT64, [1])
+    nodes = [
+        node("Slice", ["x", "zero", "end"], ["some"]),
+        node("Split", ["some"], ["z", "rest"], axis=0, num_outputs=2),
+    ]
+    x = floats(9, 2)
+    model = graph(nodes, {"x": x}, "z", {"zero": np.array([0])})
+    model.graph.input.append(end)
+    inputs = {"x": x, "end": np.array([6])}
+    assert import_for(model, "m", inputs).known == {"end"}
+    nodes = [node("Reshape", ["x", "end"], ["z"])]
+    model = graph(nodes, {"x": x}, "z", {})
+    model.graph.input.append(end)
+    assert import_for(model, "m", {"x": x, "end": np.array([18])}).known == {"end"}
