@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -31,6 +32,9 @@ from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
+
+if TYPE_CHECKING:
+    from penstock.dialects.utils.tensors import Array
 
 
 class InBody(OpTrait):
@@ -80,6 +84,16 @@ SEGMENTS = "operandSegmentSizes"
 """The property of the numbers of operands of each kind."""
 
 
+class BodyRun(NamedTuple):
+    """
+    A run of a body: the number of the iteration in a loop, the body, and its values.
+    """
+
+    iteration: tuple[int, ...]
+    block: Block
+    values: Mapping[SSAValue, Array]
+
+
 class FlowOp(BodyOp, ABC):
     """
     An op on tensors with bodies that run several times, or perhaps not at all. The
@@ -90,6 +104,13 @@ class FlowOp(BodyOp, ABC):
     @abstractmethod
     def read_values(self) -> Sequence[SSAValue]:
         """The values that the bodies read; their arguments are the last ones."""
+
+    @abstractmethod
+    def runs(self, *operands: Array) -> Iterator[BodyRun]:
+        """
+        The runs of its bodies, one after the other, in terms of NumPy. Raises
+        `ValueError` where a maximum of them is not enough.
+        """
 
     def read_also(self, values: Sequence[SSAValue]) -> None:
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import TensorType, i1
@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.backward import gradients_of_body, has_floats
 from penstock.dialects.op.body import (
+    BodyRun,
     FlowOp,
     YieldOp,
     clone_body,
@@ -213,10 +214,14 @@ class IfOp(FlowOp, CanonicalOp):
         )
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
+        (run,) = self.runs(*operands)
+        return [run.values[value] for value in yield_of(run.block).values]
+
+    def runs(self, *operands: Array) -> Iterator[BodyRun]:
         condition, *given = operands
         block = (self.then if bool(condition) else self.otherwise).block
         values = evaluate_block(block, dict(zip(block.args, given, strict=True)))
-        return [values[value] for value in yield_of(block).values]
+        yield BodyRun((), block, values)
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         """

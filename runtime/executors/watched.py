@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from penstock.runtime.errors import TaskError
 from penstock.runtime.executors.reference import SequentialRun
 from penstock.runtime.loading.arrays import Array, numpy_dtype
+from penstock.runtime.program.actors import Call
 from penstock.runtime.program.executable import ProgramImage, TensorKind
 from penstock.runtime.program.tables import Tables
 
@@ -20,6 +21,20 @@ class Seen(NamedTuple):
 
     actor: str
     register: str
+    array: Array
+
+
+class SeenInside(NamedTuple):
+    """
+    An argument of a call in loops or conditions of an actor, and a copy of what it
+    holds after the call: its local name, the call among those of the actor, and the
+    numbers of the iterations around it, the outermost first.
+    """
+
+    actor: str
+    call: int
+    name: str
+    iterations: tuple[int, ...]
     array: Array
 
 
@@ -34,6 +49,9 @@ class Updated(NamedTuple):
 Look = Callable[[str, Seen], None]
 """Called with `read` before an act and `written` after it, and a register."""
 
+LookInside = Callable[[SeenInside], None]
+"""Called after each call in loops and conditions, with each of its arguments."""
+
 
 class WatchedRun(SequentialRun):
     """
@@ -42,8 +60,18 @@ class WatchedRun(SequentialRun):
     what was seen leaves variables as they were.
     """
 
-    def __init__(self, tables: Tables, acts: int, image: ProgramImage, look: Look):
+    def __init__(
+        self,
+        tables: Tables,
+        acts: int,
+        image: ProgramImage,
+        look: Look,
+        look_inside: LookInside | None = None,
+    ):
         super().__init__(tables, acts)
+        self._look_inside = look_inside
+        self._steps = {actor.name: actor.steps for actor in image.actors}
+        self._kinds = {kernel.name: kernel.arguments for kernel in image.kernels}
         on_host = {chunk.name for chunk in image.chunks if chunk.device == "cpu"}
         known = {queue.name: queue for queue in image.queues if queue.chunk in on_host}
         names = [register.name for register in tables.registers]
@@ -84,6 +112,22 @@ class WatchedRun(SequentialRun):
             for place, held in zip(updated, before, strict=True):
                 ctypes.memmove(place.address, held, len(held))
             raise
+
+    def calls_of(self, actor: int) -> Iterable[tuple[int, Call]]:
+        """The calls of the next act of an actor, each looked at once it is made."""
+        for place, call in super().calls_of(actor):
+            yield place, call
+            if self._look_inside is not None and actor in self.walks:
+                for seen in self._inside(actor, place, call):
+                    self._look_inside(seen)
+
+    def _inside(self, actor: int, place: int, call: Call) -> Iterator[SeenInside]:
+        name, walk = self.tables.actors[actor].name, self.walks[actor]
+        step = self._steps[name][place]
+        kinds = self._kinds[step.subject] if step.verb == "call" else ()
+        for local, arg, kind in zip(step.arguments, call.args, kinds, strict=False):
+            array = _copy(self.address(actor, arg), kind)
+            yield SeenInside(name, place, local, walk.iterations(walk.loop), array)
 
     def begun_turns(self, actor: int) -> int:
         """The iterations in which an actor has acted: a failure undoes what it did."""

@@ -120,6 +120,7 @@ class Search:
                     bisection.values,
                     self.tolerance,
                     self.jobs,
+                    bisection.flows,
                 )
             if found.task is not None:
                 found.task = self._with_schedules(found.task, bisection.values)
@@ -201,6 +202,10 @@ def _task_line(task: WrongTask | None) -> str:
     since = " since it was written" if task.read else ""
     what = f"{how} {task.register}, which {task.text}{since}"
     line = f"first task that differs from the reference: {task.task}{place}: {what}"
+    if (inside := task.inside) is not None:
+        iterations = ", ".join(map(str, inside.iterations))
+        where = f" in iteration {iterations}" if iterations else ""
+        line += f"\n  in its body{where}, {inside.value} {inside.text} first"
     if task.schedules:
         line += f"\n  it is right as plain loops, not as {'; '.join(task.schedules)}"
     return line

@@ -31,8 +31,9 @@ from penstock.tools.session.oracle import Evaluation
 from penstock.tools.session.placed_oracle import PlacedEvaluation, has_places
 
 if TYPE_CHECKING:
-    from penstock.runtime.executors.watched import Seen
+    from penstock.runtime.executors.watched import Look, LookInside, Seen
     from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.body_bisection import Flows, WrongCall
     from penstock.tools.session.session import Session
 
 
@@ -59,6 +60,8 @@ class WrongTask:
     """Whether the register was right when it was written, and wrong when read."""
     schedules: tuple[str, ...] = ()
     """The schedules of its kernels, if it is right without them: as plain loops."""
+    inside: WrongCall | None = None
+    """The first value that is wrong in its bodies, if that was found."""
 
 
 @dataclass
@@ -103,6 +106,8 @@ class Bisection(PassInstrumentation):
         self.found = Findings()
         self.values: Mapping[str, Array] = {}
         """The values of the last IR that ran right, by the names of registers."""
+        self.flows: Flows = {}
+        """Its loops and conditions, by the registers of their results."""
 
     def check_start(self) -> None:
         """Run the model as it is. Raises PenstockError if that differs already."""
@@ -128,19 +133,23 @@ class Bisection(PassInstrumentation):
 
     def _first_wrong(self, module: ModuleOp) -> tuple[str, str] | None:
         """The first output that is wrong, and how."""
-        outputs, values = self._run(replace(self._model, module=module))
+        outputs, values, flows = self._run(replace(self._model, module=module))
         wrong = first_wrong_output(outputs, self._reference, self._tolerance)
         if wrong is None:
             self.values = {**self.values, **values}
+            self.flows = {**self.flows, **flows}
         return wrong
 
-    def _run(self, model: Model) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The outputs of a model, and its values by the names of registers."""
+    def _run(self, model: Model) -> tuple[dict[str, Array], dict[str, Array], Flows]:
+        """
+        The outputs of a model, and its values, loops and conditions by the names of
+        registers.
+        """
         import numpy as np
 
         entries = model.entries
         if any(isinstance(entry, ProgramOp) for entry in entries):
-            return self._run_program(model), {}
+            return self._run_program(model), {}, {}
         plans = [entry for entry in entries if isinstance(entry, PlanOp)]
         kind = PlacedEvaluation if any(map(has_places, plans)) else Evaluation
         evaluation = kind(model, self._inputs)
@@ -149,7 +158,7 @@ class Bisection(PassInstrumentation):
                 evaluation.run_jobs(entries, self._jobs)
             else:
                 evaluation.run_entry(model.entry)
-        return evaluation.results, evaluation.named()
+        return evaluation.results, evaluation.named(), evaluation.flows()
 
     def _run_program(self, model: Model) -> dict[str, Array]:
         from penstock.tools.session.program_export import ExportedProgram
@@ -209,14 +218,16 @@ def first_wrong_task(
     values: Mapping[str, Array],
     tolerance: float,
     jobs: Sequence[str] = (),
+    flows: Flows | None = None,
 ) -> WrongTask | None:
     """
     The first task, in the order of a run of the reference executor, that writes other
     than the values say, or reads other than was written; of several jobs, which run one
     after the other, or of the only one. The engine of the session has to be
-    `sequential`.
+    `sequential`. Of a loop or condition it is looked for in its bodies, too.
     """
     from penstock.runtime.executors.watched import WatchedRun
+    from penstock.tools.session.body_bisection import body_search
 
     image = session.executable.image
     places = {actor.name: actor.place for actor in image.actors}
@@ -235,13 +246,25 @@ def first_wrong_task(
             is_read, place = moment == "read", places.get(seen.actor)
             found.append(WrongTask(seen.actor, place, seen.register, text, is_read))
 
-    for job in jobs_in(session, jobs):
-        executor = session.executor_of(job)
-        executor.reference = lambda tables, acts, image=executor.program.image: (
-            WatchedRun(tables, acts, image, look)
-        )
-    run_in(session, inputs, jobs)
-    return found[0] if found else None
+    def run(look: Look, look_inside: LookInside | None = None) -> None:
+        for job in jobs_in(session, jobs):
+            executor = session.executor_of(job)
+            executor.reference = lambda tables, acts, image=executor.program.image: (
+                WatchedRun(tables, acts, image, look, look_inside)
+            )
+        run_in(session, inputs, jobs)
+
+    run(look)
+    if not found or found[0].read:
+        return found[0] if found else None
+    (wrong, *_) = found
+    search = body_search(
+        session.program, wrong.task, flows or {}, wrong.register, tolerance
+    )
+    if search is not None:
+        run(lambda moment, seen: None, search.look)
+        wrong = replace(wrong, inside=search.found)
+    return wrong
 
 
 def schedules_of(program: ProgramOp, task: str) -> tuple[str, ...]:

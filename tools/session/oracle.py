@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.dialects.job import (
     AfterOp,
@@ -25,6 +25,7 @@ from penstock.dialects.job import (
     UpdateOp,
     VariableOp,
 )
+from penstock.dialects.op.body import FlowOp
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
@@ -39,6 +40,7 @@ from penstock.tools.driver.diagnostics import FileError, UsageError
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
+    from penstock.tools.session.body_bisection import Flows
     from penstock.tools.session.session import Model
 
 
@@ -129,6 +131,7 @@ class Evaluation:
         self.outputs: dict[str, Array] = {}
         self.cuts: list[OutputCut] = []
         """The outputs that are cut to counts, as a caller gets them."""
+        self._flows: dict[str, tuple[FlowOp, Sequence[Array]]] = {}
         self._made: set[str] = set()
         """The inputs that earlier jobs have made."""
 
@@ -162,6 +165,10 @@ class Evaluation:
             elif value.name_hint is not None and self._repetitions.get(value, 1) == 1:
                 found[f"{value.name_hint}/out"] = array
         return found
+
+    def flows(self) -> Flows:
+        """The loops and conditions as they are now, with what they were given."""
+        return {f"{name}/out": given for name, given in self._flows.items()}
 
     def run_jobs(self, entries: Sequence[Operation], jobs: Sequence[str]) -> None:
         """
@@ -260,6 +267,9 @@ class Evaluation:
         count = max((self._repetitions.get(x, 1) for x in op.results), default=1)
         operands = [self._values[operand] for operand in op.operands]
         if count == 1:
+            if isinstance(op, FlowOp):
+                names = (x.name_hint for x in op.results if x.name_hint)
+                self._flows |= dict.fromkeys(names, (apart(op), operands))
             return op.meaning(*operands)
         several = [self._repetitions.get(operand, 1) > 1 for operand in op.operands]
         acts = [
@@ -269,6 +279,13 @@ class Evaluation:
             for i in range(count)
         ]
         return [np.stack(pieces) for pieces in zip(*acts, strict=True)]
+
+
+def apart(op: FlowOp) -> FlowOp:
+    """A copy of an op that reads none of the values of its job."""
+    types = [value.type for value in op.operands]
+    args = Block(arg_types=types).args
+    return op.clone(dict(zip(op.operands, args, strict=True)))
 
 
 def _entry_of(entries: Sequence[Operation], job: str) -> Operation:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.interfaces import ConditionallySpeculatableInterface
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition, traits_def
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import yield_of
+from penstock.dialects.op.body import BodyRun, yield_of
 from penstock.dialects.op.canonicalization import CanonicalOp
 from penstock.dialects.op.group_form import evaluate_block
 from penstock.dialects.op.loop.canonicalization import (
@@ -131,22 +131,33 @@ class LoopOp(LoopForm, ConditionallySpeculatableInterface, CanonicalOp):
         """Raises `ValueError` where the maximum is not enough."""
         import numpy as np
 
+        kept = len(self.carried)
+        state = operands[self.trips is not None :][:kept]
+        rows: dict[int, Sequence[Array]] = {}
+        for (number,), block, values in self.runs(*operands):
+            made = [values[value] for value in yield_of(block).values]
+            state, rows[number] = made[:kept], made[kept:]
+        number = [np.asarray(len(rows))] * (self.made is not None)
+        return [*state, *self._in_stacks(rows), *number]
+
+    def runs(self, *operands: Array) -> Iterator[BodyRun]:
+        import numpy as np
+
+        block = self.body.block
         count = self.count if self.trips is None else self._allowed(operands[0])
         rest = operands[self.trips is not None :]
         kept, taken = len(self.carried), len(self.slices)
         state, slices = [*rest[:kept]], rest[kept : kept + taken]
-        rows: dict[int, Sequence[Array]] = {}
         for number in self.order_of(count):
             if self.going is not None and not state[0]:
-                break
+                return
             parts = (value[number] for value in slices)
             given = [np.asarray(number), *state, *parts, *rest[kept + taken :]]
-            made = _yielded(self.body.block, given)
-            state, rows[number] = made[:kept], made[kept:]
+            values = evaluate_block(block, dict(zip(block.args, given, strict=True)))
+            yield BodyRun((number,), block, values)
+            state = [values[value] for value in yield_of(block).values[:kept]]
         if self.going is not None and self.trips is None and state[0]:
             raise ValueError(self.too_long)
-        number = [np.asarray(len(rows))] * (self.made is not None)
-        return [*state, *self._in_stacks(rows), *number]
 
     def _allowed(self, count: Array) -> int:
         """The number of iterations to make. Raises `ValueError` for a bad one."""
@@ -184,11 +195,6 @@ class LoopOp(LoopForm, ConditionallySpeculatableInterface, CanonicalOp):
         raise VerifyException(
             "a loop has no kernel of its own: op-unroll-loops comes before"
         )
-
-
-def _yielded(block: Block, given: Sequence[Array]) -> list[Array]:
-    values = evaluate_block(block, dict(zip(block.args, given, strict=True)))
-    return [values[value] for value in yield_of(block).values]
 
 
 def _zeros(value: SSAValue) -> Array:

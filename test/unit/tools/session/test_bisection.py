@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -426,3 +427,72 @@ def test_a_schedule_that_is_wrong_is_named(
     assert "runs wrong: launch-schedule-attention (number" in told
     schedule = "attention_0: kernel.attention by #launch.attention<columns, "
     assert f"  it is right as plain loops, not as {schedule}" in told
+
+
+LOOP = """
+job.job @net placement <cpu, [0:0]> {{
+  %x = job.input "x" : tensor<4x4xf32>
+  %w = job.input "w" : tensor<4x4xf32>
+  %y, %zs = op.loop 5 backward carries(%x : tensor<4x4xf32>)
+      reads(%w : tensor<4x4xf32>) -> tensor<4x4xf32>, tensor<5x4x4xf32> {{
+  ^bb0(%i: tensor<i64>, %s: tensor<4x4xf32>, %v: tensor<4x4xf32>):
+    %p = op.matmul %s, %v : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %three = op.constant dense<3> : tensor<i64>
+    %c = op.less %i, %three : tensor<i64>, tensor<i64> -> tensor<i1>
+    %z = op.if %c reads(%p : tensor<4x4xf32>) -> tensor<4x4xf32> {{
+    ^bb0(%e: tensor<4x4xf32>):
+      %f = op.relu %e : tensor<4x4xf32> -> tensor<4x4xf32>
+      op.yield %f : tensor<4x4xf32>
+    }} else {{
+    ^bb0(%h: tensor<4x4xf32>):
+      op.yield %h : tensor<4x4xf32>
+    }}
+    {last} -> tensor<4x4xf32>
+    op.yield %k, %p : tensor<4x4xf32>, tensor<4x4xf32>
+  }}
+  job.output "y", %y : tensor<4x4xf32>
+  job.output "zs", %zs : tensor<5x4x4xf32>
+}}
+"""
+
+NEGATE = """
+from penstock.dialects.op import NegOp, ReluOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+class Negate(ModulePass):
+    "Negate in the place of each relu."
+
+    name = "my-negate"
+
+    def apply(self, ctx, op):
+        for relu in [x for x in op.walk() if isinstance(x, ReluOp)]:
+            types = [relu.results[0].type]
+            made = NegOp.create(operands=relu.operands, result_types=types)
+            Rewriter.replace_op(relu, made)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("last", "value"),
+    [
+        # It is one kernel with the value that is carried on.
+        ("%k = op.sin %z : tensor<4x4xf32>", "k"),
+        # It has a place of its own.
+        ("%k = op.matmul %z, %v : tensor<4x4xf32>, tensor<4x4xf32>", "z"),
+    ],
+)
+def test_the_first_wrong_value_of_an_iteration_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], last: str, value: str
+):
+    path, negate = tmp_path / "net.mlir", tmp_path / "negate.py"
+    path.write_text(LOOP.format(last=last))
+    negate.write_text(NEGATE)
+    words = [str(path), "--random-inputs", "3", "--bisect", "--load", str(negate)]
+    assert run_tool(words) == 0
+    assert run_tool([*words, "--insert-after", "op-infer-shapes=my-negate"]) == 1
+    told = capsys.readouterr().out
+    assert re.search(
+        rf"\n  in its body in iteration 2, {value} differs by .* first", told
+    )
