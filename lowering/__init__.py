@@ -18,6 +18,7 @@ PASSES = (
     "job-add-updates",
     "job-cast-amp",
     "job-clean",
+    "job-fuse-boxings",
     "job-infer-sbp",
     "job-insert-boxing",
     "job-place",

@@ -46,6 +46,9 @@ class PipelineOptions:
     """Whether to make one program of all ranks, for one process."""
     collectives: str = "copies"
     """The algorithm of collectives of ranks (`convert-job-to-plan`)."""
+    bucket: int | None = None
+    """The bytes of small tensors that are summed over devices as one at most
+    (`job-fuse-boxings`), if any are."""
     merge: bool = False
     """Whether to make one program of all jobs, with those that bring in and take out
     what several of them know by one name."""
@@ -143,6 +146,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # Only now it is known how variables lie on several devices.
         *model_jobs * options.model_jobs,
         call("job-insert-boxing"),
+        *bucketing(options),
         call("op-assign-layouts"),
         call("op-fuse-attention"),
         call("op-fuse-elementwise"),
@@ -238,6 +242,13 @@ def recomputing(options: PipelineOptions) -> ArgSpec:
         budget=options.budget,
         device=device,
     )
+
+
+def bucketing(options: PipelineOptions) -> Passes:
+    """The pass that sums small tensors together, if that is asked for."""
+    if options.bucket is None:
+        return ()
+    return (call("job-fuse-boxings", bytes=options.bucket),)
 
 
 def boxing(options: PipelineOptions) -> ArgSpec:
