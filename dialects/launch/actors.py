@@ -348,7 +348,8 @@ class CallOp(IRDLOperation):
     @property
     def unchanged(self) -> Sequence[str]:
         """The arguments of which it writes nothing but what lies there already."""
-        names = self.attributes.get(UNCHANGED)
+        if (names := self.attributes.get(UNCHANGED)) is None:
+            return ()
         return names_of(names) if isa(names, ArrayAttr[SymbolRefAttr]) else ()
 
 
@@ -908,6 +909,9 @@ class ActorOp(IRDLOperation):
         for op in self.body.block.ops:
             if isinstance(op, CarryOp | IfOp | LoopOp | NumberOp | SubviewOp):
                 text = "a cycle has no loops or conditions"
+                raise LocatedVerifyException([(op, text)])
+            if isinstance(op, CommitOp):
+                text = "a cycle has no commits, as acts follow that may fail"
                 raise LocatedVerifyException([(op, text)])
         steps = [(op, symbols_in(op), written_by(op)) for op in self.body.block.ops]
         names = [x.root_reference.data for x in self.registers]

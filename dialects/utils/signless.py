@@ -39,9 +39,10 @@ def signless(type: Attribute) -> Attribute:
         is_signless = type.signedness.data == Signedness.SIGNLESS
         return type if is_signless else IntegerType(type.width.data)
     if isa(type, MemRefType):
-        return MemRefType(
-            signless(type.element_type), type.shape, type.layout, type.memory_space
-        )
+        element = signless(type.element_type)
+        if element == type.element_type:
+            return type
+        return MemRefType(element, type.shape, type.layout, type.memory_space)
     return type
 
 

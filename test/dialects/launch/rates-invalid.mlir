@@ -583,6 +583,23 @@ launch.program @p rank 0 {
 
 // -----
 
+// A cycle commits nothing.
+launch.program @p rank 0 {
+  launch.chunk @c0 on <0, host> size 1024
+  launch.register @x in @c0 at 0 slots 2 : memref<4xf32>
+  launch.register @y in @c0 at 256 slots 1 : memref<4xf32>
+  launch.actor @w on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a kind "cyclic" lists [array<i64: 0, 1>] on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.copy @x to @y
+    // expected-error@+1 {{launch.commit: a cycle has no commits, as acts follow that may fail}}
+    launch.commit
+  }
+}
+
+// -----
+
 // What lies over another register is handed on at one rate.
 launch.program @p rank 0 {
   launch.chunk @c0 on <0, host> size 1024
