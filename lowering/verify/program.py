@@ -27,7 +27,8 @@ all of it (`kernel_effects`). Then
   fail; all others that use its bytes, under any name, act before that, and again after
   it;
 * all bytes of a register that no step writes are views, and so are those of a register
-  whose first step that writes it needs them;
+  that a step needs before or when it is first written;
+* no step is given a register or variable twice that it writes;
 * a loop or condition counts as one step, in which values are written before they are
   read (`program_rules/loops.py`).
 
@@ -55,15 +56,18 @@ from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import (
     ActorOp,
+    CallOp,
     ControlOp,
+    CopyOp,
     ProgramOp,
     RegisterOp,
     names_of,
+    steps_within,
 )
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.byte_spans import shared_by
-from penstock.lowering.verify.program_rules.graph import ProgramGraph
+from penstock.lowering.verify.program_rules.graph import ProgramGraph, names_in
 from penstock.lowering.verify.program_rules.jobs import bad_sharing, early_releases
 from penstock.lowering.verify.program_rules.loops import bad_loops, known_before
 from penstock.lowering.verify.program_rules.main_job import bad_main
@@ -123,6 +127,7 @@ def findings_of(graph: ProgramGraph) -> Iterator[Finding]:
         return
     yield from missing_bytes(graph.uses, graph.actors)
     yield from needed_bytes(graph.uses, graph.actors)
+    yield from given_twice(graph)
     yield from shared_bytes(graph)
     yield from bad_updates(graph)
     yield from bad_states(graph)
@@ -184,12 +189,15 @@ def missing_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
 
 
 def needed_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
-    """Kernels that read what their results held before, though nobody put it there."""
+    """
+    Steps that read what their actor writes in none before them, though nobody else put
+    it there.
+    """
     for index, actor in enumerate(actors):
         for at, step in enumerate(uses.acts.steps[index]):
-            for name in step.needed:
-                is_first = uses.first_write[index][name] == at
-                if not is_first or uses.writer.get(name) != index:
+            for name in dict.fromkeys(step.needed):
+                first = uses.first_write[index].get(name, -1)
+                if first < at or uses.writer.get(name) != index:
                     continue
                 if missing := uses.missing(name):
                     yield (
@@ -197,6 +205,22 @@ def needed_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
                         f"@{actor.sym_name.data} reads @{name} before it writes it, "
                         f"and {missing} of its bytes are views of nothing",
                     )
+
+
+def given_twice(graph: ProgramGraph) -> Iterator[Finding]:
+    """
+    Steps that are given what they write under one name twice: they may have written
+    some of it before they read the rest.
+    """
+    for actor in dict.fromkeys(graph.actors):
+        for step in steps_within(actor.body.block):
+            if not isinstance(step, CallOp | CopyOp):
+                continue
+            names, written = names_in(step), graph.effects(step)[1]
+            for name in dict.fromkeys(written):
+                if names.count(name) > 1:
+                    text = f"gives @{name} twice to a step that writes it"
+                    yield step, f"@{actor.sym_name.data} {text}"
 
 
 def shared_bytes(graph: ProgramGraph) -> Iterator[Finding]:

@@ -25,6 +25,18 @@ KERNELS = """
       linalg.yield %e : f64
     }
   }
+  launch.kernel @step_over target "cpu" (%x: memref<2xf64>, %o: memref<2xf64>) {
+    linalg.generic {
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]
+    } ins(%x : memref<2xf64>) outs(%o : memref<2xf64>) {
+    ^bb0(%a: f64, %b: f64):
+      %half = arith.constant 0.5 : f64
+      %d = arith.mulf %b, %half : f64
+      %e = arith.addf %d, %a : f64
+      linalg.yield %e : f64
+    }
+  }
   launch.kernel @less target "cpu" (%i: memref<i64>, %n: memref<i64>,
       %o: memref<i1>) {
     linalg.generic {
@@ -45,6 +57,16 @@ KERNELS = """
       iterator_types = []
     } ins(%i, %n : memref<i64>, memref<i64>) outs(%o : memref<i64>) {
     ^bb0(%a: i64, %b: i64, %c: i64):
+      %d = arith.addi %a, %b : i64
+      linalg.yield %d : i64
+    }
+  }
+  launch.kernel @add_over target "cpu" (%n: memref<i64>, %o: memref<i64>) {
+    linalg.generic {
+      indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>],
+      iterator_types = []
+    } ins(%n : memref<i64>) outs(%o : memref<i64>) {
+    ^bb0(%a: i64, %b: i64):
       %d = arith.addi %a, %b : i64
       linalg.yield %d : i64
     }

@@ -75,6 +75,8 @@ class ProgramGraph:
         """The acts of an iteration, with an actor once for each of its own."""
         self.writes, self.spans = iteration.writes, iteration.spans
         self.graph = MarkedGraph(len(self.actors), iteration.edges)
+        self.iterations = [iteration.acts_in(i) for i in range(iteration.count)]
+        """The acts of each of those that count as one, in the order of actors."""
         self.updates = [set(self._updated_by(actor)) for actor in self.actors]
         """For each actor the variables that it writes by copies, or says to update."""
         self.arriving = self._arriving(iteration.steps)
@@ -181,19 +183,11 @@ class ProgramGraph:
                 return [step.condition.string_value()], []
             case NumberOp():
                 return [], [step.target.string_value()]
-            case SubviewOp():
+            case CarryOp() | SubviewOp():
                 return [], []
-            case CarryOp():
-                return [], []
-            case CallOp():
-                names = names_of(step.arguments)
-                effects = self._effects_of(step.kernel.root_reference.data)
-                needed = [names[i] for i in sorted(effects.needed)]
-                return needed, [names[i] for i in sorted(effects.written)]
             case _:
                 access = self._access(step)
-                needed = [x for x in access.named if x not in access.written]
-                return needed, access.written
+                return access.needed, access.written
 
     def _access(self, step: Operation) -> Access:
         match step:
@@ -201,13 +195,14 @@ class ProgramGraph:
                 names = names_of(step.arguments)
                 effects = self._effects_of(step.kernel.root_reference.data)
                 written = [names[i] for i in sorted(effects.written)]
-                needed = [names[i] for i in sorted(effects.needed & effects.written)]
+                needed = [names[i] for i in sorted(effects.needed)]
                 return Access(names, written, step.unchanged, needed)
             case CopyOp():
-                target = step.target.root_reference.data
-                return Access([step.source.root_reference.data, target], [target])
+                source, target = names_in(step)
+                return Access([source, target], [target], needed=[source])
             case CollectiveOp():
-                return Access(step.names, names_of(step.targets))
+                sources, targets = names_of(step.sources), names_of(step.targets)
+                return Access(step.names, targets, needed=sources)
             case FeedOp() | ReceiveOp():
                 target = step.target.root_reference.data
                 return Access([target], [target])
@@ -215,7 +210,8 @@ class ProgramGraph:
                 return Access([], [])
             case _:
                 assert isinstance(step, FetchOp | SendOp), "checked by the verifier"
-                return Access([step.source.root_reference.data], [])
+                source = step.source.root_reference.data
+                return Access([source], [], needed=[source])
 
     def _effects_of(self, name: str) -> KernelEffects:
         if (found := self._effects.get(name)) is None:
@@ -250,3 +246,10 @@ class ProgramGraph:
         if not isinstance(op, RegisterOp) or op.interface is None:
             return None
         return op.interface.data
+
+
+def names_in(step: CallOp | CopyOp) -> Sequence[str]:
+    """The names that a step is given."""
+    if isinstance(step, CallOp):
+        return names_of(step.arguments)
+    return [step.source.root_reference.data, step.target.root_reference.data]

@@ -56,6 +56,8 @@ class Iteration:
         self._all = actors
         repetitions = repetitions_of(program)
         self._acts = [repetitions[actor.sym_name.data] for actor in actors]
+        self.count = 1
+        """The number of iterations that count as one."""
         self._writer = {x: i for i, a in enumerate(actors) for x in names_of(a.writes)}
         self._repeat()
         self.pieces: dict[str, str] = {}
@@ -80,11 +82,17 @@ class Iteration:
         counts = [(self._count(name), self._slots(name)) for name in self._writer]
         if all(count == 1 or count % slots == 0 for count, slots in counts):
             return
-        times = lcm(*(slots // gcd(slots, count) for count, slots in counts))
-        most = max(self._acts) * times
+        self.count = lcm(*(slots // gcd(slots, count) for count, slots in counts))
+        most = max(self._acts) * self.count
         if most > MOST_ACTS:
             fail_if_any([(self._program, too_long(most))])
-        self._acts = [times * acts for acts in self._acts]
+        self._acts = [self.count * acts for acts in self._acts]
+
+    def acts_in(self, number: int) -> list[int]:
+        """The acts in one of the iterations that count as one."""
+        firsts = zip(self._unrolled.first, self._acts, strict=True)
+        lengths = [(first, acts // self.count) for first, acts in firsts]
+        return [first + number * x + i for first, x in lengths for i in range(x)]
 
     def _slots(self, name: str) -> int:
         op = self._table[name]

@@ -14,6 +14,9 @@ the cost does not grow with the number of iterations. A name whose bytes move fr
 iteration to iteration and that is written may share no bytes, of any iteration, with
 another one that the loop uses, and none with itself in other iterations. A loop with a
 count or a condition may make no iteration.
+
+Each iteration hands on all carried values, whether the next one reads them or not. A
+step writes no bytes that it is given under another name, too.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from xdsl.ir import Block, Operation
 
 from penstock.dialects.launch import (
     ActorOp,
+    CallOp,
     CarryOp,
+    CopyOp,
     IfOp,
     LoopOp,
     RegisterOp,
@@ -42,6 +47,7 @@ from penstock.dialects.launch import (
 from penstock.dialects.launch.control_flow import NAMING
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_spans import Span
+from penstock.lowering.verify.program_rules.graph import names_in
 
 Effects = Callable[[Operation], tuple[Sequence[str], Sequence[str]]]
 """The names that a step needs, and those that it writes."""
@@ -212,17 +218,18 @@ class _Walk:
             return step.before.data
         return None
 
-    def is_related(self, name: str, other: str) -> bool:
-        """Whether what was written under the other name may be read under a name."""
+    def is_related(self, name: str, other: str, *, is_new: bool = False) -> bool:
+        """
+        Whether what was written under the other name may be read under a name: if that
+        has to be a new value, not as the one of the iteration before.
+        """
         own, others = self.views(name), self.views(other)
         if name in others or other in own:
             return True
-        if any(self.found_in(x) in others for x in own):
+        if not is_new and any(self.found_in(x) in others for x in own):
             return True
         # Registers that hold something in the same bytes before the actor are views.
         if other in self.known and not own.isdisjoint(self.known):
-            return True
-        if other in self.ended and self.is_same(name, other):
             return True
         shared = own & others
         return any(self.is_typed(common, name, other) for common in shared)
@@ -272,20 +279,47 @@ class _Walk:
     def step(self, step: Operation) -> None:
         needed, written = self.effects(step)
         for name in needed:
-            self.read(step, name)
+            self.read(step, name, is_new=name not in written)
+        self.at_once(step, written)
         for name in written:
             self.write(name)
+
+    def at_once(self, step: Operation, written: Sequence[str]) -> None:
+        """
+        Look at bytes that a step is given under two names and writes: it may have
+        written some before it reads the others.
+        """
+        names = names_in(step) if isinstance(step, CallOp | CopyOp) else ()
+        unchanged = step.unchanged if isinstance(step, CallOp) else ()
+        for name in dict.fromkeys(written):
+            for other in names:
+                if other == name or not self.meet(name, other):
+                    continue
+                if other not in unchanged or not self.is_related(other, name):
+                    text = f"writes @{name} over bytes of @{other} in one step"
+                    self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
+
+    def meet(self, name: str, other: str) -> bool:
+        """Whether two names stand for some bytes both."""
+        (start, end), (first, last) = self.range(name), self.range(other)
+        return start < last and first < end
 
     def write(self, name: str) -> None:
         self.bytes.write(*self.range(name), frozenset({name}))
 
-    def read(self, step: Operation, name: str, verb: str = "reads") -> None:
+    def read(
+        self, step: Operation, name: str, verb: str = "reads", *, is_new: bool = False
+    ) -> None:
+        """
+        Look at what bytes were last written under. What an iteration finds where it
+        writes a carried value is that value only for a step that makes it of this.
+        """
         for piece in self.bytes.within(*self.range(name)):
             for other in sorted(piece.names):
                 size = piece.end - piece.start
                 if other == UNWRITTEN:
                     text = f"{verb} @{name}, but {size} of its bytes are not written"
-                elif self.is_related(name, other):
+                elif self.is_related(name, other, is_new=is_new):
                     continue
                 else:
                     text = (
@@ -311,13 +345,16 @@ class _Walk:
             self.read(loop, loop.count.string_value())
         for made in range(min(times, 2)):
             self.number = times - 1 - made if loop.backward is not None else made
-            self.carry(loop, made)
+            parity = made if loop.is_bounded else times - made
+            self.carry(loop, parity)
             if made == 0:
                 self.apart(loop)
-                self.enter(loop)
+                self.enter(loop, parity)
             if loop.condition is not None:
                 self.read(loop, loop.condition.string_value())
             self.steps(loop.body.block)
+            for step in loop.carried:
+                self.read(step, step.after.data, "hands on")
         self.number = outer
         if times:
             self.end(loop)
@@ -327,8 +364,7 @@ class _Walk:
         if loop.made is not None:
             self.write(loop.made.string_value())
 
-    def carry(self, loop: LoopOp, made: int) -> None:
-        parity = made if loop.is_bounded else loop.times.value.data - made
+    def carry(self, loop: LoopOp, parity: int) -> None:
         for step in loop.carried:
             names = step.before.data, step.after.data
             for name, turn in zip(names, (parity, parity + 1), strict=True):
@@ -365,15 +401,25 @@ class _Walk:
                 names = piece.names - made | {before}
                 self.bytes.write(piece.start, piece.end, names)
 
-    def enter(self, loop: LoopOp) -> None:
-        """Note that initial values are carried ones, under any name of these bytes."""
+    def enter(self, loop: LoopOp, parity: int) -> None:
+        """Let initial values be carried ones, as what their places may be read as."""
         for step in loop.carried:
             before = step.before.data
+            source = step.places.data[parity % len(step.places)].source.string_value()
             names = {x for p in self.bytes.within(*self.range(before)) for x in p.names}
             if UNWRITTEN not in names and all(
-                self.is_related(before, x) or self.is_same(before, x) for x in names
+                self.is_related(before, x) or self.is_initial(before, source, x)
+                for x in names
             ):
                 self.bytes.write(*self.range(before), frozenset({before}))
+
+    def is_initial(self, before: str, source: str, name: str) -> bool:
+        """
+        Whether what was written under a name may be the initial value of a carried one,
+        given the source of its place: in a workspace, only as a whole.
+        """
+        is_whole = self.is_typed(source, before) or self.is_same(before, name)
+        return is_whole and self.is_related(source, name)
 
     def end(self, loop: LoopOp) -> None:
         """Note what is written in iterations that are not walked."""

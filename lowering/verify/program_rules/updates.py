@@ -10,7 +10,7 @@ the rules about what iterations read and write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from penstock.dialects.launch import (
     ActorOp,
@@ -23,11 +23,12 @@ from penstock.dialects.launch import (
 )
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.algorithms.byte_spans import shared_by
+from penstock.lowering.algorithms.marked_graph import MarkedGraph
 from penstock.lowering.algorithms.update_order import UpdateOrder
-from penstock.lowering.verify.program_rules.graph import ProgramGraph
+from penstock.lowering.verify.program_rules.graph import ProgramGraph, names_in
 from penstock.lowering.verify.program_rules.states import is_state
 from penstock.lowering.verify.shared_rules import updates
-from penstock.lowering.verify.shared_rules.updates import Actor, Updates, Write
+from penstock.lowering.verify.shared_rules.updates import Actor, Order, Updates, Write
 
 
 def bad_updates(graph: ProgramGraph) -> Iterator[Finding]:
@@ -36,19 +37,69 @@ def bad_updates(graph: ProgramGraph) -> Iterator[Finding]:
     yield from shared_updates(graph)
     if not any(graph.updates):
         return
-    stored = graph.uses.storages
-    writes = [
-        Write(i, name, f"@{name}", [x for x in stored[name].users if x != i])
-        for i, names in enumerate(graph.updates)
-        for name in sorted(names)
-        if not is_state(graph, name)
-    ]
+    found: dict[Finding, None] = {}
+    following = [*graph.iterations[1:], graph.iterations[0]]
+    for acts, later in zip(graph.iterations, following, strict=True):
+        own, next_act = {*acts}, dict(zip(acts, later, strict=True))
+        writes = list(writes_of(graph, own))
 
-    def order(users: Mapping[int, Sequence[int]]) -> UpdateOrder:
-        return UpdateOrder(graph.graph, users)
+        def order(
+            users: Mapping[int, Sequence[int]], next_act: Mapping[int, int] = next_act
+        ) -> Order:
+            return IterationOrder(graph.graph, users, next_act)
 
-    actors = {i: actor_of(graph, actor) for i, actor in enumerate(graph.actors)}
-    yield from updates.bad_updates(Updates(actors, writes, order, order))
+        actors = {i: actor_of(graph, graph.actors[i]) for i in acts}
+        job = Updates(actors, writes, order, order)
+        found.update(dict.fromkeys(updates.bad_updates(job)))
+    yield from found
+
+
+def writes_of(graph: ProgramGraph, acts: Collection[int]) -> Iterator[Write]:
+    """The acts of an iteration that write variables, for the others in it."""
+    for act in sorted(acts):
+        for name in sorted(graph.updates[act]):
+            if not is_state(graph, name):
+                users = graph.uses.storages[name].users
+                others = [x for x in users if x != act and x in acts]
+                yield Write(act, name, f"@{name}", others)
+
+
+class IterationOrder:
+    """
+    The order of users and writers of variables in an iteration and up to the next one,
+    given the act that follows each in that: in the last of those that count as one it
+    is an act of the first.
+    """
+
+    def __init__(
+        self,
+        graph: MarkedGraph,
+        users: Mapping[int, Sequence[int]],
+        next_act: Mapping[int, int],
+    ) -> None:
+        self._next_act = next_act
+        self._own = UpdateOrder(graph, users)
+        written: dict[int, list[int]] = {}
+        again: dict[int, list[int]] = {update: [] for update in users}
+        for update, used in users.items():
+            for user in used:
+                if (following := next_act[user]) > user:
+                    written.setdefault(following, []).append(update)
+                else:
+                    again[update].append(following)
+        self._later = UpdateOrder(graph, written)
+        self._again = self._own if again == users else UpdateOrder(graph, again)
+
+    def comes_before(self, user: int, update: int) -> bool:
+        """Whether the user is done before the writer writes."""
+        return self._own.comes_before(user, update)
+
+    def comes_again_after(self, user: int, update: int) -> bool:
+        """Whether the writer has written before the user acts again."""
+        following = self._next_act[user]
+        if following > user:
+            return self._later.comes_before(update, following)
+        return self._again.comes_again_after(following, update)
 
 
 def idle_updates(graph: ProgramGraph) -> Iterator[Finding]:
@@ -96,13 +147,6 @@ def shared_update(
                 f"{'again' if is_written else 'twice'}",
             )
         is_written |= writes
-
-
-def names_in(step: CallOp | CopyOp) -> Sequence[str]:
-    """The names that a step is given."""
-    if isinstance(step, CallOp):
-        return names_of(step.arguments)
-    return [step.source.root_reference.data, step.target.root_reference.data]
 
 
 def actor_of(graph: ProgramGraph, actor: ActorOp) -> Actor:

@@ -93,6 +93,7 @@ launch.program @p rank 0 {
       launch.subview @xi of @x at 0 step 8 : memref<2xf32>
       launch.subview @yi of @y at 0 step 8 : memref<2xf32>
       launch.subview @p of @b at 0 : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a hands on @after, but 8 of its bytes are @p by then}}
       launch.carry @before to @after in [@h at 0, @b at 0] : memref<2xf32>
       // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are @p by then}}
       launch.call @k [@before, @after]
@@ -339,9 +340,11 @@ launch.program @p rank 0 {
     launch.loop 4 {
       launch.subview @xi of @x at 0 step 8 : memref<2xf32>
       launch.subview @yi of @y at 0 step 8 : memref<2xf32>
+      // expected-error@+1 {{verify-program: @a hands on @after, but 8 of its bytes are @next by then}}
       launch.carry @before to @after in [@h at 0] : memref<2xf32>
       launch.carry @last to @next in [@h at 0] : memref<2xf32>
-      // expected-error@+1 {{verify-program: @a reads @before, but 8 of its bytes are @last by then}}
+      // expected-error@+2 {{verify-program: @a reads @before, but 8 of its bytes are @last by then}}
+      // expected-error@+1 {{verify-program: @a writes @after over bytes of @before in one step}}
       launch.call @k [@before, @after]
       launch.call @k [@xi, @next]
       // expected-error@+1 {{verify-program: @a reads @after, but 8 of its bytes are @next by then}}
@@ -448,6 +451,7 @@ launch.program @p rank 0 {
       launch.subview @s of @y at 0 step 8 : memref<2xf32>
       launch.subview @p of @y at 0 : memref<2xf32>
       launch.call @k [@h, @s]
+      // expected-error@+1 {{verify-program: @a writes @p over bytes of @s in one step}}
       launch.call @k [@s, @p]
     }
   }
@@ -487,6 +491,91 @@ launch.program @p rank 0 {
       launch.carry @f to @q1 in [@b at 0, @h at 0] : memref<2xf32>
       launch.call @k [@g, @h1]
       launch.call @k [@h1, @q1]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A kernel of two results that writes one of them over what it computes the other from,
+// in an iteration, in a branch and beside these; and a copy over a part of itself.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.kernel @two target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>, %p: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+    "memref.copy"(%a, %p) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@h, @y, @b] {
+    launch.copy @x to @y
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.subview @p of @b at 0 : memref<2xf32>
+    launch.subview @q of @b at 8 : memref<2xf32>
+    launch.subview @r of @b at 4 : memref<2xf32>
+    launch.subview @t of @b at 16 : memref<i1>
+    launch.call @k [@x0, @p]
+    // expected-error@+1 {{verify-program: @a writes @r over bytes of @p in one step}}
+    launch.call @two [@p, @h, @r]
+    launch.call @k [@x0, @q]
+    // expected-error@+1 {{verify-program: @a writes @r over bytes of @q in one step}}
+    launch.copy @q to @r
+    launch.loop 4 {
+      launch.carry @before to @after in [@h at 0, @b at 32] : memref<2xf32>
+      launch.subview @z of @b at 32 : memref<2xf32>
+      // expected-error@+3 {{verify-program: @a writes @z over bytes of @before in one step}}
+      // expected-error@+2 {{verify-program: @a writes @z over bytes of @after in one step}}
+      // expected-error@+1 {{verify-program: @a writes @after over bytes of @z in one step}}
+      launch.call @two [@before, @z, @after]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
+
+// -----
+
+// A carried value that no iteration reads, in bytes that a loop within carries on in.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@h, @y, @b] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x to @y
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      // expected-error@+1 {{verify-program: @a hands on @after, but 8 of its bytes are not written}}
+      launch.carry @before to @after in [@h at 0] : memref<2xf32>
+      launch.subview @p of @b at 0 : memref<2xf32>
+      launch.call @k [@x0, @after]
+      launch.call @k [@after, @p]
+      launch.loop 2 {
+        launch.carry @old to @new in [@b at 0, @h at 0] : memref<2xf32>
+        launch.call @k [@old, @new]
+      }
     }
   }
   launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {

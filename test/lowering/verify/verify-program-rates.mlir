@@ -216,3 +216,59 @@ launch.program @acc rank 0 {
   launch.actor @z on <0, cpu:0> stream 0 reads [@g, @h] writes [] every [@g = 2] {
   }
 }
+
+// -----
+
+// A variable has a new value in each iteration, also if several count as one: three here, as
+// four terms are in three slots.
+// CHECK: launch.program @assigns
+launch.program @assigns rank 0 {
+  launch.chunk @c0 on <0, host> size 512
+  launch.variable @w in @c0 at 0 init <ones> : memref<4xf32>
+  launch.register @g in @c0 at 64 slots 3 : memref<4xf32>
+  launch.register @sum in @c0 at 256 slots 1 : memref<4xf32>
+  launch.kernel @add target "cpu" (%a: memref<4xf32>, %o: memref<4xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%o : memref<4xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      linalg.yield %z : f32
+    }
+  }
+  launch.actor @x on <0, cpu:0> stream 0 reads [] writes [@g] { launch.feed "x" to @g }
+  launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
+    launch.copy @g to @sum {when = "first"}
+    launch.call @add [@g, @sum] {when = "rest"}
+  }
+  launch.control @old slots 1
+  launch.actor @y on <0, cpu:0> stream 0 reads [@sum] writes [@old] { launch.fetch "y" from @w }
+  launch.actor @assign on <0, cpu:0> stream 0 reads [@sum, @old] writes [] { launch.copy @sum to @w }
+}
+
+// -----
+
+// An actor that may read the value of the iteration before, or of the one after that.
+launch.program @unordered rank 0 {
+  launch.chunk @c0 on <0, host> size 512
+  launch.variable @w in @c0 at 0 init <ones> : memref<4xf32>
+  launch.register @g in @c0 at 64 slots 3 : memref<4xf32>
+  launch.register @sum in @c0 at 256 slots 1 : memref<4xf32>
+  launch.kernel @add target "cpu" (%a: memref<4xf32>, %o: memref<4xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%o : memref<4xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      linalg.yield %z : f32
+    }
+  }
+  launch.actor @x on <0, cpu:0> stream 0 reads [] writes [@g] { launch.feed "x" to @g }
+  launch.actor @acc on <0, cpu:0> stream 0 reads [@g] writes [@sum] every [@sum = 4] {
+    launch.copy @g to @sum {when = "first"}
+    launch.call @add [@g, @sum] {when = "rest"}
+  }
+  launch.control @read slots 2
+  launch.control @new slots 1
+  launch.actor @y on <0, cpu:0> stream 0 reads [] writes [@read] { launch.fetch "y" from @w }
+  // expected-error@+2 {{verify-program: @y may use variable @w again before @assign has written it}}
+  // expected-error@+1 {{verify-program: @z may use variable @w after @assign has written it}}
+  launch.actor @assign on <0, cpu:0> stream 0 reads [@sum, @read] writes [@new] { launch.copy @sum to @w }
+  launch.actor @z on <0, cpu:0> stream 0 reads [@new] writes [] { launch.fetch "z" from @w }
+}

@@ -74,7 +74,8 @@ launch.program @shared rank 0 {
   launch.kernel @exp target "cpu" (%b: !t, %a: !t) { linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%b : !t) outs(%a : !t) { ^bb0(%x: f32, %y: f32): %z = math.exp %x : f32 linalg.yield %z : f32 } }
   launch.kernel @one target "cpu" (%b: !v, %a: !t) { %z = arith.constant 1.0 : f32 linalg.fill ins(%z : f32) outs(%a : !t) }
   launch.actor @next on <0, cpu:0> stream 0 reads [] writes [@told] updates [@w as @told] {
-    // expected-error@+1 {{verify-program: @next updates @w, but uses its bytes twice}}
+    // expected-error@+2 {{verify-program: @next updates @w, but uses its bytes twice}}
+    // expected-error@+1 {{verify-program: @next gives @w twice to a step that writes it}}
     launch.call @exp [@w, @w]
     // expected-error@+1 {{verify-program: @next updates @w, but uses its bytes again}}
     launch.call @exp [@u, @w]

@@ -41,8 +41,10 @@ launch.program @reads rank 0 {
   launch.actor @feed on <0, cpu:0> stream 1 reads [] writes [@rx] {
     launch.feed "x" to @rx
   }
-  // expected-error@+1 {{verify-program: member 1 of wave @wave shares bytes with one before it in @a, which one of them writes}}
+  // expected-error@+2 {{verify-program: member 1 of wave @wave shares bytes with one before it in @a, which one of them writes}}
+  // expected-error@+1 {{verify-program: @a reads @ra before it writes it, and 64 of its bytes are views of nothing}}
   launch.actor @a on <0, cpu:0> stream 0 reads [@rx] writes [@ra, @rb] {
+    // expected-error@+1 {{verify-program: @a gives @ra twice to a step that writes it}}
     launch.call @wave [@rx, @ra, @ra, @rb]
   }
 }

@@ -358,3 +358,30 @@ launch.program @lonely rank 0 {
   launch.control @k slots 1
   launch.actor @a on <0, cpu:0> stream 0 reads [] writes [@k] { }
 }
+
+// -----
+
+// An actor reads what it has not yet written, gives a kernel a result twice, and copies a
+// register to itself.
+
+!t = memref<16xf32>
+
+launch.program @too_early rank 0 {
+  launch.chunk @c on <0, host> size 192
+  launch.register @x in @c at 0 slots 1 : !t
+  launch.register @a in @c at 64 slots 1 : !t
+  launch.register @b in @c at 128 slots 1 : !t
+  launch.kernel @exp target "cpu" (%i: !t, %o: !t) { linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%i : !t) outs(%o : !t) { ^bb0(%x: f32, %y: f32): %z = math.exp %x : f32 linalg.yield %z : f32 } }
+  launch.actor @x_ on <0, cpu:0> stream 0 reads [] writes [@x] { launch.feed "x" to @x }
+  // expected-error@+1 {{verify-program: @ab reads @b before it writes it, and 64 of its bytes are views of nothing}}
+  launch.actor @ab on <0, cpu:0> stream 0 reads [@x] writes [@a, @b] {
+    launch.call @exp [@b, @a]
+    launch.call @exp [@x, @b]
+    launch.call @exp [@b, @a]
+    // expected-error@+1 {{verify-program: @ab gives @a twice to a step that writes it}}
+    launch.call @exp [@a, @a]
+    // expected-error@+1 {{verify-program: @ab gives @b twice to a step that writes it}}
+    launch.copy @b to @b
+  }
+  launch.actor @y_ on <0, cpu:0> stream 0 reads [@a, @b] writes [] { launch.fetch "y" from @a launch.fetch "z" from @b }
+}

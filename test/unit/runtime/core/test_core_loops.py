@@ -69,6 +69,7 @@ def scanning(times: int, *, places: int, way: str = "") -> LoadedProgram:
     """A scan whose value lies in one place, or in two by turns."""
     first = "h" if places == 1 or times % 2 == 0 else "b"
     other = ", @b at 0" if places == 2 else ""
+    call = "@step [@x, @p, @q]" if places == 2 else "@step_over [@x, @q]"
     start = "launch.copy @h0 to @h"
     if first == "b":
         start = f"launch.subview @v of @b at 0 : {V}\nlaunch.copy @h0 to @v"
@@ -81,7 +82,7 @@ def scanning(times: int, *, places: int, way: str = "") -> LoadedProgram:
         launch.subview @x of @xs at 0 step 16 : {V}
         launch.subview @y of @ys at 0 step 16 : {V}
         launch.carry @p to @q in [@h at 0{other}] : {V}
-        launch.call @step [@x, @p, @q]
+        launch.call {call}
         launch.copy @q to @y
       }}"""
     rows = max(times, 1)
@@ -148,7 +149,7 @@ def test_inner_loop_sees_what_the_outer_one_moves(
         launch.loop 4 backward {{
           launch.subview @x of @row at 0 step 16 : {V}
           launch.carry @p to @q in [@y at 0] : {V}
-          launch.call @step [@x, @p, @q]
+          launch.call @step_over [@x, @q]
         }}
       }}"""
     table = [("xs", "memref<3x4x2xf64>", 2), ("h0", V, 1), ("ys", "memref<3x2xf64>", 2)]
@@ -181,6 +182,7 @@ def test_step_backward_through_bytes_and_numbers_of_iterations(engine: str):
 def bounded(head: str, *, places: int = 2) -> LoadedProgram:
     """A loop that counts up from 0 by `s`, as long as that is less than `e`."""
     other = ", @b at 0" if places == 2 else ""
+    call = "@add [@p, @s, @q]" if places == 2 else "@add_over [@s, @q]"
     body = f"""
       launch.subview @t of @b at 8 : memref<i1>
       launch.call @add [@z, @z, @i]
@@ -188,7 +190,7 @@ def bounded(head: str, *, places: int = 2) -> LoadedProgram:
       launch.loop {head} {{
         launch.carry @p to @q in [@i at 0{other}] : {N}
         launch.carry @c to @d in [@b at 8, @b at 9] : memref<i1>
-        launch.call @add [@p, @s, @q]
+        launch.call {call}
         launch.call @less [@q, @e, @d]
       }}"""
     names = ["z", "s", "e", "n"]
@@ -260,11 +262,11 @@ def test_condition_in_a_loop_and_loop_in_a_condition(engine: str):
         launch.call @less [@k, @e, @c]
         launch.if @c {{
           launch.loop 3 {{
-            launch.call @add [@i, @s, @i]
+            launch.call @add_over [@s, @i]
           }}
         }} else {{
           launch.subview @u of @s at 0 : {N}
-          launch.call @add [@i, @k, @i]
+          launch.call @add_over [@k, @i]
         }}
       }}"""
     table = [(name, N, 2) for name in ["z", "s", "e", "i"]]

@@ -66,7 +66,7 @@ BODY = f"""
   launch.loop up to 9 count @n_d {{
     launch.subview @s of @b_d at 0 : {N}
     launch.number @s
-    launch.call @add [@r_d, @s, @r_d]
+    launch.call @add_over [@s, @r_d]
   }}
 """
 lines = [
