@@ -23,6 +23,7 @@ from penstock.dialects.launch import (
     steps_within,
     symbols,
 )
+from penstock.dialects.launch.control_flow import sources_of
 from planted_faults.plan_faults import number
 
 
@@ -75,7 +76,12 @@ def exchange_parts(program: ProgramOp, rng: random.Random) -> None:
 
 def change_stride(program: ProgramOp, rng: random.Random) -> None:
     """The rows that iterations stack lie closer, or further apart."""
-    moving = [x for x in planned_parts(program) if x.bytes_per_number]
+    # Of a loop that may make fewer iterations other rows stay zeros: another program.
+    moving = [
+        x
+        for x in planned_parts(program)
+        if x.bytes_per_number and not is_in_bounded_loop(x)
+    ]
     part = rng.choice(moving)
     stride = rng.choice((0, 8, 16, 24, 40, 64, -part.bytes_per_number))
     part.properties.pop("step")
@@ -83,9 +89,51 @@ def change_stride(program: ProgramOp, rng: random.Random) -> None:
         part.properties["step"] = number(stride)
 
 
+def is_in_bounded_loop(step: Operation) -> bool:
+    """Whether a step is in a loop whose iterations are known when it runs alone."""
+    loop = step.parent_op()
+    return isinstance(loop, LoopOp) and loop.is_bounded
+
+
 def carried_in(program: ProgramOp) -> list[CarryOp]:
     """The carried values of a program."""
     return [step for _, step in steps_of(program) if isinstance(step, CarryOp)]
+
+
+def names_used(step: Operation) -> Sequence[str]:
+    """The names that a step is given, or names the bytes of."""
+    if isinstance(step, CallOp):
+        return names_of(step.arguments)
+    if isinstance(step, CopyOp):
+        return [step.source.string_value(), step.target.string_value()]
+    return sources_of(step)
+
+
+def views_left_alone(program: ProgramOp) -> set[str]:
+    """
+    The registers that actors show, as no step of theirs names them: those that have a
+    place in a loop no more are views of what lies there, which is another program.
+    """
+    found: set[str] = set()
+    for actor in program.actors:
+        shown = {view.names[1] for view in actor.view_list}
+        for step in steps_within(actor.body.block) if shown else ():
+            shown -= {*names_used(step)}
+        found |= shown
+    return found
+
+
+def values_left_alone(program: ProgramOp, before: ProgramOp) -> set[str]:
+    """
+    The values that lay where a loop carries one, and do no more: what is read there is
+    the initial value, which is another program.
+    """
+    kept, places = (
+        {x for carry in carried_in(each) for x in sources_of(carry)}
+        for each in (program, before)
+    )
+    writing = (x for _, x in steps_of(program) if isinstance(x, CallOp | CopyOp))
+    return (places - kept) & {*map(target_of, writing)}
 
 
 def shift_place(program: ProgramOp, rng: random.Random) -> None:
@@ -134,13 +182,15 @@ def take_place(program: ProgramOp, rng: random.Random) -> None:
 def drop_step(program: ProgramOp, rng: random.Random) -> None:
     """The number of an iteration, or a first value, is not written."""
     steps = [step for _, step in steps_of(program)]
-    # Rows that no iteration writes may be zeros, which nobody can tell from others.
-    moving = {x.sym_name.data for x in planned_parts(program) if x.bytes_per_number}
+    # Rows that no iteration writes may be zeros, and a carried value in one place may
+    # stay what it was, which nobody can tell from others.
+    kept = {x.sym_name.data for x in planned_parts(program) if x.bytes_per_number}
+    kept |= {x.after.data for x in carried_in(program) if len(x.places) == 1}
     writing = [
         step
         for step in steps
         if isinstance(step, NumberOp)
-        or (isinstance(step, CopyOp) and step.target.string_value() not in moving)
+        or (isinstance(step, CopyOp) and step.target.string_value() not in kept)
     ]
     step = rng.choice(writing)
     step.detach()

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from penstock.dialects.launch import ActorOp, steps_within
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.analysis.body_plans import bodies_in
-from planted_faults.body_faults import BODY_FAULTS
+from planted_faults.body_faults import BODY_FAULTS, values_left_alone, views_left_alone
 from planted_faults.judging import Verdict, broken_op, judge
 from planted_faults.plan_faults import PLAN_FAULTS
 from planted_faults.program_faults import PROGRAM_FAULTS
@@ -56,6 +56,15 @@ def faults_of(subject: Subject) -> Any:
     return [*PROGRAM_FAULTS, *BODY_FAULTS, *BODY_FAULTS] if is_body else PROGRAM_FAULTS
 
 
+def is_other_program(subject: Subject, module: ModuleOp) -> bool:
+    """Whether a mutant is right, but means something else."""
+    if subject.kind != "bodies" or subject.level == 3:
+        return False
+    one, other = subject.entry(subject.module), subject.entry(module)
+    views = views_left_alone(other) - views_left_alone(one)
+    return bool(views or values_left_alone(other, one))
+
+
 class Mutant(NamedTuple):
     """A subject with a fault, and what the verifier of an op has against it."""
 
@@ -81,7 +90,7 @@ def planted(subject: Subject, rng: random.Random) -> Mutant:
                 fault(faulty_part(subject, module, rng), rng)
                 names.append(fault.__name__)
         after = traits_of(subject.entry(module))
-        if not names or after == before:
+        if not names or after == before or is_other_program(subject, module):
             continue
         same = len(after) == len(before)
         kept = {i for i, trait in enumerate(after) if same and trait == before[i]}

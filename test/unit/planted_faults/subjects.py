@@ -195,10 +195,10 @@ def planned(rng: random.Random, kind: str) -> str:
 
 
 KINDS = (
-    *("cuda", "headers", "jobs", "jobs", "main"),
+    *("bodies", "cuda", "headers", "jobs", "jobs", "main"),
     *("plain", "ranks", "rates", "slots", "updates"),
 )
-"""The kinds that are drawn; `bodies` is asked for by name."""
+"""The kinds that are drawn, some more often than others."""
 
 
 def random_subject(rng: random.Random, kind: str | None = None) -> Subject:
