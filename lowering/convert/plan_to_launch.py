@@ -77,6 +77,7 @@ from penstock.lowering.analysis.aliases import (
     operand_register,
     views_of,
 )
+from penstock.lowering.analysis.body_plans import bodies_in, lies_outside
 from penstock.lowering.analysis.in_place_updates import Update, marked_updates
 from penstock.lowering.analysis.job_interfaces import Interfaces
 from penstock.lowering.analysis.memory_bound import Liveness
@@ -98,7 +99,7 @@ def findings_about(plan: PlanOp, simulate_ranks: bool) -> Iterator[Finding]:
     """All that keeps a plan from becoming launch programs, or one for all ranks."""
     if any(task.results_ for task in plan.tasks):
         yield plan, "tasks hand on values, run plan-create-registers first"
-    elif any(needs_place(register) for register in plan.registers):
+    elif any(needs_place(r) for x in (*bodies_in(plan), plan) for r in x.registers):
         yield plan, "registers have no place yet, run regst-plan-memory first"
     else:
         yield from shape_findings(plan)
@@ -121,7 +122,7 @@ def simulation_findings(plan: PlanOp) -> Iterator[Finding]:
 def needs_place(register: RegisterOp) -> bool:
     """Whether a register holds bytes, but lies nowhere."""
     is_data = isinstance(register.register.type, DataType)
-    return is_data and register.block is None and register.target is None
+    return is_data and not register.operands and not lies_outside(register)
 
 
 def shape_findings(plan: PlanOp) -> Iterator[Finding]:
