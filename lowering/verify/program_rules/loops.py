@@ -311,8 +311,8 @@ class _Walk:
         self, step: Operation, name: str, verb: str = "reads", *, is_new: bool = False
     ) -> None:
         """
-        Look at what bytes were last written under. What an iteration finds where it
-        writes a carried value is that value only for a step that makes it of this.
+        Look at the names that bytes were last written under. A carried value stands for
+        the one that was there before it only to a step that writes it.
         """
         for piece in self.bytes.within(*self.range(name)):
             for other in sorted(piece.names):
