@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, prod
-from typing import TYPE_CHECKING, TypeAlias
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from xdsl.dialects import math
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    AnyFloat,
-    ArrayAttr,
-    IntegerAttr,
     MemRefType,
     f32,
-    i64,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
-    AtLeast,
-    AttrSizedOperandSegments,
-    eq,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.body_ops import YieldOp
-from penstock.dialects.kernel.interface import StructuredOp, element_of
+from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.scores import ScoreOp, float_of, properties_of, roles_of
 from penstock.dialects.kernel.sums import index_by
 from penstock.dialects.utils.half_precision import is_half
 
@@ -50,7 +37,7 @@ Lazy: TypeAlias = "Callable[[], SSAValue]"
 
 
 @irdl_op_definition
-class AttentionOp(StructuredOp):
+class AttentionOp(ScoreOp):
     """
     `softmax(score(q * k^T)) * v`: each row of the result is a mean of the rows of `v`,
     weighted with the exponentials of the scores of the keys for one query.
@@ -89,19 +76,14 @@ class AttentionOp(StructuredOp):
 
     name = "kernel.attention"
 
-    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
-    causal = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    SUMMED: ClassVar[int] = 3
+
     q = operand_def(MemRefType)
     k = operand_def(MemRefType)
     v = operand_def(MemRefType)
     score_inputs = var_operand_def(MemRefType)
     out = operand_def(MemRefType)
     lse = opt_operand_def(MemRefType)
-    score = region_def("single_block")
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(IsolatedFromAbove())
 
     assembly_format = (
         "(`causal` $causal^)? `indexing_maps` `=` $indexing_maps "
@@ -123,53 +105,24 @@ class AttentionOp(StructuredOp):
     ):
         super().__init__(
             operands=[*operands, score_inputs, out, lse],
-            properties={
-                "indexing_maps": ArrayAttr(map(AffineMapAttr, maps)),
-                "causal": None if causal is None else IntegerAttr(causal, i64),
-            },
+            properties=properties_of(maps, causal),
             regions=[score],
         )
 
     def outs_at(self) -> range:
         return range(3 + len(self.score_inputs), len(self.operands))
 
-    def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
-        # The first one is a sum.
-        return block.args[1:]
-
-    def stored_values(self) -> Sequence[SSAValue]:
-        return ()
-
-    @property
-    def offset(self) -> int | None:
-        """The number of keys past its own that a row sees; all of them if None."""
-        return None if self.causal is None else self.causal.value.data
-
     def roles(self) -> Mapping[str, Sequence[int]]:
         maps = self.maps()
         used = (maps[number] for number in (0, 1, 2, self.outs_at()[0]))
         return roles_of(*(map.used_dims() for map in used))
 
-    def numbered_loops(self) -> Collection[int]:
-        roles = self.roles()
-        return [loop for role in ("stack", "row", "key") for loop in roles[role]]
-
     def work(self) -> int:
-        extents = self.loops().extents
-        stack, row, key, term, column = (
-            prod(extents[loop] for loop in loops) for loops in self.roles().values()
-        )
-        return 2 * stack * scores_of(row, key, self.offset) * (term + column + 8)
+        return self.work_of(terms=1, columns=1)
 
     def verify_structure(self) -> None:
-        roles = self.roles()
-        inputs, results = self.maps()[3 : self.outs_at()[0]], self.maps()
-        verify_roles(self, roles, inputs, self.score_inputs)
-        keys = self.loops().extents[roles["key"][0]]
-        if self.offset is not None and self.offset >= keys:
-            raise VerifyException(
-                f"each row sees all of {keys} keys with causal {self.offset}"
-            )
+        self.verify_scores()
+        roles, results = self.roles(), self.maps()
         rows = {*roles["stack"], *roles["row"]}
         if self.lse is not None and results[-1].used_dims() != rows:
             raise VerifyException(
@@ -178,13 +131,7 @@ class AttentionOp(StructuredOp):
         self._verify_types()
 
     def _verify_types(self) -> None:
-        element = element_of(self.out)
-        operands = self.q, self.k, self.v
-        if not isinstance(element, AnyFloat) or any(
-            element_of(value) != element for value in operands
-        ):
-            types = ", ".join(str(element_of(x)) for x in (*operands, self.out))
-            raise VerifyException(f"attention is of floats of one type, got {types}")
+        element = float_of(self.q, self.k, self.v, self.out)
         block = self.score.block
         first, *others = block.arg_types or [element]
         if first != (f32 if is_half(element) else element):
@@ -361,55 +308,6 @@ class _Row:
         return k.indices(self.op.maps()[number], {**self.place, **loops})
 
 
-def roles_of(
-    q: AbstractSet[int], k: AbstractSet[int], v: AbstractSet[int], out: AbstractSet[int]
-) -> Mapping[str, Sequence[int]]:
-    """
-    The loops of attention by their roles, given those that its operands and its result
-    have.
-    """
-    loops = sorted(q | k | v | out)
-    rows = [n for n in loops if n in q & out and n not in k | v][-1:]
-    columns = [n for n in loops if n in v & out and n not in q | k][-1:]
-    return {
-        "stack": [n for n in loops if n in out and n not in (*rows, *columns)],
-        "row": rows,
-        "key": [n for n in loops if n in k & v and n not in q | out],
-        "term": [n for n in loops if n in q & k and n not in v | out],
-        "column": columns,
-    }
-
-
-def verify_roles(
-    op: StructuredOp,
-    roles: Mapping[str, Sequence[int]],
-    maps: Sequence[AffineMap],
-    inputs: Sequence[SSAValue],
-) -> None:
-    """
-    Raise `VerifyException` where a loop has no role, or operands of scores, of these
-    maps, are indexed by other loops than scores are.
-    """
-    for role in ("row", "key", "term", "column"):
-        if len(loops := roles[role]) != 1:
-            raise VerifyException(
-                f"attention has one loop of {role}s, got {len(loops)}"
-            )
-    known = {loop for loops in roles.values() for loop in loops}
-    for loop in range(op.maps()[0].num_dims):
-        if loop not in known:
-            raise VerifyException(
-                f"loop {loop} is none of rows, keys, terms, columns or a stack"
-            )
-    score_loops = known - {*roles["term"], *roles["column"]}
-    for value, map in zip(inputs, maps, strict=True):
-        if map.used_dims() - score_loops:
-            raise VerifyException(
-                f"an operand of scores is indexed by rows, keys and the stack, got "
-                f"{map} of {value.type}"
-            )
-
-
 def products_of(a: Array, b: Array, loops: tuple[int, int, int]) -> Array:
     """
     The sums of products over the last of three axes, of which `a` has the first and
@@ -423,13 +321,3 @@ def products_of(a: Array, b: Array, loops: tuple[int, int, int]) -> Array:
     right = np.moveaxis(b, [row, term, column], ends)[..., 0, :, :]
     sums = np.matmul(left, right)[..., None, :, :]
     return np.moveaxis(sums, ends, [term, row, column])
-
-
-def scores_of(rows: int, keys: int, offset: int | None) -> int:
-    """
-    The number of scores that count if row i sees the keys up to number i + `offset`.
-    """
-    if offset is None:
-        return rows * keys
-    cut = min(rows, max(0, keys - offset - 1))
-    return cut * (cut + 1) // 2 + cut * offset + (rows - cut) * keys

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    AnyFloat,
-    ArrayAttr,
-    IntegerAttr,
     MemRefType,
     f32,
-    i64,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
-    AtLeast,
-    AttrSizedOperandSegments,
-    eq,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.attention import (
     Lazy,
     products_of,
-    roles_of,
-    scores_of,
-    verify_roles,
 )
 from penstock.dialects.kernel.body_ops import YieldOp
-from penstock.dialects.kernel.interface import StructuredOp, element_of
+from penstock.dialects.kernel.interface import element_of
+from penstock.dialects.kernel.scores import ScoreOp, float_of, properties_of, roles_of
 from penstock.dialects.kernel.sums import index_by
 from penstock.dialects.utils.half_precision import is_half
 
@@ -67,7 +51,7 @@ RESULTS = Result("row", "term"), Result("key", "term"), Result("key", "column")
 
 
 @irdl_op_definition
-class AttentionGradientOp(StructuredOp):
+class AttentionGradientOp(ScoreOp):
     """
     The gradients of `kernel.attention` by `q`, `k` and `v`, from `grad`, that of its
     result, and two numbers of each row: `lse`, the logarithm of the sum of the
@@ -111,8 +95,8 @@ class AttentionGradientOp(StructuredOp):
 
     name = "kernel.attention_gradient"
 
-    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
-    causal = opt_prop_def(IntegerAttr.constr(eq(i64), value=AtLeast(0)))
+    SUMMED: ClassVar[int] = DELTA + 1
+
     q = operand_def(MemRefType)
     k = operand_def(MemRefType)
     v = operand_def(MemRefType)
@@ -123,11 +107,6 @@ class AttentionGradientOp(StructuredOp):
     q_grad = operand_def(MemRefType)
     k_grad = operand_def(MemRefType)
     v_grad = operand_def(MemRefType)
-    score = region_def("single_block")
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(IsolatedFromAbove())
 
     assembly_format = (
         "(`causal` $causal^)? `indexing_maps` `=` $indexing_maps "
@@ -151,48 +130,24 @@ class AttentionGradientOp(StructuredOp):
     ):
         super().__init__(
             operands=[*operands, score_inputs, *outs],
-            properties={
-                "indexing_maps": ArrayAttr(map(AffineMapAttr, maps)),
-                "causal": None if causal is None else IntegerAttr(causal, i64),
-            },
+            properties=properties_of(maps, causal),
             regions=[score],
         )
 
     def outs_at(self) -> range:
         return range(len(self.operands) - len(RESULTS), len(self.operands))
 
-    def loaded_arguments(self, block: Block) -> Sequence[SSAValue]:
-        # The first one is a sum.
-        return block.args[1:]
-
-    def stored_values(self) -> Sequence[SSAValue]:
-        return ()
-
-    @property
-    def offset(self) -> int | None:
-        """The number of keys past its own that a row sees; all of them if None."""
-        return None if self.causal is None else self.causal.value.data
-
     def roles(self) -> Mapping[str, Sequence[int]]:
         used = [map.used_dims() for map in self.maps()[: GRAD + 1]]
         return roles_of(*used)
 
-    def numbered_loops(self) -> Collection[int]:
-        roles = self.roles()
-        return [loop for role in ("stack", "row", "key") for loop in roles[role]]
-
     def work(self) -> int:
-        extents = self.loops().extents
-        stack, row, key, term, column = (
-            prod(extents[loop] for loop in loops) for loops in self.roles().values()
-        )
-        scores = scores_of(row, key, self.offset)
-        return 2 * stack * scores * (3 * term + 2 * column + 8)
+        return self.work_of(terms=3, columns=2)
 
     def verify_structure(self) -> None:
         roles, maps = self.roles(), self.maps()
         first = self.outs_at()[0]
-        verify_roles(self, roles, maps[DELTA + 1 : first], self.score_inputs)
+        self.verify_scores()
         stack = {*roles["stack"]}
         rows = {*stack, *roles["row"]}
         for map in maps[LSE : DELTA + 1]:
@@ -207,21 +162,10 @@ class AttentionGradientOp(StructuredOp):
                     f"a gradient is indexed by {result.line}s, {result.column}s and "
                     f"the stack, got {map}"
                 )
-        keys = self.loops().extents[roles["key"][0]]
-        if self.offset is not None and self.offset >= keys:
-            raise VerifyException(
-                f"each row sees all of {keys} keys with causal {self.offset}"
-            )
         self._verify_types()
 
     def _verify_types(self) -> None:
-        operands = self.q, self.k, self.v, self.grad
-        element = element_of(self.q)
-        if not isinstance(element, AnyFloat) or any(
-            element_of(value) != element for value in operands
-        ):
-            types = ", ".join(str(element_of(value)) for value in operands)
-            raise VerifyException(f"attention is of floats of one type, got {types}")
+        element = float_of(self.q, self.k, self.v, self.grad)
         wide = f32 if is_half(element) else element
         for value in (self.lse, self.delta, *self.written()):
             if element_of(value) != wide:

@@ -37,9 +37,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.attention import AttentionOp as AttentionOfKernelOp
-from penstock.dialects.kernel.attention import scores_of
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
+from penstock.dialects.kernel.scores import scores_of
 from penstock.dialects.op.axes import I64List
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal, same_element_type

@@ -29,11 +29,11 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.attention import scores_of
 from penstock.dialects.kernel.attention_gradient import (
     AttentionGradientOp as AttentionGradientOfKernelOp,
 )
 from penstock.dialects.kernel.builder import memref_type
+from penstock.dialects.kernel.scores import scores_of
 from penstock.dialects.op.attention import (
     Order,
     back,
