@@ -83,7 +83,7 @@ HEADER = (
     "least budget, again",
     "PyTorch",
     "its min-cut",
-    "ours / PyTorch",
+    "of PyTorch's",
 )
 
 
