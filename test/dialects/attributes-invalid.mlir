@@ -25,8 +25,8 @@ job.job @properties placement <cpu, [0:0]> {
   %s = op.reduce_sum %x axes [0] {keepdims} : tensor<8x16xf32> -> tensor<1x16xf32>
   // expected-error@+1 {{op.softmax: 'axis' is a property of the op, no attribute: it is written outside of the braces of attributes}}
   %z = op.softmax %x {axis = 0.5 : f64} : tensor<8x16xf32> -> tensor<8x16xf32>
-  // expected-error@+1 {{job.output: 'axis' is a property of the op, no attribute: it is written outside}}
-  job.output "y", %y {axis = 0 : i64} : tensor<8x16xf32>
+  // expected-error@+1 {{job.output: 'cuts' is a property of the op, no attribute: it is written outside}}
+  job.output "y", %y {cuts = []} : tensor<8x16xf32>
 }
 
 // -----
