@@ -459,8 +459,26 @@ class _Walk:
                 ):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
+            for after, source, (first, last) in self.carried_places(loop):
+                if first < end and start < last and name not in self.chain(source):
+                    text = f"writes @{name} over bytes of @{after} in some iteration"
+                    self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
             if apart == size and self.is_whole(name):
                 self.bytes.write(start, end, frozenset({name}))
+
+    def carried_places(
+        self, loop: LoopOp
+    ) -> Iterator[tuple[str, str, tuple[int, int]]]:
+        """
+        The values that a loop carries, the source of each of their places, and the
+        bytes of that in all iterations.
+        """
+        for step in loop.carried:
+            size = memref_bytes(step.type)
+            for place in step.places:
+                source = place.source.string_value()
+                start = self.start(source) + place.offset.data
+                yield step.after.data, source, (start, start + size)
 
     def is_whole(self, name: str) -> bool:
         """Whether all bytes of a name are written, under names that it is read as."""

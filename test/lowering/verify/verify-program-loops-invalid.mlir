@@ -583,3 +583,37 @@ launch.program @p rank 0 {
     launch.fetch "y" from @y
   }
 }
+
+// -----
+
+// The second place of a carried value in a row of what iterations stack.
+launch.program @p rank 0 {
+  launch.chunk @c on <0, host> size 4096
+  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @h in @c at 64 slots 1 : memref<2xf32>
+  launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
+  launch.register @b in @c at 192 slots 1 : memref<64xi8>
+  launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
+    "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@h, @y] {
+    launch.subview @x0 of @x at 0 : memref<2xf32>
+    launch.copy @x to @y
+    launch.copy @x0 to @h
+    launch.loop 4 {
+      launch.carry @before to @after in [@h at 0, @y at 24] : memref<2xf32>
+      // expected-error@+2 {{verify-program: @a writes @s over bytes of @before in some iteration}}
+      // expected-error@+1 {{verify-program: @a writes @s over bytes of @after in some iteration}}
+      launch.subview @s of @y at 0 step 8 : memref<2xf32>
+      launch.call @k [@before, @after]
+      launch.call @k [@x0, @s]
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+    launch.fetch "h" from @h
+    launch.fetch "y" from @y
+  }
+}
