@@ -30,6 +30,7 @@ from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.simd import (
     INDEX,
+    Amount,
     Code,
     Lanes,
     LlvmValue,
@@ -82,13 +83,22 @@ class HalfCode(Code):
         return ir.Constant(self.vector(lanes), None)
 
     def load(
-        self, address: LlvmValue, offset: int, lanes: int, mask: LlvmValue | None = None
+        self,
+        address: LlvmValue,
+        offset: Amount,
+        lanes: int,
+        mask: LlvmValue | None = None,
     ) -> LlvmValue:
         """Elements that follow each other; 0 where a mask is not set."""
         return self._extended(super().load(address, offset, lanes, mask))
 
     def gather(
-        self, address: LlvmValue, offset: int, lanes: int, step: int, mask: LlvmValue
+        self,
+        address: LlvmValue,
+        offset: Amount,
+        lanes: int,
+        step: Amount,
+        mask: LlvmValue,
     ) -> LlvmValue:
         """Elements that are `step` apart; 0 where a mask is not set."""
         return self._extended(super().gather(address, offset, lanes, step, mask))
@@ -97,7 +107,7 @@ class HalfCode(Code):
         self,
         value: LlvmValue,
         address: LlvmValue,
-        offset: int,
+        offset: Amount,
         mask: LlvmValue | None = None,
     ) -> None:
         """Write elements that follow each other, those whose bit in a mask is set."""
