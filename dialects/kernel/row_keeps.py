@@ -28,19 +28,36 @@ from penstock.dialects.kernel.row_passes import (
 
 def add_keeps(row: RowOp) -> RowPasses:
     """
-    Keep the values of a row that are worth it, from the first to the last; its passes
-    then.
+    Keep the values of a row that are worth it, from the first to the last, where there
+    is room, and those that are said to be kept before others; its passes then.
     """
-    derived = passes_of(row)
-    for value in [*_candidates(row, derived.passes)]:
+    try:
+        derived = passes_of(row)
+    except VerifyException:
+        said = [op for op in row.body.block.ops if isinstance(op, KeepOp)]
+        values = [op.value for op in said]
+        for op in said:
+            _compute_anew(op)
+        _keep_with_room(row, values)
+        derived = passes_of(row)
+    _keep_with_room(row, [*_candidates(row, derived.passes)])
+    return passes_of(row)
+
+
+def _keep_with_room(row: RowOp, values: Sequence[SSAValue]) -> None:
+    """Keep each of some values for which a result has room then."""
+    for value in values:
         kept = _keep(value)
         try:
-            derived = passes_of(row)
+            passes_of(row)
         except VerifyException:
-            # No result has room for it.
-            kept.result.replace_all_uses_with(value)
-            Rewriter.erase_op(kept)
-    return derived
+            _compute_anew(kept)
+
+
+def _compute_anew(kept: KeepOp) -> None:
+    """Let all users of a kept value compute it themselves."""
+    kept.result.replace_all_uses_with(kept.value)
+    Rewriter.erase_op(kept)
 
 
 def _keep(value: SSAValue) -> KeepOp:

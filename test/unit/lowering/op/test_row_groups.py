@@ -63,6 +63,12 @@ def _softmax(x: Wide) -> Sequence[Wide]:
     return [powers / np.sum(powers, -1, keepdims=True)]
 
 
+def _softmax_twice(x: Wide) -> Sequence[Wide]:
+    (once,) = _softmax(x)
+    (twice,) = _softmax(once * once)
+    return [twice - once]
+
+
 def _normalized(x: Wide, g: Wide) -> Sequence[Wide]:
     centered, variance = _variance(x, (-1,))
     return [centered / np.sqrt(variance + 1e-5) * g, np.sqrt(variance + 1e-5)]
@@ -90,6 +96,16 @@ CASES: Mapping[str, Case] = {
   %y = op.div %e, %s : tensor<17x45xT>, tensor<17x1xT> -> tensor<17x45xT>
   job.output "y", %y : tensor<17x45xT>""",
         lambda x: _softmax(x),
+    ),
+    "softmax of a softmax, with room for the powers of one": Case(
+        [ROWS],
+        """
+  %s = op.softmax %0 axis 1 : tensor<17x45xT> -> tensor<17x45xT>
+  %q = op.mul %s, %s : tensor<17x45xT>, tensor<17x45xT> -> tensor<17x45xT>
+  %t = op.softmax %q axis 1 : tensor<17x45xT> -> tensor<17x45xT>
+  %y = op.sub %t, %s : tensor<17x45xT>, tensor<17x45xT> -> tensor<17x45xT>
+  job.output "y", %y : tensor<17x45xT>""",
+        lambda x: _softmax_twice(x),
     ),
     "norm and its deviation": Case(
         [ROWS, (45,)],
