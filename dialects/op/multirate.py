@@ -84,6 +84,14 @@ class RateOp(TensorOp):
         axes = [signature([a], [a]) for a, n in enumerate(source) if n == result[a]]
         return (*axes, SbpSignature((PARTIAL,), (PARTIAL,)))
 
+    def infer_types(self) -> Sequence[TensorType]:
+        return [tensor_type(self.source)]
+
+    def build_kernel(
+        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
+    ) -> None:
+        raise AssertionError("pieces are copied without a kernel")
+
     @property
     def rows(self) -> tuple[int, list[int]]:
         """The first extent of the operand and the others."""
@@ -93,8 +101,26 @@ class RateOp(TensorOp):
         return shape[0], list(shape[1:])
 
 
+class CollectOp(RateOp):
+    """An op that makes one piece of `count` pieces."""
+
+    @property
+    def made(self) -> int:
+        """The acts for one piece of the result."""
+        return self.acts
+
+
+class DealOp(RateOp):
+    """An op that makes `count` pieces of one."""
+
+    @property
+    def taken(self) -> int:
+        """The acts for one piece of the operand."""
+        return self.acts
+
+
 @irdl_op_definition
-class AccOp(RateOp):
+class AccOp(CollectOp):
     """
     The sum of `count` consecutive pieces.
 
@@ -106,14 +132,6 @@ class AccOp(RateOp):
     name = "op.acc"
 
     assembly_format = "$source `every` $count" + TYPES
-
-    @property
-    def made(self) -> int:
-        """The acts for one piece of the result."""
-        return self.acts
-
-    def infer_types(self) -> Sequence[TensorType]:
-        return [tensor_type(self.source)]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -138,7 +156,7 @@ class AccOp(RateOp):
 
 
 @irdl_op_definition
-class LastOp(RateOp):
+class LastOp(CollectOp):
     """
     The last of `count` consecutive pieces.
 
@@ -152,25 +170,12 @@ class LastOp(RateOp):
 
     assembly_format = "$source `of` $count" + TYPES
 
-    @property
-    def made(self) -> int:
-        """The acts for one piece of the result."""
-        return self.acts
-
-    def infer_types(self) -> Sequence[TensorType]:
-        return [tensor_type(self.source)]
-
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return [operands[0][self.acts - 1 :: self.acts]]
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        raise AssertionError("pieces are copied without a kernel")
-
 
 @irdl_op_definition
-class RepeatOp(RateOp):
+class RepeatOp(DealOp):
     """
     The same piece `count` times.
 
@@ -182,14 +187,6 @@ class RepeatOp(RateOp):
     name = "op.repeat"
 
     assembly_format = "$source `times` $count" + TYPES
-
-    @property
-    def taken(self) -> int:
-        """The acts for one piece of the operand."""
-        return self.acts
-
-    def infer_types(self) -> Sequence[TensorType]:
-        return [tensor_type(self.source)]
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -206,7 +203,7 @@ class RepeatOp(RateOp):
 
 
 @irdl_op_definition
-class PackOp(RateOp):
+class PackOp(CollectOp):
     """
     The rows of `count` consecutive pieces.
 
@@ -217,14 +214,7 @@ class PackOp(RateOp):
 
     name = "op.pack"
 
-    assembly_format = (
-        "$source `by` $count attr-dict `:` type($source) `->` type($result)"
-    )
-
-    @property
-    def made(self) -> int:
-        """The acts for one piece of the result."""
-        return self.acts
+    assembly_format = "$source `by` $count" + TYPES
 
     def infer_types(self) -> Sequence[TensorType]:
         rows, row = self.rows
@@ -237,17 +227,12 @@ class PackOp(RateOp):
         count = len(pieces) // self.acts
         return [pieces.reshape(count, rows * self.acts, *row)]
 
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        raise AssertionError("parts are copied without a kernel")
-
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         return [o.one(UnpackOp, only(grads), count=self.acts)]
 
 
 @irdl_op_definition
-class UnpackOp(RateOp):
+class UnpackOp(DealOp):
     """
     The rows of a piece in `count` consecutive pieces.
 
@@ -258,14 +243,7 @@ class UnpackOp(RateOp):
 
     name = "op.unpack"
 
-    assembly_format = (
-        "$source `by` $count attr-dict `:` type($source) `->` type($result)"
-    )
-
-    @property
-    def taken(self) -> int:
-        """The acts for one piece of the operand."""
-        return self.acts
+    assembly_format = "$source `by` $count" + TYPES
 
     def infer_types(self) -> Sequence[TensorType]:
         rows, row = self.rows
@@ -281,11 +259,6 @@ class UnpackOp(RateOp):
         rows, *row = pieces.shape[1:]
         count = len(pieces) * self.acts
         return [pieces.reshape(count, rows // self.acts, *row)]
-
-    def build_kernel(
-        self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
-    ) -> None:
-        raise AssertionError("parts are copied without a kernel")
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         return [o.one(PackOp, only(grads), count=self.acts)]
