@@ -36,6 +36,8 @@ TRANSPORT = "PENSTOCK_TRANSPORT"
 """The variable with the name of the transport, if that is another one."""
 OF_MPI = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 """The variables that processes have which an MPI has started."""
+OF_SLURM = "SLURM_STEP_NUM_TASKS"
+"""The variable with the number of processes of a step that `srun` has started."""
 
 
 def is_joined() -> bool:
@@ -51,6 +53,11 @@ def join() -> Transport:
     without mpi4py for a process that MPI has started.
     """
     if not is_joined():
+        if (count := os.environ.get(OF_SLURM, "1")) != "1":
+            raise PenstockError(
+                f"Slurm has started {count} processes without MPI: srun --mpi=pmix, or "
+                "--mpi=pmi2, lets them find each other"
+            )
         raise PenstockError(
             "this process was started alone: start as many as there are ranks, with "
             "mpiexec -n N, or with penstock-run --ranks N"

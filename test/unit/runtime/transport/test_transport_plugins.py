@@ -121,3 +121,15 @@ def test_a_process_alone_joins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PenstockError, match="this process was started alone"):
         join()
     assert set(BUILT_IN) == {"mpi", "sockets"}
+
+
+def test_processes_that_slurm_started_without_mpi_are_told_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
+    with pytest.raises(PenstockError, match="4 processes without MPI: srun --mpi=pmix"):
+        join()
+    # A step of one process is one that was started alone.
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    with pytest.raises(PenstockError, match="this process was started alone"):
+        join()
