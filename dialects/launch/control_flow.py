@@ -455,6 +455,16 @@ def sources_of(step: Operation) -> Sequence[str]:
             return ()
 
 
+def loop_around(step: Operation) -> LoopOp | None:
+    """The innermost loop that a step is in, if it is in one."""
+    parent = step.parent_op()
+    while isinstance(parent, CONTROL):
+        if isinstance(parent, LoopOp):
+            return parent
+        parent = parent.parent_op()
+    return None
+
+
 def steps_within(block: Block) -> Iterator[Operation]:
     """
     All steps of a block, and those within loops and conditions, in the text's order.

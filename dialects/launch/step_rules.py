@@ -27,7 +27,6 @@ from penstock.dialects.launch.actors import (
     SendOp,
 )
 from penstock.dialects.launch.control_flow import (
-    CONTROL,
     NAMING,
     CarryOp,
     IfOp,
@@ -35,6 +34,7 @@ from penstock.dialects.launch.control_flow import (
     NumberOp,
     SubviewOp,
     local_names,
+    loop_around,
     sources_of,
 )
 from penstock.dialects.launch.memory import (
@@ -123,16 +123,6 @@ def verify_scalar(
             f"{type}, not memref<{element}>"
         )
     verify_order(reference, None, actor, table)
-
-
-def loop_around(step: Operation) -> LoopOp | None:
-    """The innermost loop that a step is in, if it is in one."""
-    parent = step.parent_op()
-    while isinstance(parent, CONTROL):
-        if isinstance(parent, LoopOp):
-            return parent
-        parent = parent.parent_op()
-    return None
 
 
 def verify_subview(subview: SubviewOp, actor: ActorOp, table: Table) -> None:

@@ -8,12 +8,14 @@ that the actor hands on to others, at the end. Of two names of typed bytes, as o
 of one register, either may be read as the other was written; places of carried values
 are none of these. Workspaces have bytes of the type `i8` alone, and hold many values.
 
-The first two iterations of a loop are walked, and what it writes after that counts as
-written where its bytes lie side by side, and the second one has written all of them. So
-the cost does not grow with the number of iterations. A name whose bytes move from
-iteration to iteration and that is written may share no bytes, of any iteration, with
-another one that the loop uses, and none with itself in other iterations. A loop with a
-count or a condition may make no iteration.
+The first two iterations of a loop are walked, so the cost does not grow with their
+number. Rows that later ones write count as written where they lie side by side and the
+second one has written all of its own, and else as perhaps written. Rows that later ones
+read hold what the loop finds there, unless a name that moves alike has written them. A
+name whose bytes move from iteration to iteration and that is written may share no
+bytes, of any iteration, with another one that the loop or a loop within it uses, and
+none with itself in other iterations. A loop with a count or a condition may make no
+iteration.
 
 Each iteration hands on all carried values, whether the next one reads them or not. A
 step writes no bytes that it is given under another name, too.
@@ -21,7 +23,7 @@ step writes no bytes that it is given under another name, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -40,9 +42,11 @@ from penstock.dialects.launch import (
     SubviewOp,
     VariableOp,
     local_names,
+    loop_around,
     memref_bytes,
     names_of,
     sources_of,
+    steps_within,
 )
 from penstock.dialects.launch.control_flow import NAMING
 from penstock.dialects.utils.diagnostics import Finding
@@ -116,12 +120,44 @@ def _around(piece: Piece, start: int, end: int) -> Iterator[Piece]:
         yield piece._replace(start=end)
 
 
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two runs of bytes have some in common."""
+    return one[0] < other[1] and other[0] < one[1]
+
+
 class Local(NamedTuple):
     """A local name: the step that declares it, its type, and where it lies."""
 
     step: Operation
     type: MemRefType
     at: int
+
+
+class Reach(NamedTuple):
+    """
+    Where a name may start in iteration 0 of a loop, in all iterations of those within
+    it: from `first` to `last`, and in each next iteration `moves` bytes further on. It
+    is a part of the names that it lies `within`, and one of these itself.
+    """
+
+    first: int
+    last: int
+    moves: int
+    within: frozenset[str]
+
+    def part(self, name: str, first: int, last: int, moves: int) -> Reach:
+        """That of a name for bytes from `first` to `last` on in this one."""
+        return Reach(
+            self.first + first,
+            self.last + last,
+            self.moves + moves,
+            self.within | {name},
+        )
+
+    def hull(self, loop: LoopOp, size: int) -> tuple[int, int]:
+        """The bytes of a name of some size in all iterations."""
+        on = self.moves * (loop.times.value.data - 1)
+        return self.first + min(0, on), self.last + max(0, on) + size
 
 
 def bad_loops(
@@ -167,6 +203,8 @@ class _Walk:
         """The registers that hold something before the actor acts."""
         self.number = 0
         """The number of the iteration of the innermost loop."""
+        self.second: list[LoopOp] = []
+        """The loops that are in the last iteration that is walked, of several."""
         self.ended: set[str] = set()
         """The names of last values of loops that are over."""
         self.findings: dict[Finding, None] = {}
@@ -234,18 +272,6 @@ class _Walk:
         shared = own & others
         return any(self.is_typed(common, name, other) for common in shared)
 
-    def moves_along(self, loop: LoopOp, name: str, other: str) -> bool:
-        """
-        Whether one name stands for bytes of the other, or both for the same typed ones
-        in each iteration of a loop.
-        """
-        own, others = self.chain(name), self.chain(other)
-        if name in others or other in own:
-            return True
-        if not self.is_same(name, other):
-            return False
-        return self.moves(loop, name) == self.moves(loop, other)
-
     def is_same(self, name: str, other: str) -> bool:
         """Whether two names stand for the same bytes as the same type."""
         return (self.range(name), self.type(name)) == (
@@ -301,8 +327,7 @@ class _Walk:
 
     def meet(self, name: str, other: str) -> bool:
         """Whether two names stand for some bytes both."""
-        (start, end), (first, last) = self.range(name), self.range(other)
-        return start < last and first < end
+        return overlap(self.range(name), self.range(other))
 
     def write(self, name: str) -> None:
         self.bytes.write(*self.range(name), frozenset({name}))
@@ -315,17 +340,51 @@ class _Walk:
         the one that was there before it only to a step that writes it.
         """
         for piece in self.bytes.within(*self.range(name)):
+            size, wrong = piece.end - piece.start, False
             for other in sorted(piece.names):
-                size = piece.end - piece.start
-                if other == UNWRITTEN:
-                    text = f"{verb} @{name}, but {size} of its bytes are not written"
-                elif self.is_related(name, other, is_new=is_new):
+                if self.is_readable(name, other, is_new=is_new):
                     continue
-                else:
-                    text = (
-                        f"{verb} @{name}, but {size} of its bytes are @{other} by then"
-                    )
+                wrong = True
+                state = "not written" if other == UNWRITTEN else f"@{other} by then"
+                text = f"{verb} @{name}, but {size} of its bytes are {state}"
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
+            if not wrong:
+                self.read_on(step, name, verb, piece.names, is_new=is_new)
+
+    def is_readable(self, name: str, other: str, *, is_new: bool) -> bool:
+        """Whether bytes that were written under another name may be read as one."""
+        return other != UNWRITTEN and self.is_related(name, other, is_new=is_new)
+
+    def read_on(
+        self,
+        step: Operation,
+        name: str,
+        verb: str,
+        found: Collection[str],
+        *,
+        is_new: bool,
+    ) -> None:
+        """
+        Look at the bytes that a name has in iterations that are not walked, where it is
+        read as other names, which do not move as it does.
+        """
+        start, end = here = self.range(name)
+        for loop in self.second:
+            moves = self.moves(loop, name)
+            if any(self.moves(loop, other) != moves for other in found):
+                left = loop.times.value.data - 2
+                turned = -left if loop.backward is not None else left
+                start += min(0, *(turned * x for x in moves))
+                end += max(0, *(turned * x for x in moves))
+        if (start, end) == here:
+            return
+        names = {x for piece in self.bytes.within(start, end) for x in piece.names}
+        for other in sorted(names):
+            if self.is_readable(name, other, is_new=is_new):
+                continue
+            state = "not written" if other == UNWRITTEN else f"@{other}"
+            text = f"{verb} @{name}, but bytes of it are {state} in some iteration"
+            self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
 
     def branch(self, step: IfOp) -> None:
         self.read(step, step.condition.string_value())
@@ -352,10 +411,14 @@ class _Walk:
                 self.enter(loop, parity)
             if loop.condition is not None:
                 self.read(loop, loop.condition.string_value())
+            if made == 1:
+                self.second.append(loop)
             self.steps(loop.body.block)
             for step in loop.carried:
                 self.read(step, step.after.data, "hands on")
         self.number = outer
+        if times > 1:
+            self.second.pop()
         if times:
             self.end(loop)
         if loop.is_bounded:
@@ -438,87 +501,117 @@ class _Walk:
     def moving(self, loop: LoopOp) -> None:
         """Look at names whose bytes move with the iterations."""
         used, written = self.uses(loop.body.block)
-        hulls = {name: self.hull(loop, name) for name in used}
-        for step in loop.body.block.ops:
-            if not isinstance(step, SubviewOp) or not step.bytes_per_number:
+        reaches = {name: [*self.reaches(loop, name)] for name in used}
+        for step in self.parts_of(loop):
+            name, size = step.sym_name.data, memref_bytes(step.type)
+            own = [*self.reaches(loop, name)]
+            apart = {abs(reach.moves) for reach in own}
+            if apart == {0} or not any(name in self.chain(x) for x in written):
                 continue
-            name = step.sym_name.data
-            writes = {x for x in written if name in self.chain(x)}
-            if not writes:
-                continue
-            start, end = self.hull(loop, name)
-            apart, size = abs(step.bytes_per_number), memref_bytes(step.type)
-            if apart < size and loop.times.value.data > 1:
+            if min(apart) < size and loop.times.value.data > 1:
                 text = f"writes @{name} over bytes of it in other iterations"
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            for other, (first, last) in hulls.items():
-                if (
-                    first < end
-                    and start < last
-                    and not self.moves_along(loop, other, name)
-                ):
+            for other, found in reaches.items():
+                if self.may_meet(loop, name, own, other, found):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            for after, source, (first, last) in self.carried_places(loop):
-                if first < end and start < last and name not in self.chain(source):
-                    text = f"writes @{name} over bytes of @{after} in some iteration"
-                    self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            if apart == size and self.is_whole(name):
-                self.bytes.write(start, end, frozenset({name}))
+            self.write_on(name, [x.hull(loop, size) for x in own], apart == {size})
 
-    def carried_places(
-        self, loop: LoopOp
-    ) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    def write_on(
+        self, name: str, hulls: Sequence[tuple[int, int]], is_dense: bool
+    ) -> None:
+        """Note that all iterations write a name, which lies in some bytes in these."""
+        after = self.bytes.copy()
+        for start, end in hulls:
+            after.write(start, end, frozenset({name}))
+        if len(hulls) > 1 or not is_dense or not self.is_whole(name):
+            after = after.joined(self.bytes)
+        self.bytes = after
+
+    def parts_of(self, loop: LoopOp) -> Iterator[SubviewOp]:
+        """The names that stand for other bytes in each iteration of a loop itself."""
+        for step in steps_within(loop.body.block):
+            if (
+                isinstance(step, SubviewOp)
+                and step.bytes_per_number
+                and loop_around(step) is loop
+            ):
+                yield step
+
+    def may_meet(
+        self,
+        loop: LoopOp,
+        name: str,
+        own: Sequence[Reach],
+        other: str,
+        found: Sequence[Reach],
+    ) -> bool:
         """
-        The values that a loop carries, the source of each of their places, and the
-        bytes of that in all iterations.
+        Whether a name has bytes of another one in some iteration, unless the one is of
+        the other, or both have the same ones as the same type in each iteration.
         """
-        for step in loop.carried:
-            size = memref_bytes(step.type)
+        if other in self.chain(name):
+            return False
+        type = self.type(other)
+        if len(own) == 1 and own == found and type == self.type(name):
+            return False
+        size, others = memref_bytes(self.type(name)), memref_bytes(type)
+        return any(
+            name not in reach.within
+            and overlap(x.hull(loop, size), reach.hull(loop, others))
+            for reach in found
+            for x in own
+        )
+
+    def reaches(self, loop: LoopOp, name: str) -> Iterator[Reach]:
+        """The bytes that a name may stand for in a loop and in those within it."""
+        step = self.local[name].step if name in self.local else None
+        if step is None or not loop.is_ancestor(step):
+            start = self.start(name)
+            yield Reach(start, start, 0, frozenset(self.chain(name)))
+        elif isinstance(step, SubviewOp):
+            around, moves = loop_around(step), step.bytes_per_number
+            assert around is not None, "it is within the loop"
+            last = moves * (around.times.value.data - 1) if around is not loop else 0
+            for reach in self.reaches(loop, step.source.string_value()):
+                yield reach.part(
+                    name,
+                    step.offset.value.data + min(0, last),
+                    step.offset.value.data + max(0, last),
+                    moves if around is loop else 0,
+                )
+        elif isinstance(step, CarryOp):
             for place in step.places:
-                source = place.source.string_value()
-                start = self.start(source) + place.offset.data
-                yield step.after.data, source, (start, start + size)
+                offset = place.offset.data
+                for reach in self.reaches(loop, place.source.string_value()):
+                    yield reach.part(name, offset, offset, 0)
 
     def is_whole(self, name: str) -> bool:
         """Whether all bytes of a name are written, under names that it is read as."""
         names = {x for p in self.bytes.within(*self.range(name)) for x in p.names}
         return all(x != UNWRITTEN and self.is_related(name, x) for x in names)
 
-    def hull(self, loop: LoopOp, name: str) -> tuple[int, int]:
-        """The bytes of a name in all iterations of a loop."""
-        start, end = self.range(name)
-        moves = self.moves(loop, name)
-        times = loop.times.value.data
-        walked = min(times, 2) - 1
-        number = times - 1 - walked if loop.backward is not None else walked
-        first, last = start - number * moves, start + (times - 1 - number) * moves
-        size = end - start
-        return min(first, last), max(first, last) + size
-
-    def moves(self, loop: LoopOp, name: str) -> int:
-        """The bytes from where a name lies to where the next iteration has it."""
-        moves = 0
-        for other in self.chain(name):
-            step = self.local[other].step if other in self.local else None
-            if isinstance(step, SubviewOp) and step.parent_op() is loop:
-                moves += step.bytes_per_number
-        return moves
+    def moves(self, loop: LoopOp, name: str) -> set[int]:
+        """The bytes from where a name may lie to where the next number has it."""
+        if name not in self.local:
+            return {0}
+        return {reach.moves for reach in self.reaches(loop, name)}
 
     def uses(self, block: Block) -> tuple[list[str], set[str]]:
         """The names that the steps of a block use, and those that they write."""
         used: dict[str, None] = {}
         written: set[str] = set()
         for step in block.ops:
-            if isinstance(step, IfOp | LoopOp):
-                for region in step.regions:
-                    inner, also = self.uses(region.block)
-                    used.update(dict.fromkeys(inner))
-                    written |= also
-            elif not isinstance(step, NAMING):
-                needs, writes = self.effects(step)
-                used.update(dict.fromkeys([*needs, *writes]))
-                written.update(writes)
+            if isinstance(step, CarryOp):
+                used.update(dict.fromkeys(local_names(step)))
+            needs, writes = self.effects(step)
+            used.update(dict.fromkeys([*needs, *writes]))
+            written.update(writes)
+            never = isinstance(step, LoopOp) and not step.times.value.data
+            for region in () if never else step.regions:
+                inner, also = self.uses(region.block)
+                used.update(dict.fromkeys(inner))
+                written |= also
         return list(used), written
 
 

@@ -9,6 +9,8 @@ launch.program @p rank 0 {
   launch.register @y in @c at 128 slots 1 : memref<4x2xf32>
   launch.register @b in @c at 192 slots 1 : memref<64xi8>
   launch.register @t in @c at 256 slots 1 : memref<i1>
+  launch.register @g in @c at 320 slots 1 : memref<2xf32>
+  launch.register @m in @c at 384 slots 1 : memref<64xi8>
   launch.kernel @k target "cpu" (%a: memref<2xf32>, %o: memref<2xf32>) {
     "memref.copy"(%a, %o) : (memref<2xf32>, memref<2xf32>) -> ()
   }
@@ -35,7 +37,25 @@ launch.program @p rank 0 {
     } else {
     }
   }
-  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y] writes [] {
+  // Rows that an iteration writes whole, and a loop within it reads part by part; and a
+  // loop without iterations.
+  launch.actor @rows on <0, cpu:0> stream 0 reads [@x] writes [@g, @m] {
+    launch.loop 3 {
+      launch.subview @row of @m at 0 step 16 : memref<2x2xf32>
+      launch.subview @two of @x at 0 : memref<2x2xf32>
+      launch.copy @two to @row
+      launch.loop 2 {
+        launch.subview @part of @row at 0 step 8 : memref<2xf32>
+        launch.call @k [@part, @g]
+      }
+      launch.loop 0 {
+        launch.subview @none of @m at 48 step 8 : memref<2xf32>
+        launch.call @k [@none, @g]
+      }
+    }
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@h, @y, @g] writes [] {
+    launch.fetch "g" from @g
     launch.fetch "h" from @h
     launch.fetch "y" from @y
   }
