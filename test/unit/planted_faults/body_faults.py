@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, i8
 from xdsl.ir import Block, Operation
 
 from penstock.dialects.launch import (
@@ -18,12 +18,15 @@ from penstock.dialects.launch import (
     NumberOp,
     PlaceAttr,
     ProgramOp,
+    RegisterOp,
     SubviewOp,
+    VariableOp,
+    local_names,
     names_of,
     steps_within,
     symbols,
 )
-from penstock.dialects.launch.control_flow import sources_of
+from penstock.dialects.launch.control_flow import NAMING, sources_of
 from planted_faults.plan_faults import number
 
 
@@ -134,6 +137,41 @@ def values_left_alone(program: ProgramOp, before: ProgramOp) -> set[str]:
     )
     writing = (x for _, x in steps_of(program) if isinstance(x, CallOp | CopyOp))
     return (places - kept) & {*map(target_of, writing)}
+
+
+def parts_left_alone(program: ProgramOp, before: ProgramOp) -> set[str]:
+    """
+    The values of which parts were written, as rows by iterations, that lie elsewhere
+    now: where another step writes such a value, too, as the zeros before these rows,
+    that is what is read there, which is another program.
+    """
+    sources, known = (dict(sources_of_parts(each)) for each in (program, before))
+    left = {source for part, source in known.items() if sources.get(part) != source}
+    writing = (x for _, x in steps_of(program) if isinstance(x, CallOp | CopyOp))
+    written = {*map(target_of, writing)}
+    naming = [step for _, step in steps_of(program) if isinstance(step, NAMING)]
+    for step in reversed(naming):
+        if not written.isdisjoint(local_names(step)):
+            written.update(sources_of(step))
+    return left & written
+
+
+def sources_of_parts(program: ProgramOp) -> Iterator[tuple[str, str]]:
+    """The names of parts of values, and those of the values."""
+    types = {
+        op.sym_name.data: op.type
+        for op in program.body.block.ops
+        if isinstance(op, RegisterOp | VariableOp)
+    }
+    steps = [step for _, step in steps_of(program) if isinstance(step, NAMING)]
+    for step in steps:
+        types.update(dict.fromkeys(local_names(step), step.type))
+    for step in steps:
+        if isinstance(step, SubviewOp):
+            source = step.source.string_value()
+            # Bytes of a workspace are of no value.
+            if types[source].element_type != i8:
+                yield step.sym_name.data, source
 
 
 def shift_place(program: ProgramOp, rng: random.Random) -> None:

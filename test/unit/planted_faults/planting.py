@@ -17,7 +17,12 @@ from xdsl.ir import SSAValue
 from penstock.dialects.launch import ActorOp, steps_within
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.lowering.analysis.body_plans import bodies_in
-from planted_faults.body_faults import BODY_FAULTS, values_left_alone, views_left_alone
+from planted_faults.body_faults import (
+    BODY_FAULTS,
+    parts_left_alone,
+    values_left_alone,
+    views_left_alone,
+)
 from planted_faults.judging import Verdict, broken_op, judge
 from planted_faults.plan_faults import PLAN_FAULTS
 from planted_faults.program_faults import PROGRAM_FAULTS
@@ -62,7 +67,8 @@ def is_other_program(subject: Subject, module: ModuleOp) -> bool:
         return False
     one, other = subject.entry(subject.module), subject.entry(module)
     views = views_left_alone(other) - views_left_alone(one)
-    return bool(views or values_left_alone(other, one))
+    left = values_left_alone(other, one) | parts_left_alone(other, one)
+    return bool(views or left)
 
 
 class Mutant(NamedTuple):
