@@ -54,14 +54,15 @@ def early_releases(graph: ProgramGraph) -> Iterator[Finding]:
             if not isinstance(step, ReleaseOp):
                 continue
             name, register = actor.sym_name.data, step.register.root_reference.data
-            if register not in graph.arriving:
+            pieces = [x for x in graph.arriving if graph.register_of(x) == register]
+            if not pieces:
                 yield (
                     actor,
                     f"@{name} releases @{register}, which no other job writes",
                 )
-                continue
-            for user in graph.uses.users(register, of=register):
-                if user != number and not graph.graph.reaches(user, number, 0):
+            users = {user for x in pieces for user in graph.uses.users(x, of=x)}
+            for user in sorted(users - {number}):
+                if not graph.graph.reaches(user, number, 0):
                     late = graph.actors[user].sym_name.data
                     yield (
                         actor,

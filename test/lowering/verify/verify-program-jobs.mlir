@@ -127,6 +127,29 @@ launch.program @early rank 0 {
 
 // -----
 
+// A release in each of two acts: the first one comes before the second piece is read.
+
+!t = memref<16xf32>
+
+launch.program @pieces rank 0 {
+  launch.chunk @c on <0, host> size 256
+  launch.register @i in @c at 0 slots 1 interface "i" : !t
+  launch.register @j in @c at 0 slots 1 interface "i" : !t
+  launch.register @z in @c at 64 slots 1 : !t
+  launch.register @w in @c at 128 slots 1 : memref<32xf32>
+  launch.actor @ai job "a" on <0, cpu:0> stream 0 reads [] writes [@i] { launch.feed "x" to @i }
+  launch.actor @bj job "b" on <0, cpu:0> stream 0 reads [] writes [@j] { }
+  // expected-error@+1 {{verify-program: @bz may use @j after @bz has released it}}
+  launch.actor @bz job "b" on <0, cpu:0> stream 0 reads [@j] writes [@z] {
+    launch.copy @j to @z
+    launch.release @j
+  }
+  launch.actor @bw job "b" on <0, cpu:0> stream 0 reads [@z] writes [@w] every [@w = 2] { launch.copy @z to @w }
+  launch.actor @by job "b" on <0, cpu:0> stream 0 reads [@w] writes [] { launch.fetch "y" from @w }
+}
+
+// -----
+
 // A register lies over those of its own job alone, which say how many pieces it has.
 
 !t = memref<16xf32>
