@@ -248,12 +248,20 @@ def exchange_steps(program: ProgramOp, rng: random.Random) -> None:
     order.
     """
     followed: list[tuple[Block, Operation, Operation]] = []
-    for _, step in steps_of(program):
+    written: set[tuple[ActorOp, str]] = set()
+    for actor, step in steps_of(program):
         after, block = step.next_op, step.parent
         if not isinstance(step, CallOp | CopyOp) or block is None:
             continue
         if isinstance(after, CallOp | CopyOp) and target_of(step) != target_of(after):
-            followed.append((block, step, after))
+            # Of what is written again in place both values have one name: what reads
+            # the other one of them is another program.
+            again = {
+                target_of(x) for x in (step, after) if (actor, target_of(x)) in written
+            }
+            if again.isdisjoint({*names_used(step)} & {*names_used(after)}):
+                followed.append((block, step, after))
+        written.add((actor, target_of(step)))
     block, step, after = rng.choice(followed)
     after.detach()
     block.insert_op_before(after, step)
