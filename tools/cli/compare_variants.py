@@ -16,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 from penstock.plugins import names_of
 from penstock.tools.cli.common_options import add_common_options
@@ -52,11 +51,6 @@ SUITES = (*JOB_SUITES, *lifetimes.SUITES)
 
 _MODELS = ".mlir", ".onnx"
 _NAMED = re.compile(r"([\w.+-]+):\s+(.*)", re.DOTALL)
-
-
-def main() -> NoReturn:
-    """Run `penstock-compare` on the arguments of this process."""
-    sys.exit(run_tool())
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -367,4 +361,6 @@ def _at_revision(text: str, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.compare()

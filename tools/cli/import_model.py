@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
@@ -52,11 +51,6 @@ _PROGRAM = "penstock-import"
 
 WEIGHTS = "weights.npz"
 """The file of the weights of a job that is printed."""
-
-
-def main() -> None:
-    """Run `penstock-import` on the arguments of this process."""
-    sys.exit(run_tool())
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -222,4 +216,6 @@ def weights_path(output: Path, model: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.importer()

@@ -635,10 +635,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main() -> None:
-    """Run `penstock-opt` on the arguments of this process."""
-    sys.exit(run_tool())
-
-
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.opt()

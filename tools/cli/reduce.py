@@ -43,11 +43,6 @@ _CHANGING = re.compile(r"[0-9]+|'[^']*'|[%@]\"?[\w.$/-]+\"?")
 """The parts of a message that may change while the IR does: numbers and names."""
 
 
-def main() -> None:
-    """Run `penstock-reduce` on the arguments of this process."""
-    sys.exit(run_tool())
-
-
 def run_tool(argv: Sequence[str] | None = None) -> int:
     """
     Run the tool on the given arguments (without the program's name) and return its
@@ -267,4 +262,6 @@ def _report(args: argparse.Namespace, case: Case, rest: Case, tests: int) -> Non
 
 
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.reduce()

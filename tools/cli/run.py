@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from penstock.runtime.jit.first_start import first_start
 from penstock.runtime.transport.join import is_joined, join
@@ -64,11 +64,6 @@ if TYPE_CHECKING:
 
 MODULE = "penstock.tools.cli.run"
 """The name of this module, which processes of other ranks run."""
-
-
-def main() -> NoReturn:
-    """Run `penstock-run` on the arguments of this process."""
-    sys.exit(run_tool())
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -671,4 +666,6 @@ def _reference(
 
 
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.run()

@@ -6,10 +6,8 @@ describes. Nothing is computed, so neither devices nor kernels are needed.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
@@ -28,11 +26,6 @@ from penstock.tools.cli.standard_input import (
 from penstock.tools.driver.errors import FileError, UsageError
 
 _PROGRAM = "penstock-simulate"
-
-
-def main() -> NoReturn:
-    """Run `penstock-simulate` on the arguments of this process."""
-    sys.exit(run_tool())
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -133,3 +126,9 @@ def _run(args: argparse.Namespace) -> int:
         for line in lines_about(name, found):
             say(line)
     return 0
+
+
+if __name__ == "__main__":
+    from penstock.tools.cli import entry
+
+    entry.simulate()

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
@@ -37,11 +36,6 @@ _PROGRAM = "penstock-view"
 
 SCALARS = ".jsonl"
 """The suffix of logs of scalars."""
-
-
-def main() -> NoReturn:
-    """Run `penstock-view` on the arguments of this process."""
-    sys.exit(run_tool())
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -169,4 +163,6 @@ def _outputs(
 
 
 if __name__ == "__main__":
-    main()
+    from penstock.tools.cli import entry
+
+    entry.view()

@@ -75,7 +75,11 @@ def _whole_nest(stage: Nested) -> Nest:
 
 
 def nest_loops(whole: Nest, nest: Nest) -> list[int]:
-    """The loop of a nest that each loop of the whole one is in."""
+    """
+    The loop of a nest that each loop of the whole one is in; none where all run once.
+    """
+    if not nest.extents:
+        return []
     if len(nest.extents) == len(whole.extents):
         return [*range(len(nest.extents))]
     return merged_loops(whole.extents, nest)
