@@ -154,6 +154,10 @@ class Reach(NamedTuple):
             self.within | {name},
         )
 
+    def is_same(self, other: Reach) -> bool:
+        """Whether two names of one size have the same bytes in each iteration."""
+        return self[:3] == other[:3]
+
     def hull(self, loop: LoopOp, size: int) -> tuple[int, int]:
         """The bytes of a name of some size in all iterations."""
         on = self.moves * (loop.times.value.data - 1)
@@ -501,21 +505,23 @@ class _Walk:
     def moving(self, loop: LoopOp) -> None:
         """Look at names whose bytes move with the iterations."""
         used, written = self.uses(loop.body.block)
-        reaches = {name: [*self.reaches(loop, name)] for name in used}
+        hulls = {name: self.hulls(loop, name) for name in used}
+        whole = {x for name in written for x in self.chain(name)}
         for step in self.parts_of(loop):
             name, size = step.sym_name.data, memref_bytes(step.type)
-            own = [*self.reaches(loop, name)]
-            apart = {abs(reach.moves) for reach in own}
-            if apart == {0} or not any(name in self.chain(x) for x in written):
+            own = self.hulls(loop, name)
+            apart = {abs(reach.moves) for reach, _, _ in own}
+            if apart == {0} or name not in whole:
                 continue
             if min(apart) < size and loop.times.value.data > 1:
                 text = f"writes @{name} over bytes of it in other iterations"
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            for other, found in reaches.items():
-                if self.may_meet(loop, name, own, other, found):
+            for other, found in hulls.items():
+                met = any(overlap(x[1:], y[1:]) for x in found for y in own)
+                if met and not self.moves_along(name, own, other, found):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
-            self.write_on(name, [x.hull(loop, size) for x in own], apart == {size})
+            self.write_on(name, [x[1:] for x in own], apart == {size})
 
     def write_on(
         self, name: str, hulls: Sequence[tuple[int, int]], is_dense: bool
@@ -538,30 +544,27 @@ class _Walk:
             ):
                 yield step
 
-    def may_meet(
+    def hulls(self, loop: LoopOp, name: str) -> list[tuple[Reach, int, int]]:
+        """The bytes that a name may stand for, each with those of all iterations."""
+        size = memref_bytes(self.type(name))
+        return [(x, *x.hull(loop, size)) for x in self.reaches(loop, name)]
+
+    def moves_along(
         self,
-        loop: LoopOp,
         name: str,
-        own: Sequence[Reach],
+        own: Sequence[tuple[Reach, int, int]],
         other: str,
-        found: Sequence[Reach],
+        found: Sequence[tuple[Reach, int, int]],
     ) -> bool:
         """
-        Whether a name has bytes of another one in some iteration, unless the one is of
-        the other, or both have the same ones as the same type in each iteration.
+        Whether one name is of the other, or both have the same bytes as the same type
+        in each iteration.
         """
-        if other in self.chain(name):
+        if other in self.chain(name) or all(name in x.within for x, _, _ in found):
+            return True
+        if len(own) > 1 or len(found) > 1 or self.type(name) != self.type(other):
             return False
-        type = self.type(other)
-        if len(own) == 1 and own == found and type == self.type(name):
-            return False
-        size, others = memref_bytes(self.type(name)), memref_bytes(type)
-        return any(
-            name not in reach.within
-            and overlap(x.hull(loop, size), reach.hull(loop, others))
-            for reach in found
-            for x in own
-        )
+        return own[0][0].is_same(found[0][0])
 
     def reaches(self, loop: LoopOp, name: str) -> Iterator[Reach]:
         """The bytes that a name may stand for in a loop and in those within it."""

@@ -1,7 +1,8 @@
 // RUN: penstock-opt %s -p verify-program | filecheck %s
 
 // CHECK: launch.loop 4 {
-// A scan: values are written before they are read, also those that are carried.
+// A scan: values are written before they are read, also those that are carried, and under
+// another name of the same row.
 launch.program @p rank 0 {
   launch.chunk @c on <0, host> size 4096
   launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
@@ -28,7 +29,9 @@ launch.program @p rank 0 {
       launch.subview @q of @b at 8 : memref<2xf32>
       launch.carry @before to @after in [@h at 0, @b at 0] : memref<2xf32>
       launch.call @k [@xi, @p]
+      launch.subview @yj of @y at 0 step 8 : memref<2xf32>
       launch.call @k [@p, @yi]
+      launch.call @k [@yj, @q]
       launch.call @k [@before, @q]
       launch.call @k [@q, @after]
     }
