@@ -517,7 +517,11 @@ class _Walk:
                 text = f"writes @{name} over bytes of it in other iterations"
                 self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
             for other, found in hulls.items():
-                met = any(overlap(x[1:], y[1:]) for x in found for y in own)
+                met = any(
+                    name not in x[0].within and overlap(x[1:], y[1:])
+                    for x in found
+                    for y in own
+                )
                 if met and not self.moves_along(name, own, other, found):
                     text = f"writes @{name} over bytes of @{other} in some iteration"
                     self.findings[step, f"@{self.actor.sym_name.data} {text}"] = None
@@ -557,10 +561,10 @@ class _Walk:
         found: Sequence[tuple[Reach, int, int]],
     ) -> bool:
         """
-        Whether one name is of the other, or both have the same bytes as the same type
+        Whether a name is of another one, or both have the same bytes as the same type
         in each iteration.
         """
-        if other in self.chain(name) or all(name in x.within for x, _, _ in found):
+        if other in self.chain(name):
             return True
         if len(own) > 1 or len(found) > 1 or self.type(name) != self.type(other):
             return False

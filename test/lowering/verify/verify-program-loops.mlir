@@ -40,8 +40,8 @@ launch.program @p rank 0 {
     } else {
     }
   }
-  // Rows that an iteration writes whole, and a loop within it reads part by part; and a
-  // loop without iterations.
+  // Rows that an iteration writes whole, and a loop within it reads part by part, or
+  // carries on in, by turns with other bytes; and a loop without iterations.
   launch.actor @rows on <0, cpu:0> stream 0 reads [@x] writes [@g, @m] {
     launch.loop 3 {
       launch.subview @row of @m at 0 step 16 : memref<2x2xf32>
@@ -50,6 +50,10 @@ launch.program @p rank 0 {
       launch.loop 2 {
         launch.subview @part of @row at 0 step 8 : memref<2xf32>
         launch.call @k [@part, @g]
+      }
+      launch.loop 2 {
+        launch.carry @from to @to in [@row at 0, @m at 48] : memref<2xf32>
+        launch.call @k [@from, @to]
       }
       launch.loop 0 {
         launch.subview @none of @m at 48 step 8 : memref<2xf32>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, i8
 from xdsl.ir import Block, Operation
@@ -242,26 +242,35 @@ def target_of(step: CallOp | CopyOp) -> str:
     return names_of(step.arguments)[-1]
 
 
+def whole(name: str, sources: Mapping[str, str]) -> str:
+    """The value that a name is a part of, given those of which all parts are."""
+    while name in sources:
+        name = sources[name]
+    return name
+
+
 def exchange_steps(program: ProgramOp, rng: random.Random) -> None:
     """
     Two steps that follow each other, and do not write the same, are made in the other
     order.
     """
     followed: list[tuple[Block, Operation, Operation]] = []
-    written: set[tuple[ActorOp, str]] = set()
-    for actor, step in steps_of(program):
+    sources = dict(sources_of_parts(program))
+    written: set[str] = set()
+    for _, step in steps_of(program):
         after, block = step.next_op, step.parent
         if not isinstance(step, CallOp | CopyOp) or block is None:
             continue
         if isinstance(after, CallOp | CopyOp) and target_of(step) != target_of(after):
-            # Of what is written again in place both values have one name: what reads
-            # the other one of them is another program.
-            again = {
-                target_of(x) for x in (step, after) if (actor, target_of(x)) in written
-            }
-            if again.isdisjoint({*names_used(step)} & {*names_used(after)}):
+            # What is written again has one name before and after that, as rows of zeros
+            # and values in place: what reads the other one of them is another program.
+            one, other = (
+                {whole(x, sources) for x in names_used(y)} for y in (step, after)
+            )
+            again = written & {whole(target_of(x), sources) for x in (step, after)}
+            if again.isdisjoint(one & other):
                 followed.append((block, step, after))
-        written.add((actor, target_of(step)))
+        written.add(whole(target_of(step), sources))
     block, step, after = rng.choice(followed)
     after.detach()
     block.insert_op_before(after, step)
