@@ -68,6 +68,9 @@ ROUNDING: Mapping[Attribute, float] = {bf16: 8e-3, f16: 1e-3}
 MOST_CUTS = 64
 """The most ways to group the terms of a sum or product that are tried."""
 
+NUMBER_DEPTH = 4
+"""The most ops after each other that make a number of constants, as people write it."""
+
 
 @dataclass(frozen=True)
 class Match:
@@ -268,9 +271,20 @@ def _chains(value: SSAValue, count: int, *, is_sum: bool) -> Iterator[Chain]:
             if (opened := _opened(part, is_sum)) is None:
                 continue
             new = _replaced(chain, place, *opened, is_sum=is_sum)
-            # Parts never get fewer: what is made of constants alone is folded.
-            if len(new.parts) <= count:
+            # Only parts that are made of constants alone get fewer.
+            if sum(not _is_number(x) for x, _ in new.parts) <= count:
                 pending.append(new)
+
+
+def _is_number(value: SSAValue, depth: int = NUMBER_DEPTH) -> bool:
+    """Whether a value is made of constants alone, by at most so many ops."""
+    if splat_of(value) is not None:
+        return True
+    op = value.owner
+    kinds = (AddOp, SubOp, MulOp, DivOp, NegOp, ReciprocalOp, PowOp)
+    if depth == 0 or not isinstance(op, kinds):
+        return False
+    return all(_is_number(x, depth - 1) for x in op.operands)
 
 
 def _replaced(
