@@ -58,7 +58,6 @@ from penstock.dialects.launch import (
     ActorOp,
     CallOp,
     ControlOp,
-    CopyOp,
     ProgramOp,
     RegisterOp,
     names_of,
@@ -209,12 +208,13 @@ def needed_bytes(uses: Uses, actors: Sequence[ActorOp]) -> Iterator[Finding]:
 
 def given_twice(graph: ProgramGraph) -> Iterator[Finding]:
     """
-    Steps that are given what they write under one name twice: they may have written
-    some of it before they read the rest.
+    Calls that are given what they write under one name twice: they may have written
+    some of it before they read the rest. A copy of a register to itself, as of an
+    assignment of a variable to itself, leaves each byte as it is.
     """
     for actor in dict.fromkeys(graph.actors):
         for step in steps_within(actor.body.block):
-            if not isinstance(step, CallOp | CopyOp):
+            if not isinstance(step, CallOp):
                 continue
             names, written = names_in(step), graph.effects(step)[1]
             for name in dict.fromkeys(written):

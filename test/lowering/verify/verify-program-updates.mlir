@@ -58,7 +58,6 @@ launch.program @writers rank 0 {
   // expected-error@+1 {{verify-program: @three writes @w, a variable}}
   launch.actor @three on <0, cpu:0> stream 0 reads [] writes [] {
     launch.feed "w" to @w
-    // expected-error@+1 {{verify-program: @three gives @w twice to a step that writes it}}
     launch.copy @w to @w
   }
 }
