@@ -186,7 +186,7 @@ class _Run:
             list(self._devices(shares)),
             list(self._links(shares)),
             len(self._acts),
-            list(self._spans(times)),
+            list(self._spans(times, works)),
         )
 
     def _devices(self, shares: Mapping[Resource, float]) -> Iterator[Device]:
@@ -218,17 +218,16 @@ class _Run:
         for link, size in sorted(carried.items()):
             yield Carried(link, size, shares[link])
 
-    def _spans(self, times: Times) -> Iterator[Span]:
+    def _spans(self, times: Times, works: Sequence[Work]) -> Iterator[Span]:
         for row in times.starts:
             for number, start in zip(self._unrolled.task_of, row, strict=True):
                 act = self._acts[number]
                 task, device = act.task, act.task.device
-                work = self._work(act)
                 line = f"{device.kind.data}:{device.index.data} {task.stream.kind.data}"
                 if not isinstance(task.op, CopyOp) and act.route and act.route.links:
                     line = act.route.links[0].name
                 name, rank = task.task_name.data, device.rank.data
-                yield Span(name, rank, line, start, start + work.busy)
+                yield Span(name, rank, line, start, start + works[number].busy)
 
 
 def device_of(value: SSAValue) -> DeviceAttr:

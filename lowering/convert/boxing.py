@@ -197,7 +197,7 @@ def _within_group(source: Layout, target: Layout) -> Collective | None:
         return None
     (dim,) = changed
     ends = source.entries[dim], target.entries[dim]
-    # What a later dimension cuts along the same axis lies with other groups.
+    # Parts that a later dimension cuts along the same axis lie with other groups.
     if any(isinstance(x, SplitAttr) and x in ends for x in source.entries[dim + 1 :]):
         return None
     match ends:

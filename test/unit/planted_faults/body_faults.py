@@ -262,8 +262,8 @@ def exchange_steps(program: ProgramOp, rng: random.Random) -> None:
         if not isinstance(step, CallOp | CopyOp) or block is None:
             continue
         if isinstance(after, CallOp | CopyOp) and target_of(step) != target_of(after):
-            # What is written again has one name before and after that, as rows of zeros
-            # and values in place: what reads the other one of them is another program.
+            # A value that is written again has one name before and after that, as rows
+            # of zeros and values in place: a reader of the other is another program.
             one, other = (
                 {whole(x, sources) for x in names_used(y)} for y in (step, after)
             )
