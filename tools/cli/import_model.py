@@ -15,7 +15,7 @@ from penstock.tools.cli.debugging_options import (
     debugging,
     refuse_looking_at_passes,
 )
-from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
+from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.cli.import_options import (
     add_dim_option,
     add_max_option,
@@ -29,11 +29,7 @@ from penstock.tools.cli.pipeline_options import (
 from penstock.tools.cli.results import say, write
 from penstock.tools.cli.run_arguments import count, seed
 from penstock.tools.cli.run_output import tell_written
-from penstock.tools.cli.standard_input import (
-    STDIN,
-    is_standard_input,
-    with_standard_input,
-)
+from penstock.tools.cli.standard_input import exit_code_on_input, is_standard_input
 from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.errors import FileError, UsageError, needing_onnx
 from penstock.tools.driver.files import refuse_others, write_whole
@@ -62,10 +58,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     args = arguments().parse_args(argv)
     if is_standard_input(args.file):
         args.output = args.output or Path("-")
-    name = STDIN if is_standard_input(args.file) else args.file
-    return exit_code_of(
-        lambda: with_standard_input(args, _import), _PROGRAM, name, debug=args.debug
-    )
+    return exit_code_on_input(args, _import, _PROGRAM)
 
 
 def arguments() -> CommandParser:

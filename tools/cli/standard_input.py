@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.driver.errors import UsageError, explain_os_error
 
 STDIN = Path("<stdin>")
@@ -56,3 +57,13 @@ def with_standard_input(
         args.file = Path(folder, f"stdin{suffix}")
         args.file.write_bytes(data)
         return run(args)
+
+
+def exit_code_on_input(
+    args: argparse.Namespace, run: Callable[[argparse.Namespace], int], program: str
+) -> int:
+    """The exit code of a command with one input, as `exit_code_of` has it."""
+    name = STDIN if is_standard_input(args.file) else args.file
+    return exit_code_of(
+        lambda: with_standard_input(args, run), program, name, debug=args.debug
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.tools.cli.common_options import add_common_options
-from penstock.tools.cli.exit_codes import CommandParser, add_debug_option, exit_code_of
+from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.cli.pipeline_options import (
     add_device_option,
     add_pipeline_options,
@@ -21,11 +21,7 @@ from penstock.tools.cli.pipeline_options import (
 from penstock.tools.cli.results import write_to
 from penstock.tools.cli.run_arguments import count
 from penstock.tools.cli.run_output import tell_written
-from penstock.tools.cli.standard_input import (
-    STDIN,
-    is_standard_input,
-    with_standard_input,
-)
+from penstock.tools.cli.standard_input import exit_code_on_input
 from penstock.tools.driver.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -44,11 +40,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input, 2 for a bad command line, 70 for a defect, 130 when
     interrupted.
     """
-    args = arguments().parse_args(argv)
-    name = STDIN if is_standard_input(args.file) else args.file
-    return exit_code_of(
-        lambda: with_standard_input(args, _run), _PROGRAM, name, debug=args.debug
-    )
+    return exit_code_on_input(arguments().parse_args(argv), _run, _PROGRAM)
 
 
 def arguments() -> CommandParser:
