@@ -6,7 +6,8 @@ An elementwise op (or an `op.fused` of such ops) becomes an `op.fused` with an o
 result it reads (a matmul or a convolution, or a group that it is in; its last such
 operand, where there are several), if both have one type and run in the same place, the
 contraction asks for no `slots` of its own, and the op is one that a kernel computes in
-registers: all its parts work on floats of one type. If others read that result, it is
+registers: all its parts work on floats of one type, and all its results depend on the
+operand. If others read that result, it is
 one of the group's, too, and these stand behind the group: on a `cpu` only, as tiles on
 GPUs store one result. Depthwise convolutions are left alone: their sums are no tiles.
 On several devices, where ops say how they are cut in parts, they stay apart, and so do
@@ -94,6 +95,8 @@ class EpilogueFusion:
             return False
         if isinstance(root, Conv2dOp) and root.is_depthwise:
             return False
+        if not is_made_of(op, root):
+            return False
         if placement_of(root, self.job) != placement_of(op, self.job):
             return False
         others = [user for user in users_of(root) if user is not op]
@@ -156,6 +159,18 @@ def is_pointwise(op: Operation) -> TypeGuard[FusibleOp]:
 def users_of(op: Operation) -> Iterator[Operation]:
     """The ops that read results of an op."""
     return (use.operation for value in op.results for use in value.uses)
+
+
+def is_made_of(op: FusibleOp, root: Root) -> bool:
+    """Whether all results of an op that reads a root depend on one of the root's."""
+    if not isinstance(op, FusedOp):
+        return True
+    pairs = zip(op.body.block.args, op.operands, strict=True)
+    made: set[SSAValue] = {inside for inside, value in pairs if value.owner is root}
+    for member in op.members:
+        if made.intersection(member.operands):
+            made.update(member.results)
+    return made.issuperset(op.yielded)
 
 
 def is_wide(group: FusedOp) -> bool:

@@ -226,3 +226,23 @@ job.job @readers placement <cpu, [0:0]> {
   job.output "y", %y : !y
   job.output "z", %z : !y
 }
+
+// A group of which one result does not depend on the sums stays apart.
+// CHECK-LABEL: job.job @beside
+job.job @beside placement <cpu, [0:0]> {
+  %x = job.input "x" : !x
+  %w = job.input "w" : !w
+  %r = job.input "r" : !y
+  // CHECK: %m = op.matmul
+  // CHECK: %s, %n = op.fused %m, %r
+  %m = op.matmul %x, %w : !x, !w -> !y
+  %s, %n = op.fused %m, %r : !y, !y -> !y, !y {
+  ^bb0(%p: !y, %q: !y):
+    %t = op.relu %q : !y -> !y
+    %u = op.sub %t, %p : !y, !y -> !y
+    %v = op.neg %t : !y -> !y
+    op.yield %u, %v : !y, !y
+  }
+  job.output "s", %s : !y
+  job.output "n", %n : !y
+}
