@@ -8,7 +8,6 @@ is printed.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -81,16 +80,13 @@ _NAME = re.compile(r"""(?<![\w."'])[A-Za-z_]\w*""")
 
 
 def public_names(text: str) -> Iterator[str]:
-    """The names that a module defines for others."""
-    for node in ast.parse(text).body:
-        match node:
-            case ast.FunctionDef(name) | ast.ClassDef(name):
-                names = [name]
-            case ast.Assign(targets):
-                parts = (part for target in targets for part in ast.walk(target))
-                names = [part.id for part in parts if isinstance(part, ast.Name)]
-            case ast.AnnAssign(ast.Name(name)):
-                names = [name]
-            case _:
-                names = []
-        yield from (name for name in names if not name.startswith("_"))
+    """The names that a module defines for others, read from the starts of its lines."""
+    for function, names in _DEFINITION.findall(text):
+        found = [function] if function else re.findall(r"\w+", names)
+        yield from (name for name in found if not name.startswith("_"))
+
+
+# To parse the modules took a tenth of the time in which a small model is loaded.
+_DEFINITION = re.compile(
+    r"^(?:(?:def|class) (\w+)|((?:\w+(?:, \w+)* = )+|\w+(?=: .*=)))", re.MULTILINE
+)

@@ -67,7 +67,7 @@ finally:
 
 def test_entry_points_import_nothing_that_takes_time():
     code = (
-        "import sys; before = set(sys.modules); import penstock.tools.cli.entry; "
+        "import gc, sys; before = set(sys.modules); import penstock.tools.cli.entry; "
         "print(*sorted(set(sys.modules) - before))"
     )
     command = [sys.executable, "-c", code]
@@ -76,6 +76,17 @@ def test_entry_points_import_nothing_that_takes_time():
     ).stdout
     packages = ["penstock", "penstock.tools", "penstock.tools.cli"]
     assert out.split() == [*packages, "penstock.tools.cli.entry"]
+
+
+@pytest.mark.parametrize("option", ["--version", "--unknown"])
+def test_python_looks_for_no_garbage_when_a_command_ends(option: str):
+    code = (
+        "import atexit, gc; from penstock.tools.cli.entry import opt; "
+        "atexit.register(lambda: print(len(gc.get_objects()) < 100)); opt()"
+    )
+    words = [sys.executable, "-c", code, option]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.stdout.splitlines()[-1] == "True"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
