@@ -152,8 +152,12 @@ class WatchdogError(PenstockError):
         self.stuck = stuck
 
     def wording(self) -> str:
-        head = f"the run made no progress for {self.seconds:g} s"
-        return "\n  ".join([head, *self.stuck])
+        return "\n  ".join([self.summary, *self.stuck])
+
+    @property
+    def summary(self) -> str:
+        """The text without the actors."""
+        return f"the run made no progress for {self.seconds:g} s"
 
 
 class MessageError(PenstockError):

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.runtime.core.core import Core, address_of_recorder
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.watchdog import Watchdog, kernel_names
-from penstock.runtime.errors import PeerError, PenstockError, TaskError
+from penstock.runtime.errors import PeerError, PenstockError, TaskError, WatchdogError
 from penstock.runtime.executors.arguments import (
     arrays_to_bind,
     check_apart,
@@ -453,6 +453,10 @@ class Executor(Closing):
         try:
             core.run(acts, log)
         except PeerError:
+            raise
+        except WatchdogError as error:
+            # Its report is out.
+            transport.abort(error.summary)
             raise
         except BaseException as error:
             transport.abort(str(error) or type(error).__name__)

@@ -9,6 +9,7 @@ transport than `sockets` and `mpi` is named in `PENSTOCK_TRANSPORT`: a plug-in.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import signal
@@ -17,11 +18,15 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import TracebackType
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.plugins import PluginError, plugin_of
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.transport.protocol import Transport
+from penstock.runtime.transport.protocol import LivelyTransport, Transport
+from penstock.runtime.transport.pulse import Pulse
+
+if TYPE_CHECKING:
+    from penstock.runtime.core.watchdog import Watchdog
 
 RANK = "PENSTOCK_RANK"
 """The variable of the environment with the rank of a process that we started."""
@@ -45,13 +50,34 @@ def is_joined() -> bool:
     return any(name in os.environ for name in (RANK, *OF_MPI))
 
 
-@cache
+class Joined(NamedTuple):
+    """The transport of this process, and its signs of life, if it gives any."""
+
+    transport: Transport
+    pulse: Pulse | None
+
+
 def join() -> Transport:
     """
     The transport of this process, the same one at each call. Raises PenstockError for a
     process that was started alone, for an unknown transport and one that fails, and
     without mpi4py for a process that MPI has started.
     """
+    return joined().transport
+
+
+def watch(watchdog: Watchdog) -> None:
+    """
+    Miss ranks whose processes do nothing for the time of a watchdog, as far as the
+    transport tells that: all ranks are ended then. Raises what `join` does.
+    """
+    if (pulse := joined().pulse) is not None:
+        pulse.watch(watchdog.seconds, watchdog.clock)
+
+
+@cache
+def joined() -> Joined:
+    """This process as one of several ranks. Raises what `join` does."""
     if not is_joined():
         if (count := os.environ.get(OF_SLURM, "1")) != "1":
             raise PenstockError(
@@ -65,7 +91,11 @@ def join() -> Transport:
     usual = "sockets" if RANK in os.environ else "mpi"
     transport = transport_of(os.environ.get(TRANSPORT) or usual)
     _end_all_on_error(transport)
-    return transport
+    if transport.size == 1 or not isinstance(transport, LivelyTransport):
+        return Joined(transport, None)
+    pulse = Pulse(transport)
+    atexit.register(pulse.close)
+    return Joined(transport, pulse)
 
 
 def transport_of(name: str) -> Transport:

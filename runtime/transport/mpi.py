@@ -10,13 +10,24 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Channel, Collective
+from penstock.runtime.transport.protocol import Sign
+
+EAGER_TESTS = 100
+"""Fruitless tests of an exchange after which a process begins to sleep."""
+NAP_SECONDS = 0.0002
+"""The time between two tests from then on."""
+LAST_SECONDS = 1.0
+"""The longest time to tell the next rank that this one ends."""
+ALIVE, LEFT = 1, 2
+"""The byte of a sign of life."""
 
 
 def _mpi() -> Any:
@@ -62,6 +73,54 @@ class GroupCollective:
         return self._start(*([x, kind] for x in buffers), op=self._mpi.SUM)
 
 
+class Neighbours:
+    """
+    The signs of life to the next rank and of the one before: a byte each, in persistent
+    requests of a communicator of their own.
+    """
+
+    def __init__(self, mpi: Any, world: Any):
+        self._own = world.Dup()
+        rank, size = self._own.Get_rank(), self._own.Get_size()
+        self._byte, self._next = mpi.BYTE, (rank + 1) % size
+        self._into, out = bytearray(1), [bytes([ALIVE]), 1, mpi.BYTE]
+        self._send = self._own.Ssend_init(out, self._next)
+        into = [self._into, 1, mpi.BYTE]
+        self._receive = self._own.Recv_init(into, (rank - 1) % size)
+        self._receive.Start()
+        self._has_left = False
+
+    def give(self) -> bool:
+        """Give a sign; False if the last one is on its way."""
+        is_free = self._send.Test()
+        if is_free:
+            self._send.Start()
+        return is_free
+
+    def take(self) -> Sign:
+        """The sign of the rank before, if there is a new one."""
+        if self._has_left or not self._receive.Test():
+            return Sign.SILENT
+        self._has_left = self._into[0] == LEFT
+        if self._has_left:
+            return Sign.LEFT
+        self._receive.Start()
+        return Sign.ALIVE
+
+    def leave(self) -> bool:
+        """Give the last sign, and all requests back; False if one is on its way."""
+        if not self._send.Test():
+            return False
+        # The next rank may listen no more: this one does not wait for it.
+        self._own.Isend([bytes([LEFT]), 1, self._byte], self._next).Free()
+        if not self._has_left:
+            self._receive.Cancel()
+            self._receive.Wait()
+        self._receive.Free()
+        self._send.Free()
+        return True
+
+
 class MpiTransport:
     """The transport of a process that `mpiexec` has started."""
 
@@ -74,6 +133,7 @@ class MpiTransport:
         self._requests: dict[tuple[int, int, int], Any] = {}
         """The persistent request of each place of a channel's messages."""
         self._active: list[tuple[int, Any]] = []
+        self._neighbours = Neighbours(self._mpi, self._world)
         self._lock = threading.RLock()
 
     @property
@@ -137,15 +197,41 @@ class MpiTransport:
 
     def exchange(self, data: bytes) -> list[bytes]:
         """The bytes that each rank gives, by rank."""
-        with self._lock:
-            sizes = np.zeros(self.size, np.int64)
-            self._world.Allgather(np.array([len(data)], np.int64), sizes)
-            whole = bytearray(int(sizes.sum()))
-            counts = sizes.tolist()
-            self._world.Allgatherv(data, [whole, counts, None, self._mpi.BYTE])
+        sizes = np.zeros(self.size, np.int64)
+        self._wait(self._world.Iallgather, np.array([len(data)], np.int64), sizes)
+        whole = bytearray(int(sizes.sum()))
+        place = [whole, sizes.tolist(), None, self._mpi.BYTE]
+        self._wait(self._world.Iallgatherv, data, place)
         ends = np.cumsum(sizes).tolist()
         starts = [0, *ends[:-1]]
         return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    def _wait(self, start: Callable[..., Any], *buffers: Any) -> None:
+        """Do a collective, and let other threads call MPI until it has ended."""
+        with self._lock:
+            request = start(*buffers)
+        tests = 0
+        while True:
+            with self._lock:
+                if request.Test():
+                    return
+            tests += 1
+            time.sleep(NAP_SECONDS if tests > EAGER_TESTS else 0)
+
+    def pulse(self) -> Sign:
+        """Give the next rank a sign of life; that of the rank before this one."""
+        with self._lock:
+            self._neighbours.give()
+            return self._neighbours.take()
+
+    def leave(self) -> None:
+        """Give the last sign, if the next rank listens."""
+        end = time.monotonic() + LAST_SECONDS
+        while time.monotonic() < end:
+            with self._lock:
+                if self._neighbours.leave():
+                    return
+            time.sleep(NAP_SECONDS)
 
     def abort(self, reason: str) -> None:
         """End all ranks at once, also this one, which tells why before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Protocol, runtime_checkable
 
 from penstock.runtime.program.channels import Channel, Collective
@@ -68,4 +69,29 @@ class CollectiveTransport(Transport, Protocol):
 
     def start_collective(self, handle: int, addresses: Sequence[int]) -> None:
         """Begin with the next exchange, from and to the bytes at these addresses."""
+        ...
+
+
+class Sign(Enum):
+    """A sign of life that a rank has given since another one has listened last."""
+
+    SILENT = auto()
+    ALIVE = auto()
+    LEFT = auto()
+    """It gives no more signs, as it ends."""
+
+
+@runtime_checkable
+class LivelyTransport(Transport, Protocol):
+    """A transport that tells whether the processes of ranks run at all."""
+
+    def pulse(self) -> Sign:
+        """
+        Give the next rank a sign of life, unless one is on its way to it; the sign that
+        the rank before this one has given. It waits for neither of them.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Give the last sign: this rank ends, and is not to be missed."""
         ...

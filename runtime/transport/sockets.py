@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Channel
+from penstock.runtime.transport.protocol import Sign
 
 HEADER = struct.Struct("<qqq")
 """The kind of a frame, its tag, and the bytes behind this header."""
-DATA, CREDIT, CONTROL, ABORT = range(4)
+DATA, CREDIT, CONTROL, ABORT, ALIVE, LEFT = range(6)
 WAIT_SECONDS = 0.0002
 """The time between looks at what other ranks say outside of runs."""
 LAST_SECONDS = 1.0
@@ -48,6 +49,10 @@ class Peer:
         self.outgoing: deque[Frame] = deque()
         self.messages: deque[bytes] = deque()
         """The bytes that the rank has given to an exchange."""
+        self.sign = Sign.SILENT
+        """The last sign of life since somebody has asked."""
+        self.has_left = self.is_gone = False
+        """Whether it ends as it should, and whether it has ended."""
         self._header = bytearray(HEADER.size)
         self.begin()
 
@@ -87,6 +92,8 @@ class SocketTransport:
         """Credits for channels that are not open yet, by rank and tag."""
         self._handles: dict[tuple[bool, int, int], int] = {}
         self._ended: deque[int] = deque()
+        self._error: PeerError | None = None
+        """The error after which no message can be moved any more."""
         self._lock = threading.RLock()
 
     @property
@@ -119,13 +126,12 @@ class SocketTransport:
             if not channel.is_send:
                 self._peers[channel.peer].send(CREDIT, channel.tag, b"")
             self._fill(handle)
-            self._write()
+            self._move(reads=False)
 
     def poll(self) -> Sequence[int]:
         """The handle of each message that has ended since the last look."""
         with self._lock:
-            self._write()
-            self._read()
+            self._move()
             found = list(self._ended)
             self._ended.clear()
             return found
@@ -138,16 +144,17 @@ class SocketTransport:
         found = {self._rank: data}
         while len(found) < self.size:
             with self._lock:
-                self._write()
-                self._read()
+                self._move()
                 for peer in self._peers.values():
                     if peer.rank not in found and peer.messages:
                         found[peer.rank] = peer.messages.popleft()
+                    elif peer.rank not in found and peer.is_gone:
+                        raise PeerError(peer.rank, "has ended")
             if len(found) < self.size:
                 time.sleep(WAIT_SECONDS)
         with self._lock:
             while any(peer.outgoing for peer in self._peers.values()):
-                self._write()
+                self._move(reads=False)
         return [found[rank] for rank in sorted(found)]
 
     def abort(self, reason: str) -> None:
@@ -162,6 +169,24 @@ class SocketTransport:
                     text = reason.encode()
                     peer.socket.sendall(HEADER.pack(ABORT, 0, len(text)) + text)
             self.close()
+
+    def pulse(self) -> Sign:
+        """Give the next rank a sign of life; that of the rank before this one."""
+        with self._lock:
+            after = self._peers[(self._rank + 1) % self.size]
+            before = self._peers[(self._rank - 1) % self.size]
+            if not after.outgoing:
+                after.send(ALIVE, 0, b"")
+            self._move()
+            sign, before.sign = before.sign, Sign.SILENT
+            return sign
+
+    def leave(self) -> None:
+        """Tell all ranks that this one ends."""
+        with self._lock, suppress(PeerError):
+            for peer in self._peers.values():
+                peer.send(LEFT, 0, b"")
+            self._move(reads=False)
 
     def close(self) -> None:
         """Close all sockets."""
@@ -179,6 +204,22 @@ class SocketTransport:
             data = self._waiting[handle].popleft()
             self._peers[channel.peer].send(DATA, channel.tag, data, handle)
 
+    def _move(self, *, reads: bool = True) -> None:
+        """
+        Write and read what goes without a wait. Raises PeerError, at each call from
+        then on, once another rank is missing.
+        """
+        if self._error is not None:
+            raise self._error
+        try:
+            self._write()
+            if reads:
+                self._read()
+                self._refuse_waits()
+        except PeerError as error:
+            self._error = error
+            raise
+
     def _write(self) -> None:
         for peer in self._peers.values():
             while peer.outgoing:
@@ -190,7 +231,12 @@ class SocketTransport:
                 except OSError as error:
                     # The rank may have told why before.
                     self._read_from(peer)
-                    raise PeerError(peer.rank, "has ended") from error
+                    if not peer.is_gone or any(
+                        x.handle is not None for x in peer.outgoing
+                    ):
+                        raise PeerError(peer.rank, "has ended") from error
+                    peer.outgoing.clear()
+                    break
                 if count < len(rest):
                     peer.outgoing[0] = Frame(rest[count:], handle)
                     continue
@@ -202,16 +248,28 @@ class SocketTransport:
         for peer in self._peers.values():
             self._read_from(peer)
 
+    def _refuse_waits(self) -> None:
+        """Raise PeerError if a message of a rank that has ended is waited for."""
+        gone = {peer.rank for peer in self._peers.values() if peer.is_gone}
+        if not gone:
+            return
+        for channel, waiting in zip(self._channels, self._waiting, strict=True):
+            if channel.peer in gone and waiting:
+                raise PeerError(channel.peer, "has ended")
+
     def _read_from(self, peer: Peer) -> None:
-        while True:
+        while not peer.is_gone:
             try:
                 count = peer.socket.recv_into(peer.target)
             except BlockingIOError:
                 return
             except OSError as error:
                 raise PeerError(peer.rank, "has ended") from error
-            if count == 0:
+            if count == 0 and not peer.has_left:
                 raise PeerError(peer.rank, "has ended")
+            if count == 0:
+                peer.is_gone = True
+                return
             peer.target = peer.target[count:]
             while not len(peer.target):
                 if peer.kind < 0:
@@ -236,6 +294,9 @@ class SocketTransport:
             self._ended.append(self._handles[False, peer.rank, tag])
         elif kind == CONTROL:
             peer.messages.append(bytes(body))
+        elif kind in (ALIVE, LEFT):
+            peer.sign = Sign.ALIVE if kind == ALIVE else Sign.LEFT
+            peer.has_left = kind == LEFT
         elif kind == ABORT:
             raise PeerError(peer.rank, f"failed: {body.decode()}")
         elif (handle := self._handles.get((True, peer.rank, tag))) is None:

@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.runtime.errors import PeerError, PenstockError, TaskError
+from penstock.runtime.errors import PeerError, PenstockError, TaskError, WatchdogError
 from penstock.tools.cli.command_parser import EXIT_USAGE as EXIT_USAGE
 from penstock.tools.cli.command_parser import CommandParser as CommandParser
 from penstock.tools.cli.results import reserved_output
@@ -75,6 +75,9 @@ def exit_code_of(
     except TaskError as error:
         where = error.place or program
         return fail(where, error.reason, EXIT_FAILED)
+    except WatchdogError as error:
+        # Its report has been printed.
+        return fail(program, error.summary, EXIT_FAILED)
     except PenstockError as error:
         return fail(program, str(error), EXIT_FAILED)
     except Exception as error:

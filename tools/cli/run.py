@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from penstock.runtime.jit.first_start import first_start
-from penstock.runtime.transport.join import is_joined, join
+from penstock.runtime.transport.join import is_joined, join, watch
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.debugging_options import (
     debugging,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from xdsl.ir import Operation
 
+    from penstock.runtime.core.watchdog import Watchdog
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
@@ -172,9 +173,7 @@ def _run(args: argparse.Namespace) -> int:
         ports = own if ranks is None else ranks.ports(own)
         inputs = _inputs(args, ports, given)
         if args.watchdog is not None:
-            from penstock.runtime.core.watchdog import Watchdog
-
-            session.watch(Watchdog(args.watchdog))
+            session.watch(_watchdog(args.watchdog))
         executor = session.executor_of(args.job)
         if args.check_finite:
             check_finite(executor)
@@ -221,6 +220,9 @@ def _ranks(args: argparse.Namespace) -> None:
 
         load_plugins(args.load)
     transport = join()
+    if args.watchdog is not None:
+        # Ranks are watched from their start on, and not only in runs.
+        watch(_watchdog(args.watchdog))
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
@@ -230,6 +232,12 @@ def _ranks(args: argparse.Namespace) -> None:
             raise UsageError(f"{flag} is for one process: leave it out, or --ranks")
     if is_plan(args.file):
         raise UsageError("a saved plan is that of one process")
+
+
+def _watchdog(seconds: float) -> Watchdog:
+    from penstock.runtime.core.watchdog import Watchdog
+
+    return Watchdog(seconds)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Array] | None:

@@ -340,10 +340,14 @@ class Session(Closing, Displayed):
     def watch(self, watchdog: Watchdog) -> None:
         """
         Let a watchdog look at the runs of each job from now on: one without progress
-        for its time raises WatchdogError. Raises PenstockError for the engine
-        `sequential`.
+        for its time raises WatchdogError. Another rank whose process does nothing for
+        that time ends all of them. Raises PenstockError for the engine `sequential`.
         """
+        from penstock.runtime.transport.join import watch
+
         self._jobs.watch(watchdog)
+        if self._ranks is not None:
+            watch(watchdog)
 
     def submit(
         self, inputs: Mapping[str, Array], job: str | None = None

@@ -17,6 +17,7 @@ from penstock.runtime.transport.join import (
     SOCKETS,
     TRANSPORT,
     join,
+    joined,
     transport_of,
 )
 from penstock.runtime.transport.protocol import Transport
@@ -72,9 +73,9 @@ def alone_in_this_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in (RANK, SOCKETS, TRANSPORT, *joining.OF_MPI):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.excepthook", None)
-    join.cache_clear()
+    joined.cache_clear()
     yield
-    join.cache_clear()
+    joined.cache_clear()
 
 
 def test_the_members_are_those_of_the_protocol() -> None:

@@ -35,7 +35,7 @@ from penstock.tools.session.session import Session
 
 how, after, *words = sys.argv[1:]
 file = Path(__file__).with_name("hit")
-is_hit = os.environ[RANK] == "1"
+is_hit = "1" in (os.environ.get(RANK), os.environ.get("PMI_RANK"))
 
 def hit():
     draft = file.with_suffix(".draft")
@@ -47,9 +47,14 @@ def clock():
     return time.time() - float(file.read_text().split()[1]) if file.exists() else 0.0
 
 watchdog.Watchdog = partial(watchdog.Watchdog, clock=clock)
-if is_hit and after != "run":
+if is_hit and after not in ("open", "run"):
     threading.Timer(float(after), hit).start()
-run = Session.run
+opened, run = Session.__init__, Session.run
+
+def stop_and_open(self, *given, **more):
+    if is_hit and after == "open":
+        hit()
+    opened(self, *given, **more)
 
 def run_and_stop(self, *given):
     found = run(self, *given)
@@ -57,12 +62,12 @@ def run_and_stop(self, *given):
         hit()
     return found
 
-Session.run = run_and_stop
+Session.__init__, Session.run = stop_and_open, run_and_stop
 sys.exit(run_tool(words))
 """
 """
-`penstock-run`, in which rank 1 gets a signal, some time after its start or a run, from
-which on the clock of watchdogs goes.
+`penstock-run`, in which rank 1 gets a signal, some time after its start, before it
+opens the model or after a run, from which on the clock of watchdogs goes.
 """
 
 WAIT = """
@@ -84,14 +89,27 @@ sys.exit(start_ranks("hit_rank", sys.argv[1:], 2))
 """
 
 
-def run_hit(folder: Path, how: str, after: str, *options: str) -> str:
+def mpiexec() -> list[object]:
+    """The command that starts two ranks by MPI."""
+    found = Path(sys.executable).parent / "mpiexec"
+    if not found.exists():
+        pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
+    return [found, "-n", 2]
+
+
+def run_hit(
+    folder: Path, how: str, after: str, *options: str, by_mpi: bool = False
+) -> str:
     """The errors of two ranks of which one is hit."""
     (folder / "sums.mlir").write_text(SUMS)
     (folder / "hit_rank.py").write_text(RUN)
     words = ["--random-inputs", "1", "--repeat", "1000000", *options]
     path = os.pathsep.join([str(folder), *sys.path])
+    command = [sys.executable, "-P", "-c", START]
+    if by_mpi:
+        command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", START, how, after, folder / "sums.mlir", *words],
+        [*map(str, command), how, after, folder / "sums.mlir", *words],
         capture_output=True,
         text=True,
         # A hang ends here.
@@ -109,8 +127,24 @@ def run_hit(folder: Path, how: str, after: str, *options: str) -> str:
 def test_a_frozen_rank_ends_all_by_the_watchdog(tmp_path: Path) -> None:
     said = run_hit(tmp_path, "SIGSTOP", "run", "--watchdog", "2")
     assert said.count("error:") == 1
-    assert "the run made no progress for 2 s" in said
-    assert "rank 1 (task" in said
+    assert said.endswith("error: the run made no progress for 2 s\n")
+    lines = said.splitlines()
+    assert any("rank 1 (task" in line for line in lines)
+    assert len(set(lines)) == len(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by_mpi", "start"),
+    [(False, "penstock: error:"), (True, "rank 0 failed:")],
+)
+def test_a_rank_that_is_frozen_before_its_first_run_ends_all(
+    tmp_path: Path, *, by_mpi: bool, start: str
+) -> None:
+    said = run_hit(tmp_path, "SIGSTOP", "open", "--watchdog", "2", by_mpi=by_mpi)
+    (line,) = [x for x in said.splitlines() if "frozen" in x]
+    text = "rank 1 is frozen: its process has given no sign of life for "
+    assert line.startswith(f"{start} {text}")
 
 
 @pytest.mark.slow

@@ -855,10 +855,9 @@ job.job @long placement <cpu, [0:0]> {{
     assert (outcome.code, outcome.out) == (1, "")
     report, _, error = outcome.err.partition("penstock-run: error: ")
     assert report.startswith("penstock: no progress for 0.4 s\n  ")
-    assert error.startswith("the run made no progress for 0.3 s\n  ")
+    assert error == "the run made no progress for 0.3 s\n"
     line = r"long\.mlir:4:3: 'y' at act 0: is in kernel matmul_0, for 0\.4 s"
     assert re.search(line, report)
-    assert re.search(line, error)
 
 
 # Checks ------------------------------------------------------------------------------
