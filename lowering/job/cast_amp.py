@@ -7,6 +7,10 @@ norms, powers, reductions and losses in the black one; ops on elements in the gr
 ops that only move or choose elements in the clear one. Ops with bodies and ops that are
 not wholly on `f32` keep their types, like those in the black list.
 
+The same is done in bodies of loops and conditions, each for itself: their arguments and
+what they yield stay `f32`, so that states and sums over iterations lose no digits.
+Values that bodies read, or take slices of, are cast before the op.
+
 1. Grey and clear ops become black behind a black op, with none but grey and clear ops
    between, if a black or grey one follows or they are grey.
 2. Grey and clear ops that are not black become white between white ones.
@@ -35,13 +39,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, bf16, f16, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.job import JobOp
+from penstock.dialects.op.body import FlowOp
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.flow_edits import may_change
+from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.tensors import tensor_type
@@ -112,9 +119,9 @@ def floats_of(values: Iterable[SSAValue]) -> list[AnyFloat]:
     return [type for type in types if isinstance(type, AnyFloat)]
 
 
-def white_ops(job: JobOp) -> list[TensorOp]:
-    """The ops of a job that are computed in 16 bits, in order."""
-    ops = list(job.body.block.ops)
+def white_ops(block: Block) -> set[Operation]:
+    """The ops of a job or of a body that are computed in 16 bits."""
+    ops = list(block.ops)
     place = {op: index for index, op in enumerate(ops)}
     colours = [colour_of(op) for op in ops]
     readers = [
@@ -127,11 +134,7 @@ def white_ops(job: JobOp) -> list[TensorOp]:
         for op in ops
     ]
     chosen = white_among(colours, readers)
-    return [
-        op
-        for op, is_white in zip(ops, chosen, strict=True)
-        if is_white and isinstance(op, TensorOp)
-    ]
+    return {op for op, is_white in zip(ops, chosen, strict=True) if is_white}
 
 
 ################################################################################
@@ -140,11 +143,56 @@ def white_ops(job: JobOp) -> list[TensorOp]:
 
 
 class Caster:
-    """Computes ops in a type of 16 bits, with one cast for each value."""
+    """Computes ops of a block in a type of 16 bits, with one cast for each value."""
 
-    def __init__(self, element: AnyFloat):
-        self._element = element
+    def __init__(self, block: Block, element: AnyFloat):
+        self._block, self._element = block, element
         self._narrow: dict[SSAValue, SSAValue] = {}
+
+    def run(self) -> None:
+        """Compute in 16 bits what gains by it, also in bodies."""
+        chosen = white_ops(self._block)
+        for op in list(self._block.ops):
+            if isinstance(op, FlowOp):
+                self._cast_bodies(op)
+            elif isinstance(op, TensorOp) and op in chosen:
+                self.rewrite(op)
+        for op in list(self._block.ops):
+            # Casts back that nothing of f32 reads.
+            if isinstance(op, CastOp) and not op.result.uses:
+                Rewriter.erase_op(op)
+
+    def _cast_bodies(self, op: FlowOp) -> None:
+        """Compute ops of bodies in 16 bits, on what is cast before where it can be."""
+        for region in op.regions:
+            Caster(region.block, self._element).run()
+        if not may_change(op):
+            return
+        columns = [region.block.args for region in op.regions]
+        found: dict[SSAValue, None] = {}
+        for number, value in enumerate(op.read_values, -len(op.read_values)):
+            for cast in self._casts_of([args[number] for args in columns]):
+                narrow = self.narrowed(op, value)
+                replace_op(cast, [], [narrow])
+                found[narrow] = None
+        op.read_also([*found])
+        if not isinstance(op, LoopOp):
+            return
+        for tensor, arg in zip(op.slices, op.slice_args, strict=True):
+            for cast in self._casts_of([arg]):
+                row = op.slice_also(self.narrowed(op, tensor))
+                row.name_hint = cast.result.name_hint
+                replace_op(cast, [], [row])
+
+    def _casts_of(self, args: Iterable[SSAValue]) -> list[CastOp]:
+        """The casts of arguments of bodies to 16 bits."""
+        readers = [use.operation for arg in args for use in arg.uses]
+        return [
+            reader
+            for reader in readers
+            if isinstance(reader, CastOp)
+            and tensor_type(reader.result).element_type == self._element
+        ]
 
     def narrowed(self, op: Operation, value: SSAValue) -> SSAValue:
         """A value of floats in 16 bits, cast before `op` unless it was before."""
@@ -191,17 +239,6 @@ def copy_placement(op: Operation, cast: CastOp) -> None:
         cast.attributes["placement"] = placement
 
 
-def cast_job(job: JobOp, element: AnyFloat) -> None:
-    """Compute what gains by it in 16 bits."""
-    caster = Caster(element)
-    for op in white_ops(job):
-        caster.rewrite(op)
-    for op in list(job.body.block.ops):
-        # Casts back that nothing of f32 reads.
-        if isinstance(op, CastOp) and not op.result.uses:
-            Rewriter.erase_op(op)
-
-
 @dataclass(frozen=True)
 class JobCastAmpPass(ModulePass):
     """
@@ -234,6 +271,6 @@ class JobCastAmpPass(ModulePass):
         for finding in rule.findings():
             raise PassFailedException(finding)
         for job in outermost(op, JobOp):
-            cast_job(job, TYPES[self.type])
+            Caster(job.body.block, TYPES[self.type]).run()
             if self.type == "f16":
                 LossScaler(job, rule).run()

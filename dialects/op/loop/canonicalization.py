@@ -20,18 +20,14 @@ from penstock.dialects.op.flow_edits import (
     inline,
     may_change,
     merge_reads,
-    resize,
     unread,
 )
 from penstock.dialects.op.linear import GemmOp, MatmulOp
-from penstock.dialects.op.loop.form import INDEX, LoopForm
+from penstock.dialects.op.loop.form import INDEX, SLICES, LoopForm
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import ask_for_slots, carry, replace_op
 from penstock.dialects.utils.tensors import byte_count, tensor_type
-
-SLICES = 3
-"""The segment of operands that are sliced."""
 
 
 class NoIteration(OpPattern["LoopForm"]):
@@ -126,17 +122,19 @@ class UnchangedValues(OpPattern["LoopForm"]):
 
 class StackedSlices(OpPattern["LoopForm"]):
     """
-    Slices that are stacked again are the tensor that they are of.
+    Slices that are stacked again are the tensor that they are of, and a value that is
+    stacked twice is one result.
     """
 
     def rewrite(self, op: LoopForm, rewriter: PatternRewriter) -> None:
-        tensors: dict[SSAValue, SSAValue] = dict(
-            zip(op.slice_args, op.slices, strict=True)
-        )
+        known: dict[SSAValue, SSAValue] = {}
+        if not op.is_bounded:
+            known.update(zip(op.slice_args, op.slices, strict=True))
         yielded = yield_of(op.body.block).values[len(op.carried) :]
         for value, result in zip(yielded, op.stacks, strict=True):
-            tensor = tensors.get(value) if not op.is_bounded else None
-            if tensor is not None and result.first_use and tensor.type == result.type:
+            tensor = known.setdefault(value, result)
+            is_other = tensor is not result and tensor.type == result.type
+            if is_other and result.first_use:
                 rewriter.replace_all_uses_with(result, tensor)
 
 
@@ -328,13 +326,8 @@ def slice_also(
     op: LoopForm, tensor: SSAValue, member: Operation, rewriter: PatternRewriter
 ) -> None:
     """Let the slices of one more tensor be the result of a member."""
-    (result,) = member.results
-    number = 1 + len(op.carried) + len(op.slices)
-    arg = op.body.block.insert_arg(result.type, number)
-    arg.name_hint = result.name_hint
-    place = len(op.operands) - len(op.reads)
-    op.operands = [*op.operands[:place], tensor, *op.operands[place:]]
-    resize(op, SLICES, 1)
+    arg = op.slice_also(tensor)
+    arg.name_hint = member.results[0].name_hint
     replace_op(member, [], [arg], rewriter=rewriter)
     rewriter.notify_op_modified(op)
 

@@ -23,12 +23,16 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.body import FlowOp, verify_members, yield_of
 from penstock.dialects.op.condition import CONDITION
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.flow_edits import resize
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import may_equal
 from penstock.dialects.utils.tensors import are_compatible, byte_count, tensor_type
 
 INDEX = TensorType(i64, [])
 """The type of the number of an iteration, and of a number of them."""
+
+SLICES = 3
+"""The segment of operands that are sliced."""
 
 MOST_BYTES = (1 << 63) - 1
 """The bytes that a tensor has at most: offsets are `i64`."""
@@ -233,6 +237,18 @@ class LoopForm(FlowOp, ABC):
             f"the condition of {self.title} still holds after iteration "
             f"{self.count - 1}, the last of its maximum of {self.count}"
         )
+
+    def slice_also(self, tensor: SSAValue) -> BlockArgument:
+        """
+        Take slices of one more tensor; the argument of the body that is one of them.
+        """
+        type = slice_type(tensor_type(tensor), self.count)
+        number = 1 + len(self.carried) + len(self.slices)
+        arg = self.body.block.insert_arg(type, number)
+        place = len(self.operands) - len(self.reads)
+        self.operands = [*self.operands[:place], tensor, *self.operands[place:]]
+        resize(self, SLICES, 1)
+        return arg
 
     def keep(self, starts: Sequence[int], *, made: bool) -> Sequence[SSAValue]:
         """

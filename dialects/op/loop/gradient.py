@@ -17,6 +17,7 @@ from penstock.dialects.op.backward import (
 )
 from penstock.dialects.op.body import YieldOp, clone_body
 from penstock.dialects.op.loop.form import INDEX, LoopForm, slice_type
+from penstock.dialects.utils.gradients import in_f32
 from penstock.dialects.utils.tensors import element_count, tensor_type
 
 if TYPE_CHECKING:
@@ -115,15 +116,18 @@ class BackwardLoop:
         found |= {first + i: x for i, x in stacks}
         first += len(loop.slices)
         for i, place in sums.items():
-            is_carried = isinstance(place, int)
-            found[first + i] = made.ends[place] if is_carried else self._all(place)
+            if isinstance(place, int):
+                element = self._o.element(loop.reads[i])
+                found[first + i] = self._o.cast(made.ends[place], element)
+            else:
+                found[first + i] = self._all(place)
         return [found.get(i) for i in range(len(loop.operands))]
 
     def _sum(self, value: SSAValue, grad: SSAValue) -> int | list[SumOfAll]:
         """
         The sum over iterations of a gradient of what all of them read: the number of
-        the carried value that it is, or what it is made of after the loop, where the
-        factors that have to be stacked for it are smaller than it is.
+        the carried value that it is, of `f32` at least, or what it is made of after the
+        loop, where the factors that have to be stacked for it are smaller than it is.
         """
         terms = sums_of_all(self._body, grad)
         factors = dict.fromkeys(x for term in terms or () for x in term.sources)
@@ -134,9 +138,10 @@ class BackwardLoop:
         new = [x for x in factors if x not in known]
         room = element_count(tensor_type(value))
         if terms is None or sum(element_count(tensor_type(x)) for x in new) > room:
-            total = self._body.insert_arg(value.type, 1 + len(self._firsts))
-            self._firsts.append(self._o.zeros(value))
-            self._yielded.append(self._inner.add(total, grad))
+            term = in_f32(self._inner, grad)
+            total = self._body.insert_arg(term.type, 1 + len(self._firsts))
+            self._firsts.append(self._o.filled(0, self._o.shape(value), term))
+            self._yielded.append(self._inner.add(total, term))
             return len(self._firsts) - 1
         self._stacked += new
         return terms

@@ -235,6 +235,25 @@ job.job @stacked placement <cpu, [0:0]> {
   job.output "t", %t : tensor<3xf32>
 }
 
+// A value that is stacked twice is one result.
+
+// CHECK-LABEL: job.job @twice
+// CHECK:       [[S:%.*]] = op.loop up to 3
+// CHECK:       job.output "s", [[S]]
+// CHECK-NEXT:  job.output "t", [[S]]
+job.job @twice placement <cpu, [0:0]> {
+  %n = job.input "n" : tensor<i64>
+  %xs = job.input "xs" : tensor<3xf32>
+  %s, %t = op.loop up to 3 count(%n) slices(%xs : tensor<3xf32>)
+      -> tensor<3xf32>, tensor<3xf32> {
+  ^bb0(%i: tensor<i64>, %x: tensor<f32>):
+    %e = op.exp %x : tensor<f32> -> tensor<f32>
+    op.yield %e, %e : tensor<f32>, tensor<f32>
+  }
+  job.output "s", %s : tensor<3xf32>
+  job.output "t", %t : tensor<3xf32>
+}
+
 // Products of slices with one matrix are one product.
 
 // CHECK-LABEL: job.job @products

@@ -175,3 +175,23 @@ job.job @rows placement <cpu, [0:0]> {
 // CHECK:           ^bb0(%{{.*}}: tensor<i64>, %[[G:.*]]: tensor<1x4xf32>, %[[X:.*]]: tensor<1x4xf32>, %{{.*}}: tensor<4x4xf32>):
 // CHECK:           op.yield %{{.*}}, %[[X]], %[[G]] :
 // CHECK:         op.matmul %{{.*}}, %{{.*}} transpose_a {{.*}} : tensor<5x4xf32>, tensor<5x4xf32> -> tensor<4x4xf32>
+
+// Sums over iterations that are carried are of f32, also those of halves.
+// CHECK-LABEL: job.job @halves
+job.job @halves placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xbf16>
+  %w = job.variable "w" init <ones> : tensor<4xbf16>
+  %y = op.loop 9 carries(%x : tensor<4xbf16>) reads(%w : tensor<4xbf16>) -> tensor<4xbf16> {
+  ^bb0(%i: tensor<i64>, %s: tensor<4xbf16>, %v: tensor<4xbf16>):
+    %p = op.mul %s, %v : tensor<4xbf16>, tensor<4xbf16> -> tensor<4xbf16>
+    op.yield %p : tensor<4xbf16>
+  }
+  %loss = op.reduce_sum %y axes [0] : tensor<4xbf16> -> tensor<bf16>
+  // CHECK: [[ZEROS:%.*]] = op.constant {pass = "backward"} dense<0.000000e+00> : tensor<4xf32>
+  // CHECK: [[X:%.*]], [[SUM:%.*]] = op.loop 9 backward carries({{%.*}}, [[ZEROS]] : tensor<4xbf16>, tensor<4xf32>)
+  // CHECK: [[TERM:%.*]] = op.cast {{%.*}} to f32
+  // CHECK-NEXT: op.add {{%.*}}, [[TERM]] : tensor<4xf32>
+  // CHECK: op.cast [[SUM]] to bf16
+  %g = job.gradients of %loss by %w : tensor<bf16>, tensor<4xbf16>
+  job.output "g", %g : tensor<4xbf16>
+}
