@@ -5,9 +5,11 @@ An op runs where it is placed: by its own `placement`, else by its job's. Inputs
 made, and outputs used, on the host of that device; variables lie where they are placed.
 Where a value is used on another device than the one it is made on, it is copied there
 by a `job.copy` right after the op that makes it; all uses on a device share one copy,
-and a copy that is there already serves the uses after it. A constant is made where it
-is used: it moves there, and one that is used in several places is cloned for each. So
-in a job that has been placed nothing is left to do.
+and a copy that is there already serves the uses after it. Copies that outputs alone
+read stand with these at the end of the job, so that they do not keep apart ops that can
+be computed together. A constant is made where it is used: it moves there, and one that
+is used in several places is cloned for each. So in a job that has been placed nothing
+is left to do.
 
 The result of a `job.after` lies where the first tensor does, wherever the others are; a
 copy of it waits for these, too, and so is none of the first tensor's.
@@ -36,6 +38,7 @@ from penstock.dialects.job import (
     BoxingOp,
     CopyOp,
     JobOp,
+    OutputOp,
     PlacementAttr,
     verify_device_kind,
 )
@@ -115,6 +118,22 @@ def spread_constant(constant: ConstantOp, devices: JobDevices, by_place: Uses) -
     place_on(constant, home, devices)
 
 
+def let_copied_outputs_be_last(job: JobOp) -> None:
+    """Move copies that outputs alone read, and these, to the end in their order."""
+    block = job.body.block
+    for op in tuple(block.ops):
+        made = op.operands[0].owner if isinstance(op, OutputOp) else op
+        if isinstance(made, CopyOp) and is_for_outputs(made):
+            op.detach()
+            block.add_op(op)
+
+
+def is_for_outputs(copy: CopyOp) -> bool:
+    """Whether all that reads a copy are outputs."""
+    users = [use.operation for use in copy.result.uses]
+    return bool(users) and all(isinstance(user, OutputOp) for user in users)
+
+
 def place_job(job: JobOp) -> None:
     """Bring every value of a job to the device it is used on."""
     devices = JobDevices(job)
@@ -125,6 +144,7 @@ def place_job(job: JobOp) -> None:
             spread_constant(owner, devices, by_place)
         else:
             copy_result(owner, value, devices.of(owner), by_place)
+    let_copied_outputs_be_last(job)
 
 
 def move_job(job: JobOp, kind: str) -> None:

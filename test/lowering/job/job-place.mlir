@@ -27,6 +27,31 @@ job.job @device placement <cuda, [2:1]> {
   job.output "y", %r : !t
 }
 
+// Copies that outputs alone read are last, with these: other ops stay next to each other.
+
+// CHECK-LABEL: job.job @outputs
+job.job @outputs placement <cuda, [0:0]> {
+  // CHECK:      %[[A:.+]] = op.relu
+  // CHECK-NEXT: %[[B:.+]] = op.exp %[[A]]
+  // CHECK-NEXT: %[[C:.+]] = op.neg %[[B]]
+  // CHECK-NEXT: %[[C_CPU:.+]] = job.copy %[[C]] to <0, cpu:0>
+  // CHECK-NEXT: %[[D:.+]] = op.relu %[[C_CPU]]
+  // CHECK-NEXT: %[[A_CPU:.+]] = job.copy %[[A]] to <0, cpu:0>
+  // CHECK-NEXT: job.output "a", %[[A_CPU]]
+  // CHECK-NEXT: %[[B_CPU:.+]] = job.copy %[[B]] to <0, cpu:0>
+  // CHECK-NEXT: job.output "a2", %[[A_CPU]]
+  // CHECK-NEXT: job.output "b", %[[B_CPU]]
+  // CHECK-NEXT: }
+  %x = job.input "x" : !t
+  %a = op.relu %x : !t -> !t
+  job.output "a", %a : !t
+  %b = op.exp %a : !t -> !t
+  job.output "a2", %a : !t
+  job.output "b", %b : !t
+  %c = op.neg %b : !t -> !t
+  %d = op.relu %c {placement = #job.placement<cpu, [0:0]>} : !t -> !t
+}
+
 // Variables are made where the job runs: the common case has no copy.
 
 // CHECK-LABEL: job.job @variable

@@ -342,6 +342,26 @@ def test_groups_on_a_gpu(name: str, type: str) -> None:
     agree(name, type, "cuda")
 
 
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("norm and its deviation", "cpu"),
+        ("norm and its deviation", "cuda"),
+        ("batch norm", "cpu"),
+    ],
+)
+def test_variances_are_about_their_mean(name: str, device: str) -> None:
+    case, far = {**CASES, **ON_CPUS}[name], 4096
+    group, arrays = group_of(case, "f32", device), arrays_of(case, "f32")
+    arrays[0] = (arrays[0].astype(np.float64) + far).astype(np.float32)
+    operands = [arrays[int(name_of(value))] for value in group.ins]
+    results = run_scheduled(group, operands, device, is_plain=False)
+    # Differences of squares would have no digit left, as these are 2 ** 24.
+    for result, exact in zip(results, exact_results(case, group, arrays), strict=True):
+        error = np.abs(result.astype(np.float64) - exact).max()
+        assert error <= 8 * EPSILON["f32"] * far
+
+
 @pytest.mark.parametrize("name", [*CASES, *ON_CPUS])
 def test_results_may_lie_over_operands(name: str) -> None:
     case = {**CASES, **ON_CPUS}[name]
