@@ -3,7 +3,9 @@ The stages that a fold of rows stands for whose points do not follow each other:
 that starts results, one that folds into them, and one that finishes them.
 
 Loops of such a stage run in the order that suits memory, where one over rows with a
-loop of its own over points would jump from point to point.
+loop of its own over points would jump from point to point. A fold lies in its result
+between terms and until it is finished, which so has to have all of its bits: folds in
+`f32` with a result of 16 bits are loops, whose folds are in registers.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
-from penstock.dialects.kernel.folds import folded, neutral
+from penstock.dialects.kernel.folds import LARGEST, SMALLEST, folded, neutral
 from penstock.dialects.kernel.interface import element_of, shape_of
 from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
 
 PARALLEL, REDUCTION = "parallel", "reduction"
+CHOOSING = LARGEST | SMALLEST
+"""The folds whose result is one of the numbers, so that it may be rounded before."""
 
 
 def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
@@ -46,9 +50,14 @@ def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
         return False
     if not is_onto(row.maps()[-1], row.loops().extents, shape_of(row.outs[0])):
         return False
-    is_memory = all(isinstance(value.type, MemRefType) for value in row.ins)
-    element = computed_in(element_of(row.outs[0]))
-    return is_memory and only.folds[0].value.type == element
+    if not all(isinstance(value.type, MemRefType) for value in row.ins):
+        return False
+    (fold,), element = only.folds, element_of(row.outs[0])
+    if fold.value.type == element:
+        return True
+    ((result, _),) = derived.stores
+    is_exact = fold.kind.data in CHOOSING and _is_rounded(result, fold)
+    return is_exact and fold.value.type == computed_in(element)
 
 
 def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> None:

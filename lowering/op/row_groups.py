@@ -291,7 +291,11 @@ class RowGroup:
             return None
         place = placement_of(self.seed, self.known.job)
         results = [value for value in made if outside(value, members)]
-        is_few = self._is_one_fold(members) and len(results) == 1
+        own = tensor_type(self.seed.results[0]).element_type
+        is_one = self._is_one_fold(members)
+        if is_one and any(tensor_type(x).element_type != own for x in results):
+            return f"types: a fold of {own} lies in the result until it is done"
+        is_few = is_one and len(results) == 1
         if place.kind.data == "cpu" or is_few:
             return None
         return "rows: their points lie apart, which one fold at a time is computed of"

@@ -8,30 +8,30 @@
 job.job @net placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<64x128xf32>
   // CPU: schedule = #launch.vector_loops<lines>
-  // CUDA: schedule = #launch.rows<warp, threads 32, width 4, kept>
+  // CUDA-DAG: schedule = #launch.rows<warp, threads 32, width 4, kept>
   %a = op.softmax %x : tensor<64x128xf32> -> tensor<64x128xf32>
   // CPU: schedule = #launch.vector_loops<columns>
-  // CUDA: plain_loops = ["kernel.row: the elements of a row are not contiguous"]
+  // CUDA-DAG: plain_loops = ["kernel.row: the elements of a row are not contiguous"]
   %b = op.softmax %x axis 0 : tensor<64x128xf32> -> tensor<64x128xf32>
   %w = job.input "w" : tensor<4x8192xf32>
   // CPU: schedule = #launch.vector_loops<lines>
-  // CUDA: schedule = #launch.rows<block, threads 512, width 4, kept>
+  // CUDA-DAG: schedule = #launch.rows<block, threads 512, width 4, kept>
   %c = op.softmax %w : tensor<4x8192xf32> -> tensor<4x8192xf32>
   %s = job.input "s" : tensor<64x8xf32>
   // CPU: schedule = #launch.vector_loops<lines>
-  // CUDA: plain_loops = ["kernel.row: rows of fewer than 32 elements have a thread each"]
+  // CUDA-DAG: plain_loops = ["kernel.row: rows of fewer than 32 elements have a thread each"]
   %d = op.softmax %s : tensor<64x8xf32> -> tensor<64x8xf32>
   %n = job.input "n" : tensor<64x128xi32>
   // CPU: plain_loops = ["kernel.row: neither points of a row nor rows lie so that vectors could load them"]
-  // CUDA: plain_loops = ["kernel.row: integers are folded by a thread"]
+  // CUDA-DAG: plain_loops = ["kernel.row: integers are folded by a thread"]
   %e = op.reduce_sum %n axes [1] : tensor<64x128xi32> -> tensor<64xi32>
   %y = job.input "y" : tensor<96x32x64xf32>
   // CPU: schedule = #launch.vector_loops<columns>
-  // CUDA: schedule = #launch.rows<grid, threads 256, width 32>
+  // CUDA-DAG: schedule = #launch.rows<grid, threads 256, width 32>
   %f = op.reduce_max %y axes [0] : tensor<96x32x64xf32> -> tensor<32x64xf32>
   %g = op.reduce_sum %y axes [0, 2] : tensor<96x32x64xf32> -> tensor<32xf32>
   // CPU: schedule = #launch.vector_loops<lines>
-  // CUDA: schedule = #launch.rows<grid, threads 1024, width 1>
+  // CUDA-DAG: schedule = #launch.rows<grid, threads 1024, width 1>
   job.output "f", %f : tensor<32x64xf32>
   job.output "g", %g : tensor<32xf32>
   job.output "a", %a : tensor<64x128xf32>

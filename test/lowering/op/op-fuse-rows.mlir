@@ -301,6 +301,23 @@ job.job @statistics placement <cpu, [0:0]> {
   job.output "n", %n : tensor<32xf32>
 }
 
+// A fold over points that lie apart is in its result until it is done, and no half so.
+// CHECK-LABEL: job.job @halves
+job.job @halves placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<32x64xf16>
+  // CHECK:      %s = op.fused %x : tensor<32x64xf16> -> tensor<64xf32> {
+  // CHECK:      %h = op.cast %s to f16
+  // CHECK:      op.fused %{{.*}} : tensor<32x64xf16> -> tensor<32xf16> {
+  %w = op.cast %x to f32 : tensor<32x64xf16> -> tensor<32x64xf32>
+  %s = op.reduce_sum %w axes [0] : tensor<32x64xf32> -> tensor<64xf32>
+  %h = op.cast %s to f16 : tensor<64xf32> -> tensor<64xf16>
+  job.output "h", %h : tensor<64xf16>
+  %v = op.cast %x to f32 : tensor<32x64xf16> -> tensor<32x64xf32>
+  %t = op.reduce_sum %v axes [1] : tensor<32x64xf32> -> tensor<32xf32>
+  %l = op.cast %t to f16 : tensor<32xf32> -> tensor<32xf16>
+  job.output "l", %l : tensor<32xf16>
+}
+
 // On a GPU that is one reduction.
 // CHECK-LABEL: job.job @of_gpus
 job.job @of_gpus placement <cuda, [0:0]> {

@@ -243,6 +243,26 @@ def test_folds_of_columns(
         np.testing.assert_array_equal(out, found)
 
 
+def test_folds_of_halves_are_rounded_when_they_are_done(parse_kernel: Parse) -> None:
+    body = """
+      %w = arith.extf %a : f16 to f32
+      %s = kernel.all_reduce add %w : f32
+      %n = arith.constant 4096.0 : f32
+      %m = arith.divf %s, %n : f32
+      %y = arith.truncf %m : f32 to f16
+      kernel.yield %y : f16
+    """
+    ins = [("a", "memref<4096x5xf16>", ID)]
+    outs = [("", "memref<5xf16>", OF_POINT)]
+    kernel = parse_kernel(kernel_text(ins, outs, body, along="[0]"))
+    # In 16 bits sums would be infinite, and have no room for terms before.
+    x = np.random.default_rng(9).uniform(20, 24, (4096, 5)).astype(np.float16)
+    y = np.zeros(5, np.float16)
+    run_loops(kernel, x, y)
+    wanted = x.astype(np.float64).mean(0)
+    assert np.abs(y.astype(np.float64) - wanted).max() <= 2**-11 * 24
+
+
 def test_a_loop_that_runs_once_keeps_no_result_from_its_operand(
     parse_kernel: Parse,
 ) -> None:

@@ -226,7 +226,11 @@ ON_CPUS: Mapping[str, Case] = {
         lambda x: [_softmax(x.T)[0].T],
     ),
 }
-PLAIN = {("columns", "f16", "cpu"), ("the variance of a batch", "f16", "cpu")}
+PLAIN = {
+    ("columns", "f16", "cpu"),
+    ("a bias gradient", "f16", "cpu"),
+    ("a bias gradient", "f16", "cuda"),
+}
 """Halves whose points lie apart: `op-widen-sums` makes such sums f32 before."""
 
 EPSILON = {"f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
