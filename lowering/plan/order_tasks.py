@@ -31,14 +31,15 @@ Other policies are those of plug-ins (`docs/plugins/task-order.md`).
 No task runs before one whose result it reads, or after which a control register orders
 it; inputs and outputs move like all others. The order that was there is that of the
 list, but for tasks that control registers order after later ones, which come after
-these. A reader of a value that a task listed later must write over (`in_place`) stays
-before it. But for `overlap`, no memory has more live bytes than in that order, and it
-stays unless another one is better. Where tasks move, variables are listed first. The
-attribute `live_bytes` of a plan says how many bytes are alive at most in the order that
-was there (`source`) and in the new one (`ordered`), and how many no order can do
-without (`lower_limit`, as far as is known), each summed over all memories. Where time
-counts, `order_ns` says when the last task ends in either order. Times are those of
-`plan-assign-streams`, with one stream of each kind on each device.
+these. The parts of a collective act at once, so they are listed together. A reader of a
+value that a task listed later must write over (`in_place`) stays before it. But for
+`overlap`, no memory has more live bytes than in that order, and it stays unless another
+one is better. Where tasks move, variables are listed first. The attribute `live_bytes`
+of a plan says how many bytes are alive at most in the order that was there (`source`)
+and in the new one (`ordered`), and how many no order can do without (`lower_limit`, as
+far as is known), each summed over all memories. Where time counts, `order_ns` says when
+the last task ends in either order. Times are those of `plan-assign-streams`, with one
+stream of each kind on each device.
 
 A value of dynamic shape counts with its maximum (`max_shape` of its task). Plans with
 the attribute `live_bytes`, with registers that hold bytes, or with tasks that have an
@@ -61,9 +62,9 @@ from penstock.dialects.plan import PlanOp
 from penstock.dialects.regst import MAX_BYTES
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
 from penstock.lowering.algorithms.list_scheduling import in_order
-from penstock.lowering.algorithms.ordering.limits import limit_of_tasks
+from penstock.lowering.algorithms.ordering.limits import limits_of_memories
 from penstock.lowering.algorithms.ordering.policies import order_policy
-from penstock.lowering.algorithms.ordering.problem import Problem, peaks_of
+from penstock.lowering.algorithms.ordering.problem import peaks_of
 from penstock.lowering.algorithms.ordering.strategies import DEFAULT_BUDGET
 from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.task_order import TaskOrder
@@ -91,12 +92,6 @@ def findings_about(order: TaskOrder, machine: Machine) -> Iterator[Finding]:
     yield from order.findings()
 
 
-def summed_limit(problem: Problem) -> int:
-    """The bytes of the neediest task of each memory, summed up."""
-    memories = sorted({value.memory for value in problem.values})
-    return sum(limit_of_tasks(problem, memory) for memory in memories)
-
-
 def order_tasks(
     listed: TaskOrder, options: PlanOrderTasksPass, machine: Machine
 ) -> None:
@@ -108,7 +103,7 @@ def order_tasks(
         return
     request = given.request(options.budget, machine)
     order = order_policy(options.policy)(request)
-    limit = max(summed_limit(problem), request.limit)
+    limit = max(sum(limits_of_memories(problem)), request.limit)
     if options.policy != "source":
         order = given.grouped(order)
     given.write(order)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.job import DeviceAttr
+from penstock.dialects.job import CollectiveOp, DeviceAttr
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.utils.tensors import tensor_type
+from penstock.lowering.algorithms.graphs import listed_order
 from penstock.lowering.algorithms.list_scheduling import Job
 from penstock.lowering.algorithms.ordering.parallel import Part
 from penstock.lowering.algorithms.ordering.policies import OrderRequest
@@ -23,6 +24,7 @@ from penstock.lowering.algorithms.ordering.problem import (
     Task,
     Value,
     peak_of,
+    positions,
 )
 from penstock.lowering.analysis.body_plans import values_outside
 from penstock.lowering.analysis.in_place_hints import wanted_pairs
@@ -43,38 +45,39 @@ class PlanProblem:
 
     order: TaskOrder
     in_place: bool
-    tasks: list[TaskOp] = field(init=False)
+    acts: JointActs = field(init=False)
     problem: Problem = field(init=False)
     _memories: dict[tuple[MemoryCaseAttr, DeviceAttr | None], int] = field(
         init=False, default_factory=dict
     )
 
     def __post_init__(self) -> None:
-        self.tasks = self.order.tasks
+        self.acts = JointActs(self.order)
         homes = Homes.of(self.order.plan)
         numbers: dict[SSAValue, int] = {}
         values: list[Value] = []
         # They lie where the variable does, or in registers around the body.
-        elsewhere = {update.value for update in marked_updates(self.tasks)}
+        elsewhere = {update.value for update in marked_updates(self.order.tasks)}
         elsewhere |= values_outside(self.order.plan)
-        for task in self.tasks:
+        for task in self.acts.tasks:
             sizes = [type.size for type in data_types_of(task)]
             for result, size in zip(task.results_, sizes, strict=True):
                 numbers[result] = len(values)
                 slots = 0 if result in elsewhere else slots_of(task, result, homes)
                 memory = self._memory(homes.memory_case(result), task)
                 values.append(Value(size * slots, memory))
-        tasks = [self._task(task, numbers, values) for task in self.tasks]
-        for number, task in enumerate(self.tasks):
-            if size := bytes_of_bodies(task, self.in_place):
-                # A value that nothing reads is alive while its task acts.
-                made = (*tasks[number].makes, len(values))
-                tasks[number] = tasks[number]._replace(makes=made)
-                memory = self._memory(MemoryCaseAttr.of(task.device), task)
-                values.append(Value(size, memory))
-        pairs = {task: Pairs.of(task) for task in self.tasks}
-        earlier = earlier_readers(self.tasks, pairs)
-        for first, second in (*self.order.controls, *earlier):
+        tasks = [self._act(act, numbers, values) for act in self.acts.members]
+        for number, act in enumerate(self.acts.members):
+            for task in act:
+                if size := bytes_of_bodies(task, self.in_place):
+                    # A value that nothing reads is alive while its task acts.
+                    made = (*tasks[number].makes, len(values))
+                    tasks[number] = tasks[number]._replace(makes=made)
+                    memory = self._memory(MemoryCaseAttr.of(task.device), task)
+                    values.append(Value(size, memory))
+        pairs = {task: Pairs.of(task) for task in self.order.tasks}
+        earlier = earlier_readers(self.order.tasks, pairs)
+        for first, second in self.acts.between((*self.order.controls, *earlier)):
             # An order is a value without bytes that the one makes and the other reads.
             made, read = tasks[first], tasks[second]
             tasks[first] = made._replace(makes=(*made.makes, len(values)))
@@ -87,15 +90,20 @@ class PlanProblem:
         key = case, task.device if self.is_parallel else None
         return self._memories.setdefault(key, len(self._memories))
 
-    def _task(
-        self, task: TaskOp, numbers: dict[SSAValue, int], values: Sequence[Value]
+    def _act(
+        self,
+        act: Sequence[TaskOp],
+        numbers: dict[SSAValue, int],
+        values: Sequence[Value],
     ) -> Task:
-        reads = tuple(dict.fromkeys(numbers[v] for v in task.ins if v in numbers))
-        makes = tuple(numbers[v] for v in task.results_)
+        ins = (value for task in act for value in task.ins)
+        reads = tuple(dict.fromkeys(numbers[v] for v in ins if v in numbers))
+        makes = tuple(numbers[v] for task in act for v in task.results_)
         if not self.in_place:
             return Task(reads, makes)
         over = (
             numbers[value]
+            for task in act
             for value, result in overwritable(task)
             if value in numbers
             and values[numbers[value]] == values[numbers[result]]
@@ -106,23 +114,28 @@ class PlanProblem:
     @cached_property
     def is_parallel(self) -> bool:
         """Whether more than one device computes."""
-        return len({task.device for task in self.tasks if task.kind == "compute"}) > 1
+        tasks = self.order.tasks
+        return len({task.device for task in tasks if task.kind == "compute"}) > 1
 
     @property
     def is_early(self) -> list[bool]:
-        """For each task whether it copies, or is part of a collective."""
-        return [t.kind == "copy" or COLLECTIVE in t.attributes for t in self.tasks]
+        """For each act whether it copies, or is part of a collective."""
+        tasks = self.acts.first
+        return [t.kind == "copy" or COLLECTIVE in t.attributes for t in tasks]
 
     @property
     def parts(self) -> list[Part]:
-        """Of which op each task does a part, and on which device."""
-        return [Part(shared_name(task), task.device) for task in self.tasks]
+        """Of which op each act does a part, and on which device."""
+        return [
+            Part(None if others else shared_name(task), task.device)
+            for task, *others in self.acts.members
+        ]
 
     def request(self, budget: int, machine: Machine) -> OrderRequest:
         """The problem as policies are told it."""
         return OrderRequest(
             self.problem,
-            [task.task_name.data for task in self.tasks],
+            [task.task_name.data for task in self.acts.first],
             budget,
             self.parts,
             self.is_early,
@@ -131,13 +144,13 @@ class PlanProblem:
         )
 
     def jobs(self, machine: Machine) -> list[Job]:
-        """The tasks as jobs, on a lane for each stream."""
+        """The acts as jobs, on a lane for each stream of their first tasks."""
         lanes: dict[object, list[int]] = {}
+        tasks = self.acts.first
         able = [
-            lanes.setdefault((task.device, task.stream), [len(lanes)])
-            for task in self.tasks
+            lanes.setdefault((task.device, task.stream), [len(lanes)]) for task in tasks
         ]
-        return jobs_of(self.tasks, self.order.before, able, machine)
+        return jobs_of(tasks, self.acts.before, able, machine)
 
     def grouped(self, order: Order) -> Order:
         """An order in which tasks that act equally often stand together."""
@@ -150,16 +163,71 @@ class PlanProblem:
             for task in self.problem.tasks
         ]
         kinds = [
-            (rates.repetitions[task], rates.rate_changes[task]) for task in self.tasks
+            (rates.repetitions[task], rates.rate_changes[task])
+            for task in self.acts.first
         ]
         return grouped(order, before, kinds)
 
     def write(self, order: Order) -> None:
         """List the tasks in an order, after all variables."""
-        if order == self.problem.source:
+        tasks = [task for act in order for task in self.acts.members[act]]
+        if tasks == self.order.tasks:
             self.order.write()
         else:
-            list_tasks(self.order.plan, [self.tasks[index] for index in order])
+            list_tasks(self.order.plan, tasks)
+
+
+class JointActs:
+    """
+    The tasks of a plan that act at once: the parts of a collective, which wait for each
+    other, and each other task alone. Parts that could not act at once count alone, too,
+    as `verify-plan` says of them.
+    """
+
+    def __init__(self, order: TaskOrder) -> None:
+        numbers: dict[object, int] = {}
+        of = [numbers.setdefault(key_of(task), len(numbers)) for task in order.tasks]
+        listed = listed_order(before_of(of, order.before))
+        if len(listed) < len(numbers):
+            of = listed = [*range(len(order.tasks))]
+        place = positions(listed)
+        self._of = [place[act] for act in of]
+        self.members: list[list[TaskOp]] = [[] for _ in listed]
+        """The tasks of each act, which comes after all that it needs."""
+        for task, act in zip(order.tasks, self._of, strict=True):
+            self.members[act].append(task)
+        self.before = [[*found] for found in before_of(self._of, order.before)]
+        """For each act those that come before it."""
+
+    @property
+    def tasks(self) -> Iterator[TaskOp]:
+        """All tasks, as their acts are listed."""
+        return (task for act in self.members for task in act)
+
+    @property
+    def first(self) -> list[TaskOp]:
+        """The first task of each act."""
+        return [act[0] for act in self.members]
+
+    def between(self, pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The pairs of acts of pairs of tasks, each once."""
+        found = dict.fromkeys((self._of[a], self._of[b]) for a, b in pairs)
+        return ((first, second) for first, second in found if first != second)
+
+
+def key_of(task: TaskOp) -> object:
+    """A key that all tasks which act at once have in common."""
+    return task.op.tag if isinstance(task.op, CollectiveOp) else task
+
+
+def before_of(
+    acts: Sequence[int], before: Sequence[Sequence[int]]
+) -> list[dict[int, None]]:
+    """For each act those that come before its tasks, given the tasks before each."""
+    found: list[dict[int, None]] = [{} for _ in {*acts}]
+    for act, earlier in zip(acts, before, strict=True):
+        found[act].update((acts[x], None) for x in earlier if acts[x] != act)
+    return found
 
 
 def bytes_of_bodies(task: TaskOp, in_place: bool) -> int:

@@ -18,24 +18,25 @@ The number of edges that may be followed to find predecessors and successors of 
 """
 
 
-def limit_of_tasks(problem: Problem, memory: int | None = None) -> int:
+def limit_of_tasks(problem: Problem) -> int:
     """
     The bytes that the neediest task takes by itself: those it reads and makes together,
-    less those it may overwrite; of one memory only if it is given.
+    less those it may overwrite.
     """
-    values = problem.values
-    return max(
-        (
-            sum(
-                values[v].size
-                for v in problem.uses[task]
-                if memory is None or values[v].memory == memory
-            )
-            - max((values[v].size for v in problem.tasks[task].over), default=0)
-            for task in problem.source
-        ),
-        default=0,
-    )
+    return max(map(problem.needs, problem.source), default=0)
+
+
+def limits_of_memories(problem: Problem) -> list[int]:
+    """The bytes of each memory that its neediest task takes by itself."""
+    limits = dict.fromkeys((value.memory for value in problem.values), 0)
+    for task in problem.source:
+        over = max((problem.sizes[v] for v in problem.tasks[task].over), default=0)
+        needs: dict[int, int] = {}
+        for size, memory in (problem.values[v] for v in problem.uses[task]):
+            needs[memory] = needs.get(memory, 0) + size
+        for memory, size in needs.items():
+            limits[memory] = max(limits[memory], size - over)
+    return [*limits.values()]
 
 
 def limit_at(problem: Problem, task: int) -> int:

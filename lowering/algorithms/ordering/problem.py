@@ -111,14 +111,9 @@ def positions(order: Sequence[int]) -> list[int]:
     return found
 
 
-def live_profile(
-    problem: Problem, order: Sequence[int], memory: int | None = None
-) -> list[int]:
-    """The bytes that are alive at each step; of one memory only if it is given."""
+def live_profile(problem: Problem, order: Sequence[int]) -> list[int]:
+    """The bytes that are alive at each step."""
     sizes, made = problem.sizes, problem.made
-    if memory is not None:
-        sizes = [v.size if v.memory == memory else 0 for v in problem.values]
-        made = [sum(sizes[value] for value in task.makes) for task in problem.tasks]
     uses, tasks = problem.uses, problem.tasks
     left = [len(users) for users in problem.users]
     profile: list[int] = []
@@ -141,10 +136,30 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
 
 def peaks_of(problem: Problem, order: Sequence[int]) -> list[int]:
     """The bytes alive at the fullest step of each memory, which may differ."""
-    memories = sorted({value.memory for value in problem.values})
-    if len(memories) == 1:
-        return [peak_of(problem, order)]
-    return [max(live_profile(problem, order, memory), default=0) for memory in memories]
+    values, uses = problem.values, problem.uses
+    left = [len(users) for users in problem.users]
+    live = dict.fromkeys(sorted({value.memory for value in values}), 0)
+    peaks = {**live}
+    for task in order:
+        _, makes, may_overwrite = problem.tasks[task]
+        over: dict[int, int] = {}
+        for value in may_overwrite:
+            if left[value] == 1:
+                size, memory = values[value]
+                over[memory] = max(over.get(memory, 0), size)
+        for value in makes:
+            size, memory = values[value]
+            live[memory] += size
+        # A memory is fullest at a task that makes something in it.
+        for memory in {values[value].memory for value in makes}:
+            now = live[memory] - over.get(memory, 0)
+            peaks[memory] = max(peaks[memory], now)
+        for value in uses[task]:
+            left[value] = uses_left = left[value] - 1
+            if not uses_left:
+                size, memory = values[value]
+                live[memory] -= size
+    return [*peaks.values()]
 
 
 ################################################################################

@@ -17,6 +17,7 @@ from counted_work import steps_of
 from penstock.lowering.algorithms.ordering.limits import (
     limit_at,
     limit_of_tasks,
+    limits_of_memories,
     lower_limit,
 )
 from penstock.lowering.algorithms.ordering.problem import (
@@ -146,8 +147,24 @@ def test_live_bytes_of_a_memory_leave_out_the_others():
     tasks = [Task((), (0,)), Task((0,), (1,)), Task((1,), (2,))]
     problem = Problem(values, tasks)
     assert live_profile(problem, [0, 1, 2]) == [1, 11, 110]
-    assert live_profile(problem, [0, 1, 2], memory=1) == [0, 10, 10]
     assert peaks_of(problem, [0, 1, 2]) == [100, 10]
+    assert limits_of_memories(problem) == [100, 10]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_live_bytes_of_each_memory_are_those_of_its_values_alone(seed: int):
+    problem = random_problem(seed, memories=3, in_place=True)
+    memories = sorted({value.memory for value in problem.values})
+    alone = [
+        Problem(
+            [Value(v.size * (v.memory == m), m) for v in problem.values],
+            problem.tasks,
+        )
+        for m in memories
+    ]
+    for order in list(all_orders(problem))[:20]:
+        wanted = [peak_by_definition(each, order) for each in alone]
+        assert peaks_of(problem, order) == wanted
 
 
 def test_what_is_overwritten_counts_once_and_only_for_its_last_reader():
