@@ -131,6 +131,8 @@ def test_passes_write_the_same_under_any_hash_seed(name: str, tmp_path: Path):
         str(source),
         option,
         passes,
+        # The same text is as valid each time, and half of the time goes there.
+        "--verify-each=false",
     ]
     written = {
         subprocess.run(

@@ -9,12 +9,19 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from penstock.tools.cli.run import run_tool
 from penstock.tools.session.session import Session
+
+
+class RunHere(Protocol):
+    """A function that runs the command: what it prints on both streams."""
+
+    def __call__(self, *words: object, check: int = 0) -> tuple[str, str]: ...
+
 
 TRAIN = """
 job.job @train placement <cpu, [{devices}]> {{
@@ -92,8 +99,23 @@ def run(*words: object, check: int = 0) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Run the command in this process, which starts no others: what it prints."""
+
+    def run_here(*words: object, check: int = 0) -> tuple[str, str]:
+        code = run_tool([*map(str, words)])
+        printed = capsys.readouterr()
+        assert code == check, printed.err
+        return printed.out, printed.err
+
+    return run_here
+
+
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
+def test_a_model_runs_on_processes(
+    tmp_path: Path, ranks: int, run_here: RunHere
+) -> None:
     path = written(tmp_path, ranks)
     options = ("--ranks", ranks, "--random-inputs", 1, "--repeat", 5)
     trace = tmp_path / "trace.json"
@@ -102,26 +124,21 @@ def test_a_model_runs_on_processes(tmp_path: Path, ranks: int) -> None:
     assert f"wrote {trace}" in done.stdout
     check_trace(json.loads(trace.read_text()), ranks, runs=5)
     # The copies between ranks keep the order of sums: the same bits.
-    done = run(
-        path,
-        "--simulate-ranks",
-        *options[2:],
-        "--check",
-        tmp_path / "there.npz",
-    )
-    assert "loss differs by 0.00e+00" in done.stdout
+    there = tmp_path / "there.npz"
+    out, _ = run_here(path, "--simulate-ranks", *options[2:], "--check", there)
+    assert "loss differs by 0.00e+00" in out
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_ranks_sum_by_a_ring(tmp_path: Path, ranks: int) -> None:
+def test_ranks_sum_by_a_ring(tmp_path: Path, ranks: int, run_here: RunHere) -> None:
     path, trace = written(tmp_path, ranks), tmp_path / "trace.json"
     options = ("--random-inputs", 1, "--repeat", 3)
     there = tmp_path / "there.npz"
     files = "--outputs", there, "--trace", trace
     run(path, "--ranks", ranks, *options, "--collectives", "ring", *files)
     # Several steps, whose sums have another order than those of one process.
-    done = run(path, "--simulate-ranks", *options, "--check", there)
-    assert "loss differs by" in done.stdout
+    out, _ = run_here(path, "--simulate-ranks", *options, "--check", there)
+    assert "loss differs by" in out
     events = json.loads(trace.read_text())["traceEvents"]
     found = [x for x in events if x.get("args", {}).get("op") == "collective"]
     # All are of one kind, and each is one event of each rank.
@@ -193,15 +210,15 @@ def test_mpi_starts_ranks_as_well(model: Path) -> None:
     assert done.stdout.count("check against numpy") == 1
 
 
-def test_ranks_sum_by_mpi(model: Path) -> None:
+def test_ranks_sum_by_mpi(model: Path, run_here: RunHere) -> None:
     tool, there = ("-m", "penstock.tools.cli.run"), model.with_name("there.npz")
     options = ("--random-inputs", 1, "--repeat", 3)
     words = (model, *options, "--collectives", "mpi", "--outputs", there)
     done = run_by_mpi(*tool, *words)
     assert done.returncode == 0, done.stderr
     # Two terms have one sum.
-    done = run(model, "--simulate-ranks", *options, "--check", there)
-    assert "loss differs by 0.00e+00" in done.stdout
+    out, _ = run_here(model, "--simulate-ranks", *options, "--check", there)
+    assert "loss differs by 0.00e+00" in out
 
 
 def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:
@@ -267,19 +284,29 @@ def test_a_rank_has_one_program(model: Path) -> None:
     assert done.stderr == f"penstock-run: error: {message}\n"
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The outputs of a step on two ranks."""
+    folder = tmp_path_factory.mktemp("expected")
+    found = folder / "there.npz"
+    run(written(folder, 2), "--ranks", 2, "--random-inputs", 1, "--outputs", found)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["plan", "memory", "launch"])
-def test_plans_and_programs_of_ranks_run(model: Path, level: str) -> None:
-    path, expected = model.with_name("split.mlir"), model.with_name("there.npz")
+def test_plans_and_programs_of_ranks_run(
+    model: Path, level: str, expected: Path, run_here: RunHere
+) -> None:
+    path = model.with_name("split.mlir")
     path.write_text(Session.lower(model, level))
-    run(model, "--ranks", 2, "--random-inputs", 1, "--outputs", expected)
     done = run(path, "--ranks", 2, "--random-inputs", 1, "--check", expected)
     assert "loss differs by 0.00e+00" in done.stdout
     text = "what is of several ranks cannot be checked against NumPy"
     done = run(path, "--ranks", 2, "--random-inputs", 1, "--check", "numpy", check=2)
     assert done.stderr == f"penstock-run: error: {text}\n"
-    done = run(path, "--random-inputs", 1, check=2)
-    assert "the model is placed on ranks 0, 1: start as many" in done.stderr
+    _, errors = run_here(path, "--random-inputs", 1, check=2)
+    assert "the model is placed on ranks 0, 1: start as many" in errors
 
 
 def test_a_file_that_is_not_there_is_told_by_the_ranks(tmp_path: Path) -> None:
@@ -308,8 +335,9 @@ def test_flags_that_do_not_go_together(
     assert message in done.stderr
 
 
-def test_ranks_read_a_file() -> None:
-    assert "not the standard input" in run("-", "--ranks", 2, check=2).stderr
+def test_ranks_read_a_file(run_here: RunHere) -> None:
+    _, errors = run_here("-", "--ranks", 2, check=2)
+    assert "not the standard input" in errors
 
 
 def test_a_session_alone_is_no_rank(model: Path) -> None:
