@@ -97,14 +97,16 @@ def first_of(array: Array, axis: int, largest: bool, last: bool) -> Array:
 def test_places_of_the_largest_and_smallest(
     extent: int, type: type[ArgOp], last: bool, run_op: RunOp
 ) -> None:
-    random = np.random.default_rng()
-    columns = int(random.choice(EXTENTS))
+    """Along rows or columns, each with both ops and with first and last places."""
+    number = EXTENTS.index(extent)
+    columns = EXTENTS[(3 * number + 1) % len(EXTENTS)]
+    is_rows = (number + (type is ArgMaxOp) + last) % 2
+    shape = (3, extent) if is_rows else (2, extent, columns)
     for kind in KINDS:
-        for shape, axis in (((3, extent), 1), ((2, extent, columns), 1)):
-            array = lines(kind, shape, axis)
-            (found,) = run_op(arg_op(type, array, axis, last), array)
-            wanted = first_of(array, axis, type is ArgMaxOp, last)
-            np.testing.assert_array_equal(found, wanted, err_msg=f"{kind} {shape}")
+        array = lines(kind, shape, 1)
+        (found,) = run_op(arg_op(type, array, 1, last), array)
+        wanted = first_of(array, 1, type is ArgMaxOp, last)
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{kind} {shape}")
 
 
 def test_places_along_columns_are_found_in_vectors() -> None:
@@ -117,24 +119,25 @@ def test_places_along_columns_are_found_in_vectors() -> None:
 @pytest.mark.parametrize("smallest", [False, True], ids=["largest", "smallest"])
 @pytest.mark.parametrize("extent", EXTENTS)
 def test_the_first_in_order(extent: int, smallest: bool, run_op: RunOp) -> None:
-    random = np.random.default_rng()
-    counts = {1, extent, int(random.integers(1, extent, endpoint=True))}
-    for kind in KINDS:
-        for shape, axis in (((3, extent), 1), ((2, extent, 3), 1)):
-            array = lines(kind, shape, axis)
+    """One, some and all of rows and of columns, each from either end."""
+    number = EXTENTS.index(extent)
+    counts = {1, extent - extent // 3, extent}
+    shapes = (3, extent), (2, extent, 3)
+    for place, count in enumerate(sorted(counts)):
+        shape = shapes[(number + smallest + place) % 2]
+        for kind in KINDS:
+            array = lines(kind, shape, 1)
             # NaNs come last in NumPy's order, and are larger than all numbers here.
-            turned = np.flip(array, axis)
-            order = np.argsort(array if smallest else turned, axis, kind="stable")
+            turned = np.flip(array, 1)
+            order = np.argsort(array if smallest else turned, 1, kind="stable")
             if not smallest:
-                order = np.flip(extent - 1 - order, axis)
-            for count in counts:
-                wanted = np.take(order, range(count), axis)
-                op = top_k(array, count, axis, smallest)
-                values, places = run_op(op, array)
-                text = f"{kind} {shape} {count}"
-                np.testing.assert_array_equal(places, wanted, err_msg=text)
-                taken = np.take_along_axis(array, wanted, axis)
-                np.testing.assert_array_equal(values, taken, err_msg=text)
+                order = np.flip(extent - 1 - order, 1)
+            wanted = np.take(order, range(count), 1)
+            values, places = run_op(top_k(array, count, 1, smallest), array)
+            text = f"{kind} {shape} {count}"
+            np.testing.assert_array_equal(places, wanted, err_msg=text)
+            taken = np.take_along_axis(array, wanted, 1)
+            np.testing.assert_array_equal(values, taken, err_msg=text)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f2", "i4", "u1", "i8"])

@@ -7,6 +7,7 @@ The oracle is the convolution itself in 64 bits, by PyTorch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
@@ -144,39 +145,40 @@ def run(op: TensorOp, ins: Sequence[Array], vector_bytes: int, parts: int = 1) -
 
 
 # Rows of 4 tiles fill vectors of 16 lanes together; rows of more than 16 take several.
-EXTENTS = [(6, 6), (18, 18), (14, 18), (30, 30), (10, 78), (23, 11)]
+EXTENTS = [(10, 78), (18, 18), (14, 18), (30, 30), (6, 6), (23, 11)]
+TILES = [(2, 19), (4, 4), (3, 4), (7, 7), (1, 1), (5, 2)]
+VECTORS = [("f32", 64), ("f32", 32), ("f64", 64), ("f64", 16)]
+PAIRS = [*combinations(VECTORS, 2)]
+"""Kinds of vectors for each size: each kind has three sizes, and another one beside."""
 
 
-@pytest.mark.parametrize("extents", EXTENTS)
-@pytest.mark.parametrize(
-    ("type", "vector_bytes"), [("f32", 64), ("f32", 32), ("f64", 64), ("f64", 16)]
-)
+@pytest.mark.parametrize(("extents", "vectors"), [*zip(EXTENTS, PAIRS, strict=True)])
 def test_kernels_split_images(
-    extents: tuple[int, int], type: str, vector_bytes: int
+    extents: tuple[int, int], vectors: Sequence[tuple[str, int]]
 ) -> None:
-    matrix, x = np.array(SPLIT, TYPES[type][1]), random(type, 2, 3, *extents)
-    op = split_op(arguments(type, matrix.shape, x.shape), 4)
-    (wanted,) = op.evaluate(matrix.astype(np.float64), x.astype(np.float64))
-    found = run(op, [matrix, x], vector_bytes, parts=3)
-    assert largest_error(found, wanted) <= 600 * TYPES[type][2]
+    for type, vector_bytes in vectors:
+        matrix, x = np.array(SPLIT, TYPES[type][1]), random(type, 2, 3, *extents)
+        op = split_op(arguments(type, matrix.shape, x.shape), 4)
+        (wanted,) = op.evaluate(matrix.astype(np.float64), x.astype(np.float64))
+        found = run(op, [matrix, x], vector_bytes, parts=3)
+        assert largest_error(found, wanted) <= 600 * TYPES[type][2], type
 
 
-@pytest.mark.parametrize("tiles", [(1, 1), (4, 4), (3, 4), (7, 7), (2, 19), (5, 2)])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(
-    ("type", "vector_bytes"), [("f32", 64), ("f32", 32), ("f64", 64), ("f64", 16)]
-)
+@pytest.mark.parametrize(("tiles", "vectors"), [*zip(TILES, PAIRS, strict=True)])
 def test_kernels_join_tiles(
-    tiles: tuple[int, int], bias: bool, type: str, vector_bytes: int
+    tiles: tuple[int, int], vectors: Sequence[tuple[str, int]]
 ) -> None:
-    matrix, m = np.array(JOIN, TYPES[type][1]), random(type, 6, 6, 5, 2, *tiles)
-    more = [random(type, 5)] if bias else []
-    block = arguments(type, matrix.shape, m.shape, *(b.shape for b in more))
-    op = join_op(block)
-    ins = [matrix, m, *more]
-    (wanted,) = op.evaluate(*(x.astype(np.float64) for x in ins))
-    found = run(op, ins, vector_bytes, parts=3)
-    assert largest_error(found, wanted) <= 6000 * TYPES[type][2]
+    """With a bias for one kind of vectors of each size, the first one in turns."""
+    for place, (type, vector_bytes) in enumerate(vectors):
+        matrix, m = np.array(JOIN, TYPES[type][1]), random(type, 6, 6, 5, 2, *tiles)
+        has_bias = (TILES.index(tiles) + place) % 2 == 0
+        more = [random(type, 5)] if has_bias else []
+        block = arguments(type, matrix.shape, m.shape, *(b.shape for b in more))
+        op = join_op(block)
+        ins = [matrix, m, *more]
+        (wanted,) = op.evaluate(*(x.astype(np.float64) for x in ins))
+        found = run(op, ins, vector_bytes, parts=3)
+        assert largest_error(found, wanted) <= 6000 * TYPES[type][2], type
 
 
 @pytest.mark.slow
