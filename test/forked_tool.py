@@ -6,20 +6,22 @@ process. A command starts in a tenth of the time of a new one.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import active_count
 from types import ModuleType
 from typing import NoReturn, cast
 
@@ -91,9 +93,34 @@ def can_fork(words: Sequence[str]) -> bool:
 def _serve() -> None:
     for line in sys.stdin:
         if (child := os.fork()) == 0:
-            _run(*json.loads(line))
+            _end(partial(_run, *json.loads(line)))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _end(run: Callable[[], NoReturn]) -> NoReturn:
+    """
+    Call a function that exits, and end as Python does, but leave to the system all that
+    is imported: to take it apart takes longer than most commands.
+    """
+    code = 1
+    try:
+        run()
+    except SystemExit as ending:
+        code = ending.code
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join()
+        getattr(atexit, "_run_exitfuncs")()  # noqa: B009 # as `multiprocessing` does
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
 
 
 def _run(
@@ -155,7 +182,7 @@ def _preload() -> None:
         with redirect_stdout(told), redirect_stderr(told):
             code = run_tool([str(model), "--random-inputs", "1", "--check", "numpy"])
         assert code == 0, told.getvalue()
-    assert active_count() == 1, "a process with threads must not be forked"
+    assert threading.active_count() == 1, "a process with threads must not be forked"
     gc.collect()
     gc.freeze()
 
