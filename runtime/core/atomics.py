@@ -239,6 +239,36 @@ def _call_kernel(_typing, kernel, args, part, parts):
     return types.int32(types.int64, types.int64, types.int64, types.int64), generate
 
 
+def _call_of(count):
+    """The signature and the generator of a call of a function at an address."""
+
+    def generate(context, builder, signature, args):
+        function = ir.FunctionType(WORD, [WORD] * count)
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return types.int64(*[types.int64] * (count + 1)), generate
+
+
+@intrinsic
+def _call_0(_typing, function):
+    return _call_of(0)
+
+
+@intrinsic
+def _call_1(_typing, function, first):
+    return _call_of(1)
+
+
+@intrinsic
+def _call_2(_typing, function, first, second):
+    return _call_of(2)
+
+
+@intrinsic
+def _call_3(_typing, function, first, second, third):
+    return _call_of(3)
+
+
 @intrinsic
 def _load_word(_typing, address):
     def generate(context, builder, signature, args):
@@ -305,6 +335,18 @@ address_of = cast("Callable[[Words, Integer], int]", _address_of)
 
 call_kernel = cast("Callable[[Integer, Integer, Integer, Integer], int]", _call_kernel)
 """The code returned by the kernel at an address for a row, a part and all parts."""
+
+call_0 = cast("Callable[[Integer], int]", _call_0)
+"""The word returned by the function at an address; any if it returns none."""
+
+call_1 = cast("Callable[[Integer, Integer], int]", _call_1)
+"""The word returned by the function at an address for one word."""
+
+call_2 = cast("Callable[[Integer, Integer, Integer], int]", _call_2)
+"""The word returned by the function at an address for two words."""
+
+call_3 = cast("Callable[[Integer, Integer, Integer, Integer], int]", _call_3)
+"""The word returned by the function at an address for three words."""
 
 load_word = cast("Callable[[Integer], int]", _load_word)
 """The word at an address."""

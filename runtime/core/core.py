@@ -21,11 +21,11 @@ import numpy as np
 
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.dataflow_tables import Dataflow, dataflow_tables
+from penstock.runtime.core.direct_calls import Runner
 from penstock.runtime.core.entry_points import (
     Starter,
     address_of_entry,
     attend,
-    call_starter,
     halt,
     lock_all_workers,
     run_starter,
@@ -328,8 +328,7 @@ class Core(Closing):
         self._wake = tables.workers > 1 or self._caller == w.OBSERVER
         self._control[w.WAKE] = self._wake
         self._start_run = run_starter(self._memory.address)
-        self._start_call = call_starter(self._memory.address)
-        self._clean = True
+        self._control[w.BY_PYTHON] = w.YES
         self._shield = Shield()
         self._closed = False
         self._close_threads = weakref.finalize(
@@ -365,24 +364,40 @@ class Core(Closing):
             if acts > 0 and self._has_actors:
                 if log is not None or self._log is not None:
                     self._record(log)
-                self._run(self._start_run, acts, acts)
+                self._run(self._start_run, acts)
 
-    def call(self, frame: int) -> None:
+    @property
+    def runner(self) -> Runner:
+        """The parts that calls by compiled code need (`DirectCall`)."""
+        control = int(self._control.ctypes.data)
+        return Runner(self._memory.address, control, self._lock, self._go_on)
+
+    def _go_on(self, held: list[object]) -> None:
         """
-        Let every actor act once, as `run` does, on the arrays of the call frame at an
-        address (`penstock.runtime.core.entry_points.call_starter`).
+        Bring a run of one act to its end that compiled code has begun; what it reads
+        and writes is held until no thread does.
         """
-        if self._threads:
-            self._check_caller()
-        with self._lock:
-            if self._closed:
-                raise PenstockError("the core is closed")
-            if not self._clean:
-                self._stop()
-            if self._has_actors:
-                if self._log is not None:
-                    self._record(None)
-                self._run(self._start_call, frame, 1)
+        try:
+            self._run(lambda _acts, _limit: w.UNFINISHED, 1)
+        finally:
+            if self._clean:
+                held[:] = [None] * len(held)
+
+    @property
+    def _clean(self) -> bool:
+        """Whether no run is left that has not come to its end."""
+        return bool(self._control[w.BY_PYTHON] != w.UNCLEAN)
+
+    @_clean.setter
+    def _clean(self, value: bool) -> None:
+        is_usual = (
+            self._started
+            and self._has_actors
+            and self._log is self._watcher is self._remote is None
+            and not (self._has_loops or self._closed)
+        )
+        usual = w.NO if is_usual else w.YES
+        self._control[w.BY_PYTHON] = usual if value else w.UNCLEAN
 
     def _record(self, log: RunLog | None) -> None:
         """Choose the scheduler of the next run, which fills a log if one is given."""
@@ -404,6 +419,7 @@ class Core(Closing):
         """
         self._remote = remote
         self._control[w.REMOTE] = 1
+        self._clean = self._clean
 
     def watch(
         self, watchdog: Watchdog, kernels: Callable[[], Sequence[str]] | None = None
@@ -416,12 +432,14 @@ class Core(Closing):
             if self._watcher is not None:
                 self._watcher.close()
             self._watcher = Watcher(watchdog, self.tables, self._memory, kernels)
+            self._clean = self._clean
             weakref.finalize(self, self._watcher.close)
 
     def close(self) -> None:
         """Stop a run that another thread is in, and end the threads."""
         self._check_caller()
         self._closed = True
+        self._clean = self._clean
         halt(self._memory.address, w.CLOSED)
         with self._lock:
             if not self._clean:
@@ -438,8 +456,8 @@ class Core(Closing):
                     "a callback cannot run or close the core that calls it"
                 )
 
-    def _run(self, start: Starter, first: int, acts: int) -> None:
-        """Begin a run of so many acts by a function and its argument; wait for it."""
+    def _run(self, start: Starter, acts: int) -> None:
+        """Begin a run of so many acts by a function, and wait for its end."""
         address, caller = self._memory.address, self._caller
         # Python handles signals in the main thread only.
         in_main = threading.get_ident() == _main_thread.number
@@ -455,7 +473,7 @@ class Core(Closing):
                 self._start_threads()
             if self._watcher is not None:
                 self._watcher.begin(acts)
-            state = start(first, limit)
+            state = start(acts, limit)
             while state == w.UNFINISHED:
                 state = take_part(address, caller, limit)
             if self._watcher is not None:

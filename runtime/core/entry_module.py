@@ -11,6 +11,7 @@ from penstock.runtime.core.dataflow_scheduler import (
     outlook,
     scheduling,
 )
+from penstock.runtime.core.direct_calls_compiled import direct
 from penstock.runtime.core.fault_kernel import fault
 from penstock.runtime.core.io_kernels_compiled import copy, feed, fetch
 from penstock.runtime.core.scheduler import (
@@ -23,7 +24,6 @@ from penstock.runtime.core.scheduler import (
     lock_all_workers,
     move_on,
     start,
-    start_call,
     take_part,
     unlock_all_workers,
 )
@@ -55,8 +55,6 @@ def core(words: int) -> int:
         move_on(tables, first, second)
     elif verb == 7:
         return int(start(tables, first, second))
-    elif verb == 8:
-        return int(start_call(tables, first, second))
     return 0
 
 
@@ -90,6 +88,7 @@ def make_dataflow(is_recorded: bool) -> Callable[[int, int, int], int]:
 
 _MAKERS: dict[str, tuple[Callable[[], Callable[..., int]], int, int]] = {
     "core": (lambda: core, 1, 64),
+    "direct": (lambda: direct, 3, 64),
     "feed": (lambda: feed, 3, 32),
     "fetch": (lambda: fetch, 3, 32),
     "copy": (lambda: copy, 3, 32),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from penstock.runtime.core.object_key import core_folder
+from penstock.runtime.core.state_layout import SLICE
 from penstock.runtime.jit.first_start import first_start
 from penstock.runtime.jit.lease import lease
 from penstock.runtime.jit.object_file import (
@@ -29,14 +30,14 @@ _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
 Starter: TypeAlias = Callable[[int, int], int]
 _NOBODY = -1
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _LOCK_ALL_WORKERS, _UNLOCK_ALL_WORKERS = range(6)
-_MOVE_ON, _START, _START_CALL = 6, 7, 8
+_MOVE_ON, _START = 6, 7
 
 
 @cache
 def address_of_entry(name: str) -> int:
     """
-    The address of the C function `core`, `recorder`, `dataflow`, `dataflow_recorder`,
-    `feed`, `fetch`, `copy` or `fault`.
+    The address of the C function `core`, `direct`, `recorder`, `dataflow`,
+    `dataflow_recorder`, `feed`, `fetch`, `copy` or `fault`.
     """
     path = core_folder() / f"{name}.o"
     if (address := _find(path)) is not None:
@@ -101,40 +102,33 @@ def take_part(tables: int, thread: int, limit: int) -> int:
     return _call(_TAKE_PART, tables, thread, limit)
 
 
-def _starter(verb: int, tables: int) -> Starter:
+def run_starter(tables: int) -> Starter:
     """
-    A function that begins runs, and takes part in them like `take_part`, in one call of
-    the core, whose arguments are there already if they are those of the last one.
+    A function that begins a run of so many acts, and takes part in it like `take_part`,
+    in one call of the core, whose arguments are there already if they are those of the
+    last one.
     """
-    words = (ctypes.c_int64 * 4)(verb, tables, 0, 0)
+    words = (ctypes.c_int64 * 4)(_START, tables, 0, 0)
     address = ctypes.c_int64(ctypes.addressof(words))
     last, until = 0, 0
     core = compiled_core()
 
-    def start(first: int, limit: int) -> int:
+    def start(acts: int, limit: int) -> int:
         nonlocal last, until
-        if first != last or limit != until:
-            words[2], words[3] = last, until = first, limit
+        if acts != last or limit != until:
+            words[2], words[3] = last, until = acts, limit
         return core(address)
 
     return start
 
 
-def run_starter(tables: int) -> Starter:
-    """Begins a run of so many acts, and takes part in it for about so long."""
-    return _starter(_START, tables)
-
-
-def call_starter(tables: int) -> Starter:
+def start_words(tables: int) -> tuple[object, int]:
     """
-    Begins a run of one act on the arrays of the call frame at an address, and takes
-    part in it for about so long.
-
-    A call frame is the number of its ports, the offset of the address of the elements
-    in an array object, the address of the table of each port, as `feed` and `fetch`
-    read them, and that of the array object for each.
+    The words by which the core begins a run of one act, and takes part in it for a
+    slice of time, and their address.
     """
-    return _starter(_START_CALL, tables)
+    words = (ctypes.c_int64 * 4)(_START, tables, 1, SLICE)
+    return words, ctypes.addressof(words)
 
 
 def halt(tables: int, reason: int) -> None:

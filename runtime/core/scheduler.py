@@ -359,22 +359,6 @@ def start(tables: Integer, acts: Integer, limit: Integer) -> int:
 
 
 @compiled(inline=False)
-def start_call(tables: Integer, frame: Integer, limit: Integer) -> int:
-    """
-    Start a run of one act on the arrays of a call frame, and let the caller's thread
-    take part in it.
-    """
-    count, field = load_word(frame), load_word(frame + 8)
-    ports = frame + 16
-    for port in range(count):
-        table = load_word(ports + 8 * port)
-        array = load_word(ports + 8 * (count + port))
-        store_word(table, 0)
-        store_word(table + 16, load_word(array + field))
-    return start(tables, 1, limit)
-
-
-@compiled(inline=False)
 def attend(tables: Integer, thread: Integer) -> None:
     """Let a thread take part in all runs until the core is closed."""
     serve(thread, layout_at(tables), state_at(tables + STATE_OFFSET), 0)

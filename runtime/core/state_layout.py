@@ -46,6 +46,10 @@ THREAD_OF_CALLER, WAKE = CORES + 6, CORES + 7
 """The number of the caller's thread, and whether a run wakes the others at once."""
 REMOTE = 7 * CACHE_LINE
 """Whether actors wait for other processes, so that nobody here sees a deadlock."""
+BY_PYTHON = REMOTE + 1
+"""Whether Python has to begin the next run, which is one of these:"""
+NO, YES, UNCLEAN = 0, 1, 2
+"""UNCLEAN if the last run has to be brought to its end before."""
 CONTROL_WORDS = 8 * CACHE_LINE
 
 # Values of `control[STOP]`.

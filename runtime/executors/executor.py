@@ -12,6 +12,13 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from penstock.runtime.core.core import Core, address_of_recorder
+from penstock.runtime.core.direct_calls import (
+    Input,
+    Output,
+    Runs,
+    bound_call,
+    direct_call,
+)
 from penstock.runtime.core.interrupt_shield import Shield
 from penstock.runtime.core.watchdog import Watchdog, kernel_names
 from penstock.runtime.errors import PeerError, PenstockError, TaskError, WatchdogError
@@ -21,9 +28,9 @@ from penstock.runtime.executors.arguments import (
     check_inputs,
 )
 from penstock.runtime.executors.bound import Bound
-from penstock.runtime.executors.call_frame import CallFrame, call_frame
 from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.result_arrays import maker_of
 from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import Simulation, VirtualClock, run_clock
 from penstock.runtime.executors.stream import UNTAKEN, MakeCore, Stream
@@ -100,7 +107,37 @@ class Executor(Closing):
         """The arrays of the run that is under way."""
         self._changing = changing_bytes(program)
         self._cuts = program.image.cuts
-        self._frame = call_frame(program.inputs, program.outputs)
+        self._makers = {
+            name: maker_of(port.shape, port.dtype)
+            for name, port in program.outputs.items()
+        }
+        self._own_core = self._core
+        self._gate = np.zeros(1, np.int64)
+        self._guard()
+        self._runs = self._runs_of(self._core)
+        self._direct = None if self._runs is None else direct_call(self._runs)
+
+    def _runs_of(self, core: Core | None) -> Runs | None:
+        """The facts for runs by compiled code; None if there is more to do in each."""
+        inputs, outputs = self._program.inputs, self._program.outputs
+        ports = *inputs.values(), *outputs.values()
+        if core is None or self._cuts or any(x.repetitions > 1 for x in ports):
+            return None
+        starts, ends = zip(*(self._changing or [(0, 0)]), strict=True)
+        return Runs(
+            core.runner,
+            self._gate,
+            self.observers.present,
+            self._lock,
+            (min(starts), max(ends)),
+            [Input(k, x.shape, x.dtype, x.table) for k, x in inputs.items()],
+            [Output(k, *self._makers[k], x.table) for k, x in outputs.items()],
+        )
+
+    def _guard(self) -> None:
+        """Let compiled code make runs unless there is more to do than that."""
+        is_own = self._core is self._own_core and self._transport is None
+        self._gate[0] = self._closed or self._is_special or not is_own
 
     @property
     def program(self) -> LoadedProgram:
@@ -123,6 +160,7 @@ class Executor(Closing):
                 "simulate-ranks runs all of them in one process"
             )
         self._transport = transport
+        self._guard()
         if channels := self._program.channels:
             self._messages = MessageThread(self._core, channels, transport)
 
@@ -161,15 +199,18 @@ class Executor(Closing):
                 core.watch(self._watchdog, partial(kernel_names, self._program.image))
             with self._lock:
                 self._core, self._stream_core = core, make_core
+                self._guard()
             try:
                 yield
             finally:
                 with self._lock:
                     self._core, self._stream_core = own, StreamCore
+                    self._guard()
 
     def close(self) -> None:
         """End the threads. Arrays that were returned stay valid."""
         self._closed = True
+        self._guard()
         if self._stream is not None:
             self._stream.close()
         if self._messages is not None:
@@ -196,45 +237,20 @@ class Executor(Closing):
         the arrays do not fit, and the errors of `Core.run`; the executor can run again
         after either.
         """
-        results = self._run(inputs)
-        assert results is not None, "it was to be run"
-        return results
+        direct = self._direct
+        if direct is not None and (found := direct(inputs)) is not None:
+            return found
+        return self._run_one(inputs)
 
     def quick(self, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
         """
         The outputs of `run`; None, without a run, unless a quick look tells that all
-        arrays can be read as they are.
+        arrays can be read as they are, and nothing else is to be done.
         """
-        return self._run(inputs, if_quick=True)
-
-    def _run(
-        self, inputs: Mapping[str, Array], *, if_quick: bool = False
-    ) -> dict[str, Array] | None:
-        core, frame = self._core, self._frame
-        if core is None or frame is None or self.observers or self._transport:
-            return None if if_quick else self._run_one(inputs)
-        with self._lock:
-            if self._closed or self._is_special:
-                self._check_free()
-                self._check_counted()
-            if (fed := frame.take(inputs)) is None:
-                if if_quick:
-                    return None
-                fed = [*check_inputs(self._program.inputs, inputs).values()]
-                frame.hold(fed)
-            if self._changing:
-                fed = [self._apart(array) for array in fed]
-                frame.hold(fed)
-            results = frame.new_results()
-            # They must live until the workers stop, which two interrupts do not wait
-            # for.
-            self._held = fed, results
-            core.call(frame.address)
-            self._held = None
-        return self._cut([results])[0] if self._cuts else results
+        return None if self._direct is None else self._direct(inputs)
 
     def _run_one(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """A run that somebody looks at, or that another engine makes."""
+        """A run that is more than the core and its arrays."""
         fed = self._all_apart(check_inputs(self._program.inputs, inputs))
         with self._lock:
             self._check_free()
@@ -262,36 +278,21 @@ class Executor(Closing):
             results = arrays_to_bind(program.outputs, outputs, "outputs")
             check_apart(fed, results)
         named = dict(zip(program.outputs, results, strict=True))
-        if (frame := call_frame(program.inputs, program.outputs)) is not None:
-            frame.hold([*fed, *results])
-        return Bound(partial(self._run_bound, fed, named, frame))
+        given = dict(zip(program.inputs, fed, strict=True))
+        run = partial(self._run_bound, given, named)
+        # Inputs may lie where the program assigns.
+        if self._runs is None or self._changing:
+            return Bound(run)
+        return Bound(bound_call(self._runs, given, named, run))
 
     def _run_bound(
-        self, fed: list[Array], results: dict[str, Array], frame: CallFrame | None
-    ) -> dict[str, Array]:
-        core = self._core
-        if core is None or frame is None or self._changing or self._cuts:
-            return self._run_bound_one(fed, results)
-        if self.observers or self._transport:
-            return self._run_bound_one(fed, results)
-        with self._lock:
-            if self._closed or self._is_special:
-                self._check_free()
-                self._check_counted()
-            self._held = fed, results
-            core.call(frame.address)
-            self._held = None
-        return results
-
-    def _run_bound_one(
-        self, fed: list[Array], results: dict[str, Array]
+        self, given: dict[str, Array], results: dict[str, Array]
     ) -> dict[str, Array]:
         """A run on bound arrays with more to do before, in or after it."""
-        named = dict(zip(self._program.inputs, fed, strict=True))
         with self._lock:
             self._check_free()
             self._check_counted()
-            self._point([self._all_apart(named)], [results])
+            self._point([self._all_apart(given)], [results])
             self._act(1)
             self._held = None
         return self._cut([results])[0]
@@ -332,6 +333,7 @@ class Executor(Closing):
             self._check_free()
             times = self._times() if self._engine == "sim" else ()
             self._is_special = True
+            self._guard()
             self._stream = Stream(
                 self._program,
                 self._engine,
@@ -411,10 +413,7 @@ class Executor(Closing):
     def _point_to(self, fed: Pieces) -> Pieces:
         """New arrays for the results of the next run, which reads and writes these."""
         results: Pieces = [
-            {
-                port.name: np.empty(port.shape, port.dtype)
-                for port in self._program.outputs.values()
-            }
+            {name: make(*given) for name, (make, given) in self._makers.items()}
             for _ in fed
         ]
         self._point(fed, results)

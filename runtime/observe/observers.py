@@ -115,6 +115,11 @@ class Observers:
     def __len__(self) -> int:
         return len(self._attached)
 
+    @property
+    def present(self) -> Sequence[object]:
+        """Those that are attached: a list that stays the same."""
+        return self._attached
+
     @cached_property
     def subject(self) -> Subject:
         """The program that is observed."""

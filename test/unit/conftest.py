@@ -328,7 +328,7 @@ def _cache_dir(
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = Path(given) if given else shared / "kernels"
     if given is None:
-        for name in ("core", "feed", "fetch", "copy"):
+        for name in ("core", "direct", "feed", "fetch", "copy"):
             address_of_entry(name)
         share_own_code(folder)
     kept = kept_folder() if given is None else None

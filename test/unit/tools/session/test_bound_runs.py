@@ -1,5 +1,8 @@
 """Runs on bound arrays, and the quick way of runs whose arrays can be read in place."""
 
+import sys
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -10,6 +13,8 @@ import pytest
 from onnx import parser
 
 import penstock
+from penstock.runtime.core import entry_points
+from penstock.runtime.core.watchdog import Watchdog
 from penstock.runtime.errors import PenstockError, TaskError
 from penstock.runtime.observe.observers import Observer
 from penstock.tools.session.session import Session
@@ -270,3 +275,105 @@ def test_no_arrays_are_bound_to_models_that_are_compiled_for_values() -> None:
         pytest.raises(PenstockError, match="compiled for values of its inputs"),
     ):
         session.bind({"x": drawn(6), "s": np.array([2, 3], np.int64)})
+
+
+def test_runs_that_outlast_a_slice_of_time_come_to_their_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python goes on with them, and lets go of their arrays in the end."""
+    monkeypatch.setattr(entry_points, "SLICE", 0)
+    x, s = drawn(2, 3), np.array(2, np.float32)
+    given = {"x": x, "s": s}
+    with opened(tmp_path, SCALED) as session:
+        session.run(given)
+        bound = session.bind(given)
+        bound.run()
+        counts = sys.getrefcount(x), sys.getrefcount(s)
+        results: list[weakref.ref[npt.NDArray[np.generic]]] = []
+        for _ in range(3):
+            found = session.quick(given)
+            assert found is not None
+            np.testing.assert_array_equal(found["n"], x * -2)
+            np.testing.assert_array_equal(bound.run()["n"], x * -2)
+            results.append(weakref.ref(found["n"]))
+            del found
+        assert (sys.getrefcount(x), sys.getrefcount(s)) == counts
+        assert [result() for result in results] == [None] * 3
+
+
+def test_quick_runs_own_nothing_afterwards(session: Session) -> None:
+    x, s = drawn(2, 3), np.array(2, np.float32)
+    given = {"x": x, "s": s}
+    found = session.run(given)
+    kept = [x, s, given]
+    counts = [sys.getrefcount(each) for each in kept]
+    nothing = sys.getrefcount(None)
+    for _ in range(100):
+        found = session.run(given)
+        assert session.quick({"x": x, "s": x}) is None
+    assert counts == [sys.getrefcount(each) for each in kept]
+    assert abs(sys.getrefcount(None) - nothing) < 50
+    assert sys.getrefcount(found) == 2
+    result = weakref.ref(found["y"])
+    del found
+    assert result() is None
+
+
+def test_a_quick_run_that_fails_names_its_task_and_gives_arrays_back(
+    tmp_path: Path,
+) -> None:
+    x, good, bad = drawn(5), np.array([4, 0], np.int64), np.array([4, 9], np.int64)
+    with opened(tmp_path, PICK) as session:
+        session.run({"x": x, "i": good})
+        count = sys.getrefcount(x)
+        for _ in range(3):
+            with pytest.raises(TaskError, match="task 'v'"):
+                session.run({"x": x, "i": bad})
+            found = cast("Floats", session.run({"x": x, "i": good})["v"])
+            np.testing.assert_array_equal(found, x[[4, 0]])
+        assert session.quick({"x": x, "i": good}) is not None
+        assert sys.getrefcount(x) == count
+
+
+def test_runs_are_left_to_python_that_are_more_than_a_run(session: Session) -> None:
+    given = FITTING
+    assert session.quick(given) is None, "threads are started by Python"
+    session.run(given)
+    executor = session.executor
+    assert session.quick(given) is not None
+    with executor.stopped():
+        assert session.quick(given) is None
+    observer = executor.observers.attach(Runs())
+    assert session.quick(given) is None
+    executor.observers.detach(observer)
+    assert session.quick(given) is not None
+    executor.watch(Watchdog(60))
+    assert session.quick(given) is None
+    np.testing.assert_array_equal(session.run(given)["y"], FITTING["x"])
+    session.close()
+    assert session.quick(given) is None
+
+
+def test_threads_run_one_session_at_once(session: Session) -> None:
+    """Each gets the results of its own arrays, whoever has the lock."""
+    wrong: list[int] = []
+
+    def repeat(seed: int) -> None:
+        x, s = drawn(2, 3, seed=seed), np.array(seed, np.float32)
+        bound = session.bind({"x": x, "s": s})
+        for _ in range(300):
+            found = session.run({"x": x, "s": s})
+            if not (np.array_equal(found["y"], x * s) and bound.run()["n"].any()):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=repeat, args=(seed,)) for seed in range(1, 5)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
