@@ -50,7 +50,11 @@ from penstock.dialects.regst import (
 from penstock.dialects.utils.attributes import carry, carry_with_body
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.algorithms.unique_names import UniqueNames
-from penstock.lowering.analysis.aliases import does_nothing, operand_register
+from penstock.lowering.analysis.aliases import (
+    does_nothing,
+    operand_register,
+    views_in,
+)
 from penstock.lowering.analysis.body_jobs import number_of
 from penstock.lowering.convert.boxing_tasks import zeros
 from penstock.lowering.convert.kernel_bodies import (
@@ -274,6 +278,13 @@ class BodyScope(Scope):
             for task in tasks
             if isinstance(op := task.op, OutputOp)
         }
+        self._viewed = {
+            result: operand
+            for task in filter(does_nothing, tasks)
+            for pair in views_in(task)
+            if self._bytes_of(result := task.outs[pair.result])
+            <= self._bytes_of(operand := operand_register(task, pair.operand))
+        }
         if isinstance(self.op, LoopOp):
             self._name_ports_of(self.op)
         else:
@@ -363,6 +374,9 @@ class BodyScope(Scope):
         root, shift = alias_place(register)
         if root is register:
             return self._in_memory(register)
+        # A carried value has other names before and after it is made in place.
+        if (viewed := self._viewed.get(register)) is not None:
+            root, shift = viewed, shift - alias_place(viewed).offset
         source = self.name_of(root)
         if shift == 0 and root.type == register.type:
             return self._known.setdefault(register, source)
@@ -383,6 +397,9 @@ class BodyScope(Scope):
         step = memref_bytes(type) if is_slice else 0
         self.named.append(launch.SubviewOp(name, source, offset, type, step))
         return self._known.setdefault(register, name)
+
+    def _bytes_of(self, register: SSAValue) -> int:
+        return memref_bytes(self._type_of(register))
 
     def _type_of(self, register: SSAValue) -> MemRefType:
         type = register.type

@@ -150,3 +150,27 @@ job.job @in_place placement <cpu, [0:0]> {
   }
   job.output "k", %k : tensor<64x32xf32>
 }
+
+// A view of a value that is made in place is a part of the new one, not of the one before.
+
+// LAUNCH-LABEL: launch.program @view_of_new
+// LAUNCH:       launch.carry [[A:@.*]] to [[B:@.*]] in [@"t/out" at 0] : memref<f32>
+// LAUNCH-NEXT:  launch.subview [[E:@.*]] of @"terms/out" at 0 step 4 : memref<f32>
+// LAUNCH-NEXT:  launch.subview [[Y:@.*]] of @"t/out_1" at 0 step 8 : memref<2xf32>
+// LAUNCH-NEXT:  launch.subview [[R:@.*]] of [[B]] at 0 : memref<1xf32>
+// LAUNCH-NEXT:  launch.call @add_0 [[[E]], [[B]]]
+// LAUNCH-NEXT:  launch.call @concat_0 [[[R]], [[R]], [[Y]]]
+job.job @view_of_new placement <cpu, [0:0]> {
+  %terms = job.input "terms" : tensor<12xf32>
+  %start = job.input "start" : tensor<f32>
+  %t, %pairs = op.loop 12 carries(%start : tensor<f32>) slices(%terms : tensor<12xf32>)
+      -> tensor<f32>, tensor<12x2xf32> {
+  ^bb0(%i: tensor<i64>, %s: tensor<f32>, %e: tensor<f32>):
+    %n = op.add %s, %e : tensor<f32>, tensor<f32> -> tensor<f32>
+    %r = op.reshape %n to [1] : tensor<f32> -> tensor<1xf32>
+    %y = op.concat %r, %r axis 0 : tensor<1xf32>, tensor<1xf32> -> tensor<2xf32>
+    op.yield %n, %y : tensor<f32>, tensor<2xf32>
+  }
+  job.output "total", %t : tensor<f32>
+  job.output "pairs", %pairs : tensor<12x2xf32>
+}
