@@ -249,13 +249,14 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   with them, and keeps the last eight that it has compiled.
 * An op without a converter of its own is written out where ONNX defines it by other
   ops.
-* Branches whose condition is known are chosen. Others are `op.if`: both are computed
-  where none can fail and they have one type, or else the condition is taken as known.
+* Branches whose condition is known are chosen. Others are `op.if`. Results that differ
+  in extents have counts. Where they differ in rank or type, or a branch cannot be read,
+  the condition is taken as known.
 * Recurrent layers, and loops and scans whose number of steps is known, are `op.loop`.
   Loops whose steps differ in shapes, or in what is known, are written out step by step.
-* How often a loop runs may follow from data: up to the trip count that it is given, or
-  the number of `--max NAME=N`, the `maxima` of a session. What it stacks has as
-  many rows as iterations were made.
+* How often a loop runs may follow from data: up to the trip count that it is given, the
+  most that a count may be, or the number of `--max NAME=N`, the `maxima` of a session.
+  What it stacks has as many rows as iterations were made, and its state may grow.
 * `NonZero`, `NonMaxSuppression`, `Unique` and `Compress` of data have room for the most
   elements there can be, and a count: the model is compiled once. What follows goes on
   with the count, up to the outputs, and folds are of what is there; shapes that follow

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import YieldOp, isolate, values_outside, yield_of
+from penstock.dialects.op.body import YieldOp, isolate, values_outside
 from penstock.dialects.op.condition import IfOp
-from penstock.dialects.op.tensor_op import can_fail
 from penstock.dialects.utils.tensors import tensor_type
+from penstock.tools.frontend.onnx.branches import Joint
 from penstock.tools.frontend.onnx.expansion import graph_of
+from penstock.tools.frontend.onnx.extents import CannotFollow
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
     Node,
     NotKnown,
     Unsupported,
 )
+from penstock.tools.frontend.onnx.loop_builder import Bound, Made
 from penstock.tools.frontend.onnx.loops import (
     MOST_STEPS,
     Bodies,
-    Bound,
     Endless,
-    Made,
     Opsets,
     Steps,
 )
@@ -49,40 +49,37 @@ def read_branches(
     bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets, condition: SSAValue
 ) -> None:
     """
-    Read a condition as an op. Raises `NotKnown` where both branches cannot be computed
-    whatever it is.
+    Read a condition as an op. Raises `NotKnown` where both branches cannot be read
+    whatever it is, or where it decides the types of results.
     """
     node, builder = Node(proto, bodies.builder), bodies.builder
-    blocks: list[Block] = []
-    for branch in ("then_branch", "else_branch"):
+
+    def read(branch: str) -> list[Value]:
         graph = graph_of(proto, branch)
-        with builder.body() as block:
+        try:
+            return bodies.read_graph(proto, graph, name, [], opsets, f"{branch}/")
+        except AlreadyReported:
+            raise NotKnown(f"'{branch}' cannot be read", node.inputs[0]) from None
+
+    with builder.body() as then:
+        first = read("then_branch")
+        with builder.body() as otherwise:
+            second = read("else_branch")
             try:
-                results = bodies.read_graph(
-                    proto, graph, name, [], opsets, f"{branch}/"
-                )
-            except AlreadyReported:
-                raise NotKnown(f"'{branch}' cannot be read", node.inputs[0]) from None
-            block.add_op(YieldOp(*map(builder.as_tensor, results)))
-        blocks.append(block)
-    check_branches(blocks, node.inputs[0])
+                joint = Joint(builder, [*zip(first, second, strict=True)])
+            except CannotFollow as error:
+                raise NotKnown(str(error), node.inputs[0]) from None
+            otherwise.add_op(YieldOp(*joint.ends(1)))
+        then.add_op(YieldOp(*joint.ends(0)))
+    blocks = then, otherwise
     reads = values_outside(blocks)
     for block in blocks:
         isolate(block, reads)
     shape = tensor_type(condition).get_shape()
     choice = builder.as_tensor(node.ops.reshape(condition, [])) if shape else condition
     made = builder.insert(IfOp(choice, reads, *map(Region, blocks)))
-    for index, value in enumerate(made):
+    for index, value in enumerate(joint.results(made)):
         node.give_value(value, index)
-
-
-def check_branches(blocks: Sequence[Block], condition: str) -> None:
-    """Raise `NotKnown` if results differ in type, or ops of a branch can fail."""
-    types = [[value.type for value in yield_of(block).values] for block in blocks]
-    if types[0] != types[1]:
-        raise NotKnown("the types of results follow from its condition", condition)
-    for op in (op for block in blocks for op in block.ops if can_fail(op)):
-        raise NotKnown(f"{op.name} in a branch can fail", condition)
 
 
 def read_loop(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
@@ -157,9 +154,12 @@ def bound_of(node: Node, steps: Steps) -> Bound:
     trips, going = (node.optional(index) for index in (0, 1))
     name, limit = maximum_of(steps)
     known = None if trips is None or isinstance(trips, SSAValue) else int(trips.item())
-    if limit is None and (known is None or known > MOST_STEPS):
+    bounds = node.builder.extents.bounds
+    most = bounds.of(trips) if isinstance(trips, SSAValue) else known
+    limits = [x for x in (limit, most) if x is not None]
+    if limit is None and min(limits, default=MOST_STEPS + 1) > MOST_STEPS:
         raise NotKnown(f"{Endless()}: give --max {name}=N", decisive(node))
-    most = min(x for x in (limit, known) if x is not None)
+    most = max(min(limits), 1)
     if known is not None and known > most:
         trips = None
     if going is not None and not isinstance(going, SSAValue):

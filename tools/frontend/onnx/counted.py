@@ -170,7 +170,7 @@ def non_max_suppression(node: Node) -> None:
         selected, count, _ = ops.results(
             NonMaxSuppressionOp,
             *(boxes, scores, overlap, *least),
-            most=max(most, 0),
+            most=min(max(most, 0), ops.shape(boxes)[1]),
             centers=bool(node.int("center_point_box", 0)),
             max=node.maximum,
         )

@@ -148,6 +148,21 @@ class RunTimeExtents:
         assert isinstance(value, SSAValue), "the value is of the job"
         return value
 
+    def is_blank(self, value: Value) -> bool:
+        """Whether a value is zero behind its last element."""
+        return value not in self or value in self._blank
+
+    def fitted(self, value: Value, shape: Sequence[int]) -> Value:
+        """A value in a shape with room for it; behind its elements is any number."""
+        ops, old = self._ops, self._ops.shape(value)
+        with self.ignored([value], *range(len(old))):
+            after = [max(0, new - own) for new, own in zip(shape, old, strict=True)]
+            value = ops.pad(value, [0] * len(old), after)
+            for axis, extent in enumerate(shape):
+                if ops.shape(value)[axis] > extent:
+                    value = ops.slice(value, axis, 0, extent)
+        return value
+
     def copy(self, value: Value, other: Value) -> None:
         """Let a value be counted as another one of its shape is."""
         assert self._ops.shape(value) == self._ops.shape(other), "they are alike"
@@ -244,8 +259,10 @@ class RunTimeExtents:
         """
         Let an op read numbers that do not matter beyond a count: indices and divisors
         that let no op fail, and those that change no result. The counts that its result
-        has from there.
+        has from there. Ops of bodies have read theirs.
         """
+        if op.regions:
+            return {}
         kept = self._prepare_lines(op)
         if isinstance(op, CONTRACTIONS):
             self._prepare_products(op)
@@ -294,16 +311,11 @@ class RunTimeExtents:
 
     def follow(self, op: TensorOp, kept: Counts) -> None:
         """
-        Say how the results of an op are counted, beside the counts that are known.
-        Raises `CannotFollow`.
+        Say how the results of an op are counted, beside the counts that are known. Of
+        an op with bodies the one that makes it does. Raises `CannotFollow`.
         """
-        ends = (region.block.last_op for region in op.regions)
-        if any(value in self for end in ends if end for value in end.operands):
-            raise CannotFollow("a result of its bodies has an extent that is a count")
-        if not kept and not any(value in self for value in op.operands):
+        if op.regions or (not kept and not any(value in self for value in op.operands)):
             return
-        if op.regions:
-            raise CannotFollow("an operand of its bodies has an extent that is a count")
         found: list[dict[int, SSAValue]] = [dict(kept) for _ in op.results]
         for index, value in enumerate(op.operands):
             for axis, count in self.of(value).items():

@@ -383,7 +383,7 @@ class Node:
         value = self.known(index, what)
         if value.size != 1:
             raise Unsupported(f"{what} should be one number, got {value.size}")
-        return float(value.reshape(()))
+        return value.item()
 
     def int(self, name: str, default: int) -> int:
         """An integer attribute."""

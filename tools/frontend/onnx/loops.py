@@ -1,5 +1,5 @@
 """
-Loops of graphs inside of nodes, for scans and loops, and the builder of `op.loop`.
+Loops of graphs inside of nodes, for scans and loops.
 
 A graph is read once, as the body of a loop, where that can be said; or once for each
 iteration, where iterations differ in shapes or need to know their number.
@@ -7,27 +7,29 @@ iteration, where iterations differ in shapes or need to know their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, NodeProto, OperatorSetIdProto
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.body import YieldOp, isolate, values_outside
-from penstock.dialects.op.loop import INDEX, LoopOp
-from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.expansion import inner_names, passed_on
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
     JobBuilder,
     Unsupported,
 )
-from penstock.tools.frontend.onnx.ops import Array, Value
+from penstock.tools.frontend.onnx.loop_builder import (
+    Bound,
+    Iteration,
+    Made,
+    add_loop,
+)
+from penstock.tools.frontend.onnx.ops import Value
 
 Opsets: TypeAlias = Sequence[OperatorSetIdProto]
 
@@ -42,106 +44,6 @@ class Endless(Unsupported):
 
     def __init__(self):
         super().__init__("how often it runs is only known at run time")
-
-
-class Iteration(NamedTuple):
-    """The values that the body of a loop is given."""
-
-    number: SSAValue | Array
-    state: Sequence[Value]
-    slices: Sequence[Value]
-
-
-class Made(NamedTuple):
-    """
-    The values of an iteration, those that it carries on and others that are stacked; or
-    of a loop, its last state and what it has stacked.
-    """
-
-    state: Sequence[Value]
-    rows: Sequence[Value]
-
-
-class Bound(NamedTuple):
-    """
-    The most iterations of a loop, the number that is asked for, and the condition of
-    the first one; without a condition there is none after an iteration either.
-    """
-
-    most: int
-    trips: Value | None = None
-    going: Value | None = None
-
-
-Body: TypeAlias = Callable[[Iteration], Made]
-
-
-def add_loop(
-    builder: JobBuilder,
-    count: int | Bound,
-    state: Sequence[Value],
-    slices: Sequence[Value],
-    body: Body,
-    *,
-    backward: bool = False,
-) -> Made:
-    """
-    Add a loop of `count` iterations, whose body is read once; the last state, and what
-    its iterations have stacked along a new first axis; of a loop up to a maximum, the
-    number that were made counts these. The state of a loop with a condition is what an
-    iteration makes after that. Raises `VerifyException` where an
-    iteration changes the type of its state.
-    """
-    bound = Bound(count) if isinstance(count, int) else count
-    carries, taken = ([*map(builder.as_tensor, each)] for each in (state, slices))
-    trips, going = (
-        None if value is None else builder.as_tensor(value) for value in bound[1:]
-    )
-    with builder.body() as block:
-
-        def argument(type: TensorType) -> SSAValue:
-            return block.insert_arg(type, len(block.args))
-
-        number = argument(INDEX)
-        if going is not None:
-            argument(tensor_type(going))
-        given = Iteration(
-            number,
-            [argument(tensor_type(value)) for value in carries],
-            [argument(_slice_type(value)) for value in taken],
-        )
-        made = body(given)
-        block.add_op(YieldOp(*map(builder.as_tensor, (*made.state, *made.rows))))
-    reads = values_outside([block])
-    isolate(block, reads)
-    op = LoopOp(
-        bound.most,
-        carries,
-        taken,
-        reads,
-        Region(block),
-        backward=backward,
-        trips=trips,
-        going=going,
-        made=isinstance(count, Bound) and bool(made.rows),
-    )
-    try:
-        op.infer_types()
-    except VerifyException:
-        op.erase()
-        raise
-    results = builder.insert(op)[going is not None :]
-    state, rows = results[: len(carries)], results[len(carries) :]
-    if op.made is not None:
-        *rows, number = rows
-        for row in rows:
-            builder.extents.set(row, 0, number)
-    return Made(state, rows)
-
-
-def _slice_type(value: SSAValue) -> TensorType:
-    type = tensor_type(value)
-    return TensorType(type.element_type, type.get_shape()[1:])
 
 
 class Bodies(Protocol):

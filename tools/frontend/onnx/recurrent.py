@@ -13,7 +13,7 @@ from penstock.dialects.op import activation, comparison, elementwise, unary_math
 from penstock.dialects.op.linear import MatmulOp
 from penstock.tools.frontend.onnx import arithmetic
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
-from penstock.tools.frontend.onnx.loops import Iteration, Made, add_loop
+from penstock.tools.frontend.onnx.loop_builder import Iteration, Made, add_loop
 from penstock.tools.frontend.onnx.ops import Ops, Value
 
 Function: TypeAlias = Callable[[Ops, Value, float | None, float | None], Value]

@@ -141,6 +141,11 @@ def test_what_differs_is_told(
     check(model, pieces, monkeypatch)
 
 
+def read_nodes(text: str) -> list[NodeProto]:
+    """The nodes of a text."""
+    return list(parser.parse_graph(f"g (float x) => (float y) {{ {text} }}").node)
+
+
 def detector(boxes: int, channels: int) -> tuple[ModelProto, Sequence[Ports]]:
     """
     A detector: convolutions over an image, boxes around a grid, one score a class, the
@@ -268,11 +273,6 @@ AFTER = """
 """
 
 
-def read_nodes(text: str) -> list[NodeProto]:
-    """The nodes of a text."""
-    return list(parser.parse_graph(f"g (float x) => (float y) {{ {text} }}").node)
-
-
 # A hundred kernels, for as many ops on counted values.
 @pytest.mark.slow
 def test_ops_on_counted_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,21 +321,6 @@ def test_places_behind_a_count_are_out_of_range() -> None:
             session.run({"x": x})
 
 
-def choice(then: Sequence[NodeProto], otherwise: Sequence[NodeProto]) -> NodeProto:
-    """A condition on data, whose branches end in nodes that make their results."""
-    made = node("If", ["is_positive"], ["z"])
-    for side, nodes in (("then", then), ("else", otherwise)):
-        result = helper.make_empty_tensor_value_info(nodes[-1].output[0])
-        branch = helper.make_graph(nodes, side, [], [result])
-        made.attribute.append(helper.make_attribute(f"{side}_branch", branch))
-    return made
-
-
-CONDITION = [
-    node("ReduceMax", ["x"], ["most"], keepdims=0),
-    node("Greater", ["most", "none"], ["is_positive"]),
-]
-
 POSITIVE = [
     node("Greater", ["x", "none"], ["is_above"]),
     node("NonZero", ["is_above"], ["a"]),
@@ -350,10 +335,22 @@ FOLDED = {
         [*POSITIVE, node("Shape", ["a"], ["s"]), node("Expand", ["y", "s"], ["z"])],
         "an extent is a count, and that of its operand is another one",
     ),
+    "Loop": (
+        read_nodes("""
+            size = Size(y)
+            z = Loop(size, yes, single) <
+                body = twice (int64 i, bool go, int64[n] v)
+                    => (bool on, int64[m] w) {
+                    on = Identity(go)
+                    w = Concat<axis=0>(v, v)
+                }>
+        """),
+        "iterations are not alike",
+    ),
     "Range": (
         [
             node("Size", ["y"], ["size"]),
-            node("Range", ["single", "size", "single"], ["z"]),
+            node("Range", ["one", "size", "one"], ["z"]),
         ],
         "the end is only known at run time",
     ),
@@ -375,19 +372,6 @@ FOLDED = {
         "its result has a known extent for one that is a count",
     ),
     "EyeLike": ([node("EyeLike", ["y"], ["z"])], "the extent of an operand"),
-    "If": (
-        [*CONDITION, choice([node("Neg", ["y"], ["a"])], [node("Abs", ["y"], ["b"])])],
-        "a result of its bodies has an extent",
-    ),
-    "If of more": (
-        [
-            *CONDITION,
-            choice(
-                [node("ReduceSum", ["y"], ["a"])], [node("ReduceMax", ["y"], ["b"])]
-            ),
-        ],
-        "an operand of its bodies has an extent",
-    ),
     "Reshape": (
         [node("Reshape", ["y", "other"], ["z"])],
         "its result has no axis for the count of 6",
@@ -409,7 +393,8 @@ def test_what_needs_all_is_made_for_its_values(name: str) -> None:
         "last": np.array([-1]),
         "before": np.array([-9]),
         "axis": np.array([1]),
-        "single": np.array(1),
+        "single": np.array([1]),
+        "yes": np.array(True),
         "none": np.array(0, np.float32),
     }
     model = graph([first, *nodes], {"x": x}, "z", known)
@@ -450,3 +435,175 @@ def test_inputs_that_counts_follow_from_are_known_alone() -> None:
     model = graph(nodes, {"x": x}, "z", {})
     model.graph.input.append(end)
     assert import_for(model, "m", {"x": x, "end": np.array([18])}).known == {"end"}
+
+
+DETECTED = """
+    is_high = Greater(x, half)
+    places = NonZero(is_high)
+    line = Squeeze(places, zero)
+    box = Gather<axis=0>(known_boxes, line)
+    score = Gather<axis=0>(x, line)
+    number = Size(box)
+    is_none = Equal(number, none)
+    keep = If(is_none) <
+        then_branch = none_kept () => (int64[k] nothing) {
+            nothing = Constant<value = int64[0] {}>()
+        },
+        else_branch = some_kept () => (int64[k] kept) {
+            whole = Unsqueeze(box, zero)
+            high = Unsqueeze(score, both)
+            found = NonMaxSuppression(whole, high, most, overlap)
+            column = Gather<axis=1>(found, two)
+            kept = Squeeze(column, last)
+        }>
+    best = Gather<axis=0>(box, keep)
+    count = Shape(best)
+"""
+"""
+A condition around a suppression as torchvision exports it: without a box nothing is
+kept, and `most` is the largest number there is.
+"""
+
+
+def test_branches_make_as_many_as_data_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    corners = RANDOM.uniform(0, 1, (12, 2))
+    known = {
+        "half": np.array(0.5, np.float32),
+        "known_boxes": np.hstack([corners, corners + 0.3]).astype(np.float32),
+        "most": np.array([2**63 - 1]),
+        "overlap": np.array([0.2], np.float32),
+        "zero": np.array([0]),
+        "last": np.array([-1]),
+        "both": np.array([0, 1]),
+        "two": np.array([2]),
+        "none": np.array(0),
+    }
+    pieces = [{"x": floats(12) * share} for share in (1, 9, 0)]
+    model = graph(read_nodes(DETECTED), pieces[0], "keep best count", known)
+    check(model, pieces, monkeypatch)
+
+
+CHOSEN = """
+    most = ReduceMax<keepdims=0>(x)
+    is_positive = Greater(most, none)
+    is_above = Greater(x, none)
+    places = NonZero(is_above)
+    turned = Transpose(places)
+    above = GatherND(x, turned)
+    y, z, w = If(is_positive) <
+        then_branch = first () => (float[a, b] p, float[c] q, float[d] r) {
+            p = Transpose(x)
+            q = Mul(above, above)
+            r = Gather<axis=0>(above, three)
+        },
+        else_branch = second () => (float[a, b] s, float[c] t, float[d] u) {
+            s = Neg(x)
+            t = Exp(above)
+            u = Identity(fixed)
+        }>
+    sum = Add(z, above)
+    total = ReduceSum<keepdims=0>(y)
+"""
+
+
+def test_branches_differ_in_extents_and_may_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {
+        "none": np.array(0, np.float32),
+        "three": np.array([0, -1]),
+        "fixed": floats(5),
+    }
+    pieces = [{"x": np.abs(floats(2, 3)) * sign} for sign in (1, -1)]
+    pieces.append({"x": floats(2, 3)})
+    model = graph(read_nodes(CHOSEN), pieces[0], "y z w sum total", known)
+    check(model, pieces, monkeypatch)
+
+
+LOOPS = """
+    is_above = Greater(x, none)
+    places = NonZero(is_above)
+    turned = Transpose(places)
+    above = GatherND(x, turned)
+    count = Size(above)
+    grown, total, squares = Loop(count, yes, start, none) <
+        body = append (int64 i, bool go, float[n] before, float sum)
+            => (bool on, float[m] after, float next, float[k] row) {
+            on = Identity(go)
+            one = Gather<axis=0>(above, i)
+            next = Add(sum, one)
+            some = Unsqueeze(next, zero)
+            after = Concat<axis=0>(before, some)
+            row = Mul(above, one)
+        }>
+    few, longest = Loop(four, is_long, above, zero) <
+        body = halve (int64 j, bool going, float[n] old, int64[1] length)
+            => (bool more, float[m] rest, int64[1] extent) {
+            size = Shape(old)
+            half = Div(size, two)
+            rest = Slice(old, zero, half)
+            extent = Max(size, length)
+            scalar = Squeeze(half)
+            more = Greater(scalar, single)
+        }>
+    ends, states = Scan(none, above) <
+        num_scan_inputs = 1,
+        body = step (float s, float e) => (float t, float u) {
+            t = Add(s, e)
+            u = Mul(t, e)
+        }>
+"""
+"""
+Loops as often as data says, over what it counts: a state that grows, rows of counted
+values, and one that is halved while it is long.
+"""
+
+
+# Thirty kernels.
+@pytest.mark.slow
+def test_loops_carry_and_stack_as_many_as_data_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {
+        "none": np.array(0, np.float32),
+        "start": floats(2),
+        "zero": np.array([0]),
+        "two": np.array([2]),
+        "single": np.array(1),
+        "four": np.array(4),
+        "yes": np.array(True),
+        "is_long": np.array(True),
+    }
+    pieces = [{"x": np.abs(floats(3, 4))}, {"x": floats(3, 4)}]
+    outputs = "grown total squares few longest ends states"
+    model = graph(read_nodes(LOOPS), pieces[0], outputs, known)
+    check(model, pieces, monkeypatch)
+
+
+def test_a_state_that_needs_more_room_than_by_steps_alike() -> None:
+    # It has 1, 2, 5 and then 6 elements, where room for 1, 2, 3, 4 and 5 is made.
+    nodes = read_nodes("""
+        is_above = Greater(x, none)
+        places = NonZero(is_above)
+        column = Shape<start=1>(places)
+        count = Squeeze(column)
+        y = Loop(count, yes, first) <
+            body = jump (int64 i, bool go, float[n] v) => (bool on, float[m] w) {
+                on = Identity(go)
+                length = Shape(v)
+                square = Mul(length, length)
+                some = Slice(line, zero, square)
+                head = Slice(v, zero, one)
+                w = Concat<axis=0>(head, some)
+            }>
+    """)
+    known = {"none": np.array(0, np.float32), "yes": np.array(True)}
+    known |= {"zero": np.array([0]), "one": np.array([1])}
+    known |= {"first": floats(1), "line": floats(5)}
+    pieces = [{"x": np.array(x, np.float32)} for x in ([1, 0, 1, 0], [1, 1, 0, 1])]
+    model = graph(nodes, pieces[0], "y", known)
+    with OnnxSession(model) as session:
+        wanted = run_onnxruntime(model, pieces[0])["y"]
+        np.testing.assert_array_equal(session.run(pieces[0])["y"], wanted)
+        with pytest.raises(PenstockError, match="an iteration needs more room than"):
+            session.run(pieces[1])
