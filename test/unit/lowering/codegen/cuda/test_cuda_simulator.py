@@ -30,16 +30,16 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["numba_target", "numba_target_scalars"])
-def test_kernels_agree_with_numpy_in_the_simulator(file: str) -> None:
+def test_kernels_agree_with_numpy_in_the_simulator() -> None:
     variables = {**os.environ, SIMULATOR: "1", "PENSTOCK_TEST_TARGET": "cuda"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    names = "numba_target", "numba_target_scalars"
     result = subprocess.run(
-        [*command, str(next(UNIT.rglob(f"test_{file}.py")))],
+        [*command, *(str(next(UNIT.rglob(f"test_{name}.py"))) for name in names)],
         env=variables,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert result.returncode == 0, result.stdout[-4000:]
