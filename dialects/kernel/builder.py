@@ -355,7 +355,7 @@ class KernelBuilder:
         maps: Sequence[AffineMap],
         iterators: Sequence[str],
         body: ScalarBody,
-    ) -> None:
+    ) -> GenericOp:
         """
         A stage that computes each element of `out` from elements of `ins`.
 
@@ -363,7 +363,7 @@ class KernelBuilder:
         loops; `body` is given one scalar for each of them (that of `out` is its value
         so far, for reductions) and returns the element to write.
         """
-        self.generic_of(ins, [out], maps, iterators, lambda k, x: [body(k, x)])
+        return self.generic_of(ins, [out], maps, iterators, lambda k, x: [body(k, x)])
 
     def generic_of(
         self,
@@ -372,21 +372,21 @@ class KernelBuilder:
         maps: Sequence[AffineMap],
         iterators: Sequence[str],
         body: ScalarsBody,
-    ) -> None:
+    ) -> GenericOp:
         """As `generic`, for several results: `body` returns an element of each."""
         types = [memref_type(value).element_type for value in (*ins, *outs)]
         block = Block(arg_types=types)
         inside = KernelBuilder(InsertPoint.at_end(block))
         inside.effect(YieldOp(*body(inside, block.args)))
-        self.effect(
-            GenericOp(
-                ins,
-                outs,
-                Region(block),
-                [AffineMapAttr(map) for map in maps],
-                [IteratorTypeAttr(IteratorType(iterator)) for iterator in iterators],
-            )
+        stage = GenericOp(
+            ins,
+            outs,
+            Region(block),
+            [AffineMapAttr(map) for map in maps],
+            [IteratorTypeAttr(IteratorType(iterator)) for iterator in iterators],
         )
+        self.effect(stage)
+        return stage
 
     def elementwise(
         self, ins: Sequence[SSAValue], out: SSAValue, body: ScalarBody

@@ -56,6 +56,12 @@ Operand: TypeAlias = tuple[SSAValue, AffineMap]
 
 PARALLEL, REDUCTION = "parallel", "reduction"
 
+ACCUMULATE = "accumulate"
+"""
+The type that a stage of loops sums in, where its result has fewer bits: an attribute of
+a `linalg.generic`. A target that keeps sums in registers rounds them once.
+"""
+
 
 class SumOp(StructuredOp):
     """
@@ -331,7 +337,10 @@ class SumOp(StructuredOp):
         all_maps = self.maps()
         maps = [*all_maps[: self.FACTORS], all_maps[self.held_at]]
         factors = self.operands[: self.FACTORS]
-        k.generic(factors, self._holder, maps, iterators, self.multiply_add)
+        out = self._holder
+        stage = k.generic(factors, out, maps, iterators, self.multiply_add)
+        if self.sum_type != element_of(out):
+            stage.attributes[ACCUMULATE] = self.sum_type
 
     def numbered_loops(self) -> Collection[int]:
         return self.loops_of_results()

@@ -17,7 +17,6 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     block_reduction_of,
     scheduled_block_reduction,
 )
-from penstock.lowering.codegen.cuda.matmul_groups import summed_in_f32
 from penstock.lowering.codegen.cuda.warp_reduction import (
     WarpReduction,
     scheduled_warp_reduction,
@@ -66,11 +65,10 @@ def folding_of(stage: Operation) -> Computation | str:
     """The fold that a stage is, or why it is none that threads share."""
     if not isinstance(stage, GenericOp):
         return f"{stage.name} folds nothing"
-    fold = summed_in_f32(stage) or stage
-    nest = nest_of(fold)
+    nest = nest_of(stage)
     if isinstance(nest, str):
         return nest
-    return Computation(fold, merged(nest)) if any(nest.reductions) else "no loop folds"
+    return Computation(stage, merged(nest)) if any(nest.reductions) else "no loop folds"
 
 
 def _folding(row: RowOp) -> Computation | str:

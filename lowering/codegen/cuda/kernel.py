@@ -40,7 +40,7 @@ from penstock.lowering.codegen.cuda.lane_distribution import (
     turns_of,
 )
 from penstock.lowering.codegen.cuda.matmul_groups import (
-    summed_in_f32,
+    summed_in_registers,
 )
 from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
@@ -141,7 +141,7 @@ class CudaPrinter(DevicePrinter):
             copying = as_computation(op)
             super().print_stage(copying)
             copying.erase()
-        elif (summing := summed_in_f32(op)) is not None:
+        elif (summing := summed_in_registers(op)) is not None:
             super().print_stage(summing)
             summing.erase()
         else:

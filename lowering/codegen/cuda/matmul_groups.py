@@ -16,18 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, linalg
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.dialects import arith
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import StructuredOp
+from penstock.dialects.kernel.sums import ACCUMULATE
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,
     TilesAttr,
 )
-from penstock.dialects.utils.half_precision import is_half
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
@@ -120,27 +119,20 @@ class FoldedScalars(VectorScalars):
         return super().expression(op, operands)
 
 
-def summed_in_f32(op: Operation) -> LinalgStructuredOperation | None:
+def summed_in_registers(op: Operation) -> GenericOp | None:
     """
-    A copy of a reduction of `f16` or `bf16` whose body goes on from the element so far
-    as it is, without rounding it; None for any other op, and for one that computes in
-    16 bits, as named ops of linalg do.
+    A copy of a stage that says in which type it sums, whose body goes on from the sum
+    so far as it is, without rounding it; None for any other op.
     """
-    if not isinstance(op, linalg.ops.GenericOp) or len(op.outputs) != 1:
-        return None
-    reduces = any(kind.data is IteratorType.REDUCTION for kind in op.iterator_types)
-    if not reduces or not is_half(op.body.block.args[-1].type):
+    if not isinstance(op, GenericOp) or ACCUMULATE not in op.attributes:
         return None
     copy = op.clone()
     so_far, last = copy.body.block.args[-1], copy.body.block.last_op
     assert last is not None, "a linalg body ends in linalg.yield"
-    rounded = last.operands[0].owner
-    extended = [use.operation for use in so_far.uses]
-    is_wide = all(isinstance(cast, arith.ExtFOp) for cast in extended)
-    if not isinstance(rounded, arith.TruncFOp) or not is_wide:
-        copy.erase()
-        return None
-    for cast, value in ((rounded, rounded.input), *((x, so_far) for x in extended)):
+    casts = [(use.operation, so_far) for use in so_far.uses]
+    if isinstance(rounded := last.operands[0].owner, arith.TruncFOp):
+        casts.append((rounded, rounded.input))
+    for cast, value in casts:
         cast.results[0].replace_all_uses_with(value)
         cast.detach()
         cast.erase()

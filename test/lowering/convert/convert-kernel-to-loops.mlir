@@ -40,3 +40,22 @@ launch.kernel @own target "cpu" (%q: !m, %o: !m) attributes {source = "text"} {
     kernel.yield %s : f32
   }
 }
+
+// Loops say that sums of halves have 32 bits, wherever a target keeps them.
+// CHECK-LABEL: launch.kernel @sums
+// CHECK-NEXT:    constant
+// CHECK-NEXT:    fill
+// CHECK-NEXT:    linalg.generic {{.*}} attrs = {{ *}}{accumulate = f32}
+// CHECK-LABEL: launch.kernel @exact
+// CHECK-NOT:     accumulate
+!h = memref<8x8xf16>
+!s = memref<8x8xf32>
+#l = affine_map<(r, c, t) -> (r, t)>
+#m = affine_map<(r, c, t) -> (t, c)>
+#n = affine_map<(r, c, t) -> (r, c)>
+launch.kernel @sums target "cuda" (%a: !h, %o: !h) {
+  kernel.contract indexing_maps = [#l, #m, #n] ins(%a, %a : !h, !h) outs(%o : !h)
+}
+launch.kernel @exact target "cuda" (%a: !h, %o: !s) {
+  kernel.contract indexing_maps = [#l, #m, #n] ins(%a, %a : !h, !h) outs(%o : !s)
+}
