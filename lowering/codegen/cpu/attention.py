@@ -40,6 +40,7 @@ from penstock.lowering.codegen.body.attention import (
     kept_as,
 )
 from penstock.lowering.codegen.body.statements import sum_of
+from penstock.lowering.codegen.cpu.attention_pieces import Piece, pieces_of, tiles_of
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 from penstock.lowering.codegen.cpu.vector_loop import InnerLoopScalars
 
@@ -161,21 +162,6 @@ def panels_of(attention: Attention, schedule: AttentionAttr) -> dict[int, int]:
     return {0: attention.terms * rows, 1: keys * rows, 2: KEPT * rows, **packed}
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """Blocks of queries that have as many."""
-
-    queries: int
-    vectors: int
-    lanes: int
-    suffix: str = ""
-
-    @property
-    def width(self) -> int:
-        """The elements of a line of a panel."""
-        return self.vectors * self.lanes
-
-
 class AttentionPrinter(CpuStagePrinter):
     """Prints attention: the definitions of what is called, and the loops."""
 
@@ -216,105 +202,96 @@ class AttentionPrinter(CpuStagePrinter):
     @property
     def _panels(self) -> tuple[int, int]:
         """The number of tiles in a row of the result, and the vectors of each."""
-        lanes = self.schedule.tile[2]
-        vectors = -(-self.attention.depth // lanes)
-        most = min(self.schedule.mix[1], vectors)
-        width = next(n for n in range(most, 0, -1) if vectors % n == 0)
-        return vectors // width, width
+        _, _, lanes = self.schedule.tile
+        return tiles_of(self.attention.depth, lanes, self.schedule.mix[1])
 
-    def _kinds(self) -> list[_Kind]:
+    def _pieces(self) -> list[Piece]:
         """The kinds of blocks: whole ones, and that of what is left."""
         _, vectors, lanes = self.schedule.tile
-        whole, rest = divmod(self.attention.rows, self.group.queries)
-        found: list[_Kind] = []
-        if whole:
-            found.append(_Kind(self.group.queries, vectors, lanes))
-        if rest:
-            suffix = "_tail" if whole else ""
-            found.append(_Kind(rest, -(-rest // lanes), lanes, suffix))
-        return found
+        return pieces_of(self.attention.rows, self.group.queries, vectors, lanes)
 
     # Definitions
 
     def definitions(self) -> list[str]:
         lines = ["", "", *self._score(), ""]
-        for kind in self._kinds():
+        for piece in self._pieces():
             if self.schedule.is_columns:
-                lines += self._columns(kind)
+                lines += self._columns(piece)
             else:
-                lines += self._rows(kind)
-            lines.append(self._mix(kind))
+                lines += self._rows(piece)
+            lines.append(self._mix(piece))
             if (lse := self.attention.lse) is not None:
-                facts = [str(self._kept(kind)), str(lse.row)]
+                facts = [str(self._kept(piece)), str(lse.row)]
                 lines.append(
-                    self._definition("kept_logarithms", "logarithms", 0, kind, facts)
+                    self._definition("kept_logarithms", "logarithms", 0, piece, facts)
                 )
         return lines
 
-    def _kept(self, kind: _Kind) -> int:
+    def _kept(self, piece: Piece) -> int:
         """The numbers that are kept of each fact of rows."""
-        return kind.width if self.schedule.is_columns else kind.queries
+        return piece.width if self.schedule.is_columns else piece.queries
 
     def _score(self) -> list[str]:
         """The function that makes a score of an accumulator."""
         name = f"finish_{self.number}"
         return score_function(self.printer, name, self.attention.scores)
 
-    def _columns(self, kind: _Kind) -> list[str]:
+    def _columns(self, piece: Piece) -> list[str]:
         q, k = self.attention.q, self.attention.k
-        width, lanes = kind.width, kind.lanes
-        lines = [self._pack(kind, 0, (q.column, q.row))]
-        facts = [str(self.schedule.tile[0]), str(kind.vectors), str(lanes)]
+        width, lanes = piece.width, piece.lanes
+        lines = [self._pack(piece, 0, (q.column, q.row))]
+        facts = [str(self.schedule.tile[0]), str(piece.vectors), str(lanes)]
         facts += [f"a={(k.key, k.column)}", f"b={width}", f"c={width}"]
         facts.append(f"rest={self.attention.keys % self.schedule.tile[0]}")
         lines.append(
-            self._definition("outer_micro_kernel", "micro_kernel", 0, kind, facts)
+            self._definition("outer_micro_kernel", "micro_kernel", 0, piece, facts)
         )
         steps: list[tuple[int, int]] = []
         for number, (_, operand) in enumerate(self.attention.inputs):
             if is_packed(operand):
                 steps.append((width, 1))
-                line = self._pack(kind, 1 + number, (operand.key, operand.row))
+                line = self._pack(piece, 1 + number, (operand.key, operand.row))
                 lines.append(line)
             else:
                 steps.append((operand.key, operand.row))
-        facts = [str(kind.vectors), str(lanes), f"finish_{self.number}"]
-        facts += [f"inputs={steps}", f"queries={kind.queries}", *self._causal]
-        lines.append(self._definition("column_shares", "turn", 0, kind, facts))
+        facts = [str(piece.vectors), str(lanes), f"finish_{self.number}"]
+        facts += [f"inputs={steps}", f"queries={piece.queries}", *self._causal]
+        lines.append(self._definition("column_shares", "turn", 0, piece, facts))
         return lines
 
-    def _pack(self, kind: _Kind, number: int, steps: tuple[int, int]) -> str:
-        facts = [str(kind.vectors), str(kind.lanes), str(steps)]
-        if kind.queries % kind.lanes:
+    def _pack(self, piece: Piece, number: int, steps: tuple[int, int]) -> str:
+        facts = [str(piece.vectors), str(piece.lanes), str(steps)]
+        if piece.queries % piece.lanes:
             facts.append("masked=True")
-        return self._definition("pack", "pack", number, kind, facts)
+        return self._definition("pack", "pack", number, piece, facts)
 
-    def _rows(self, kind: _Kind) -> list[str]:
+    def _rows(self, piece: Piece) -> list[str]:
         q, k = self.attention.q, self.attention.k
         tile, _, lanes = self.schedule.tile
         facts = [str(tile), "1", str(lanes), f"a={k.key}", f"b={q.row}", "c=1"]
         facts.append(f"rest={self.attention.keys % tile}")
-        lines = [self._definition("inner_micro_kernel", "micro_kernel", 0, kind, facts)]
+        kernel = "inner_micro_kernel"
+        lines = [self._definition(kernel, "micro_kernel", 0, piece, facts)]
         steps = [(operand.key, operand.row) for _, operand in self.attention.inputs]
         facts = [str(AT_ONCE), str(lanes), f"finish_{self.number}", f"inputs={steps}"]
-        facts += [f"rows={kind.queries}", f"width={self.schedule.keys}"]
+        facts += [f"rows={piece.queries}", f"width={self.schedule.keys}"]
         facts += self._causal
-        lines.append(self._definition("row_shares", "turn", 0, kind, facts))
+        lines.append(self._definition("row_shares", "turn", 0, piece, facts))
         return lines
 
-    def _mix(self, kind: _Kind) -> str:
+    def _mix(self, piece: Piece) -> str:
         v, out = self.attention.v, self.attention.out
-        rows, lanes = self.schedule.mix[0], kind.lanes
-        of_powers = (1, kind.width) if self.schedule.is_columns else self._line
+        rows, lanes = self.schedule.mix[0], piece.lanes
+        of_powers = (1, piece.width) if self.schedule.is_columns else self._line
         facts = [str(rows), str(self._panels[1]), str(lanes), f"a={of_powers}"]
-        facts += [f"b={v.key}", f"c={out.row}", f"rest={kind.queries % rows}"]
+        facts += [f"b={v.key}", f"c={out.row}", f"rest={piece.queries % rows}"]
         if self.attention.depth % lanes:
             facts.append("masked=True")
         name = "mixed_once" if self.is_once else "mixed"
         inputs = [(1, 0)] if self.is_once else [(out.row, 1), (1, 0), (1, 0)]
         facts += [f"inputs={inputs}", f"finish={name}"]
         self.names.add(name)
-        return self._definition("outer_micro_kernel", "micro_kernel", 1, kind, facts)
+        return self._definition("outer_micro_kernel", "micro_kernel", 1, piece, facts)
 
     @property
     def _causal(self) -> list[str]:
@@ -327,14 +304,14 @@ class AttentionPrinter(CpuStagePrinter):
         return self.schedule.keys, 1
 
     def _definition(
-        self, function: str, name: str, offset: int, kind: _Kind, facts: Sequence[str]
+        self, function: str, name: str, offset: int, piece: Piece, facts: Sequence[str]
     ) -> str:
         self.names.add(function)
         text = ", ".join((f'"{self.element}"', *facts))
-        return f"{self._name(name, offset, kind)} = {function}({text})"
+        return f"{self._name(name, offset, piece)} = {function}({text})"
 
-    def _name(self, name: str, offset: int, kind: _Kind) -> str:
-        return f"{name}_{self.number + offset}{kind.suffix}"
+    def _name(self, name: str, offset: int, piece: Piece) -> str:
+        return f"{name}_{self.number + offset}{piece.suffix}"
 
     # Loops
 
@@ -347,14 +324,14 @@ class AttentionPrinter(CpuStagePrinter):
         ends = f"{units} * part // parts, {units} * (part + 1) // parts"
         with out.block(f"for {unit} in range({ends if is_split else units}):"):
             outer, block = self._places(unit)
-            kinds = self._kinds()
-            if len(kinds) == 1:
-                self._print_unit(kinds[0], addresses, outer, block)
+            pieces = self._pieces()
+            if len(pieces) == 1:
+                self._print_unit(pieces[0], addresses, outer, block)
                 return
             with out.block(f"if {block} < {self.group.blocks - 1}:"):
-                self._print_unit(kinds[0], addresses, outer, block)
+                self._print_unit(pieces[0], addresses, outer, block)
             with out.block("else:"):
-                self._print_unit(kinds[1], addresses, outer, block)
+                self._print_unit(pieces[1], addresses, outer, block)
 
     def _operands(self) -> list[Operand]:
         found = self.attention
@@ -402,7 +379,7 @@ class AttentionPrinter(CpuStagePrinter):
         return tuple(reversed(outer)), block
 
     def _print_unit(
-        self, kind: _Kind, addresses: Sequence[str], outer: Sequence[str], block: str
+        self, piece: Piece, addresses: Sequence[str], outer: Sequence[str], block: str
     ) -> None:
         out, attention = self.printer, self.attention
         starts = [
@@ -410,11 +387,11 @@ class AttentionPrinter(CpuStagePrinter):
             for name, operand in zip(addresses, self._operands(), strict=True)
         ]
         if self.schedule.is_columns:
-            used = str(kind.queries - (kind.vectors - 1) * kind.lanes)
+            used = str(piece.used)
             parts = starts[0], self._panel(0), used, str(attention.terms)
-            out.line(f"{self._name('pack', 0, kind)}({', '.join(parts)})")
+            out.line(f"{self._name('pack', 0, piece)}({', '.join(parts)})")
         with out.restoring_depth():
-            seen = self._seen(kind, block)
+            seen = self._seen(piece, block)
             key, count, ends = "0", seen, ["1", "1"]
             if not self.is_once:
                 block_keys = self.schedule.keys
@@ -431,15 +408,15 @@ class AttentionPrinter(CpuStagePrinter):
                 self._moved(start, operand, key)
                 for start, operand in zip(starts, self._operands(), strict=True)
             ]
-            self._print_scores(kind, starts[0], moved[1], count)
+            self._print_scores(piece, starts[0], moved[1], count)
             inputs = moved[4 : 4 + len(attention.inputs)]
-            self._print_shares(kind, inputs, count, ends)
-            self._print_mixing(kind, moved[2], starts[3], count)
+            self._print_shares(piece, inputs, count, ends)
+            self._print_mixing(piece, moved[2], starts[3], count)
         if attention.lse is not None:
-            name = self._name("logarithms", 0, kind)
-            out.line(f"{name}({self._panel(2)}, {starts[-1]}, {kind.queries})")
+            name = self._name("logarithms", 0, piece)
+            out.line(f"{name}({self._panel(2)}, {starts[-1]}, {piece.queries})")
 
-    def _seen(self, kind: _Kind, block: str) -> str:
+    def _seen(self, piece: Piece, block: str) -> str:
         """
         The number of keys that a block of queries reads: those that its last one sees,
         and the others of their tile.
@@ -447,7 +424,7 @@ class AttentionPrinter(CpuStagePrinter):
         keys, tile = self.attention.keys, self.schedule.tile[0]
         if self.attention.offset is None:
             return str(keys)
-        most = kind.queries + self.attention.offset + tile - 1
+        most = piece.queries + self.attention.offset + tile - 1
         text = sum_of([(block, self.group.queries)], most)
         name = self.printer.new_value()
         self.printer.line(f"{name} = min({keys}, ({text}) // {tile} * {tile})")
@@ -483,42 +460,42 @@ class AttentionPrinter(CpuStagePrinter):
             return address
         return f"{address} + {key} * {operand.key * self.size}"
 
-    def _print_scores(self, kind: _Kind, q: str, k: str, count: str) -> None:
+    def _print_scores(self, piece: Piece, q: str, k: str, count: str) -> None:
         """Print what makes the sums of products of a block."""
         out, terms = self.printer, str(self.attention.terms)
-        name = self._name("micro_kernel", 0, kind)
+        name = self._name("micro_kernel", 0, piece)
         if self.schedule.is_columns:
-            parts = k, self._panel(0), self._panel(1), count, str(kind.lanes), terms
+            parts = k, self._panel(0), self._panel(1), count, str(piece.lanes), terms
             out.line(f"{name}({', '.join(parts)}, 1, 1, ())")
             return
-        for row in range(kind.queries):
+        for row in range(piece.queries):
             here = f"{q} + {row * self.attention.q.row * self.size}" if row else q
             offset = row * self.schedule.keys * self.size
             there = f"{self._panel(1)} + {offset}" if row else self._panel(1)
             out.line(f"{name}({k}, {here}, {there}, {count}, 1, {terms}, 1, 1, ())")
 
     def _print_shares(
-        self, kind: _Kind, inputs: Sequence[str], count: str, ends: Sequence[str]
+        self, piece: Piece, inputs: Sequence[str], count: str, ends: Sequence[str]
     ) -> None:
         """Print what makes powers of the scores of a block."""
         out, given = self.printer, list(inputs)
-        used = str(kind.queries - (kind.vectors - 1) * kind.lanes)
+        used = str(piece.used)
         for number, (_, operand) in enumerate(self.attention.inputs):
             if self.schedule.is_columns and is_packed(operand):
                 panel, name = (
                     self._panel(3 + number),
-                    self._name("pack", 1 + number, kind),
+                    self._name("pack", 1 + number, piece),
                 )
                 out.line(f"{name}({given[number]}, {panel}, {used}, {count})")
                 given[number] = panel
         parts = self._panel(1), self._panel(2), count, *ends, tuple_of(given)
-        out.line(f"{self._name('turn', 0, kind)}({', '.join(parts)})")
+        out.line(f"{self._name('turn', 0, piece)}({', '.join(parts)})")
 
-    def _print_mixing(self, kind: _Kind, v: str, target: str, count: str) -> None:
+    def _print_mixing(self, piece: Piece, v: str, target: str, count: str) -> None:
         """Print what adds the values of a block to the rows of the result."""
-        out, lanes = self.printer, kind.lanes
+        out, lanes = self.printer, piece.lanes
         panels, vectors = self._panels
-        kept = self._kept(kind) * self.size
+        kept = self._kept(piece) * self.size
         facts = [f"{self._panel(2)} + {fact * kept}" for fact in (DECAY, SHARE)]
         for panel in range(panels):
             offset = panel * vectors * lanes * self.size
@@ -529,8 +506,8 @@ class AttentionPrinter(CpuStagePrinter):
             if panel == panels - 1 and self.attention.depth % lanes:
                 used = self.attention.depth % lanes
             given = facts[1:] if self.is_once else [there, *facts]
-            parts = self._panel(1), here, there, str(kind.queries), str(used), count
-            name = self._name("micro_kernel", 1, kind)
+            parts = self._panel(1), here, there, str(piece.queries), str(used), count
+            name = self._name("micro_kernel", 1, piece)
             out.line(f"{name}({', '.join(parts)}, 1, 1, {tuple_of(given)})")
 
 

@@ -23,7 +23,6 @@ that nothing is cleared before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,7 @@ from penstock.lowering.codegen.cpu.attention import (
     score_function,
     tuple_of,
 )
+from penstock.lowering.codegen.cpu.attention_pieces import Piece, pieces_of, tiles_of
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 
 if TYPE_CHECKING:
@@ -120,26 +120,6 @@ def panels_of(
     }
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Panels of queries that have as many."""
-
-    queries: int
-    vectors: int
-    lanes: int
-    suffix: str = ""
-
-    @property
-    def width(self) -> int:
-        """The elements of a line of a panel."""
-        return self.vectors * self.lanes
-
-    @property
-    def used(self) -> int:
-        """The queries in the last vector."""
-        return self.queries - (self.vectors - 1) * self.lanes
-
-
 class AttentionGradientPrinter(CpuStagePrinter):
     """Prints gradients of attention: the definitions of what is called, and loops."""
 
@@ -181,25 +161,16 @@ class AttentionGradientPrinter(CpuStagePrinter):
         found, schedule = self.found, self.schedule
         return -(-found.keys // schedule.keys), -(-found.rows // schedule.queries)
 
-    def _pieces(self) -> list[_Piece]:
+    def _pieces(self) -> list[Piece]:
         """The kinds of panels: whole ones, and that of what is left."""
         _, vectors, lanes = self.schedule.tile
-        whole, rest = divmod(self.found.rows, self.schedule.width)
-        found: list[_Piece] = []
-        if whole:
-            found.append(_Piece(self.schedule.width, vectors, lanes))
-        if rest:
-            found.append(_Piece(rest, -(-rest // lanes), lanes, "_tail"))
-        return found
+        return pieces_of(self.found.rows, self.schedule.width, vectors, lanes)
 
     def _tiles(self, name: str) -> tuple[int, int]:
         """The tiles in a row of a result, and the vectors of each."""
         lanes = self.schedule.tile[2]
         extent = self.found.depth if name == "v_grad" else self.found.terms
-        vectors = -(-extent // lanes)
-        most = min(self.schedule.mix[1], vectors)
-        width = next(n for n in range(most, 0, -1) if vectors % n == 0)
-        return vectors // width, width
+        return tiles_of(extent, lanes, self.schedule.mix[1])
 
     # Definitions
 
@@ -210,7 +181,7 @@ class AttentionGradientPrinter(CpuStagePrinter):
             lines += self._of_panel(piece)
         return [*lines, *map(self._of_result, PRODUCTS)]
 
-    def _of_panel(self, piece: _Piece) -> list[str]:
+    def _of_panel(self, piece: Piece) -> list[str]:
         """The functions that make shares of a panel of queries."""
         operands, height = self.found.operands, self.schedule.tile[0]
         lines: list[str] = []
@@ -245,7 +216,7 @@ class AttentionGradientPrinter(CpuStagePrinter):
         )
         return lines
 
-    def _pack(self, piece: _Piece, number: int, steps: tuple[int, int]) -> str:
+    def _pack(self, piece: Piece, number: int, steps: tuple[int, int]) -> str:
         facts = [str(piece.vectors), str(piece.lanes), str(steps)]
         if piece.queries % piece.lanes:
             facts.append("masked=True")
@@ -410,7 +381,7 @@ class AttentionGradientPrinter(CpuStagePrinter):
         whole = out.new_value()
         out.line(f"{whole} = {rows} // {width}")
         for piece in self._pieces():
-            if not piece.suffix:
+            if piece.is_whole:
                 panel = out.new_loop()
                 with out.block(f"for {panel} in range({whole}):"):
                     self._print_panel(piece, starts, key, query, panel, count)
@@ -420,7 +391,7 @@ class AttentionGradientPrinter(CpuStagePrinter):
 
     def _print_panel(
         self,
-        piece: _Piece,
+        piece: Piece,
         starts: Mapping[str, str],
         key: str,
         query: str,
