@@ -5,7 +5,8 @@ that starts results, one that folds into them, and one that finishes them.
 Loops of such a stage run in the order that suits memory, where one over rows with a
 loop of its own over points would jump from point to point. A fold lies in its result
 between terms and until it is finished, which so has to have all of its bits: folds in
-`f32` with a result of 16 bits are loops, whose folds are in registers.
+`f32` with a result of 16 bits are loops, whose folds are in registers. A target that
+keeps folds of stages in registers, too, takes stages if such a fold is only rounded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
 from penstock.dialects.kernel.folds import LARGEST, SMALLEST, folded, neutral
-from penstock.dialects.kernel.interface import element_of, shape_of
+from penstock.dialects.kernel.interface import ACCUMULATE, element_of, shape_of
 from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
 
@@ -32,7 +33,9 @@ CHOOSING = LARGEST | SMALLEST
 """The folds whose result is one of the numbers, so that it may be rounded before."""
 
 
-def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
+def is_fold_of_stages(
+    row: RowStage, derived: RowPasses, *, in_registers: bool = False
+) -> bool:
     """
     Whether a row is one fold over points that are not the last loops, and its result
     has nothing else, so that it may be filled first.
@@ -56,8 +59,9 @@ def is_fold_of_stages(row: RowStage, derived: RowPasses) -> bool:
     if fold.value.type == element:
         return True
     ((result, _),) = derived.stores
-    is_exact = fold.kind.data in CHOOSING and _is_rounded(result, fold)
-    return is_exact and fold.value.type == computed_in(element)
+    is_exact = in_registers or fold.kind.data in CHOOSING
+    is_narrow = fold.value.type == computed_in(element)
+    return is_narrow and is_exact and _is_rounded(result, fold)
 
 
 def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> None:
@@ -78,7 +82,9 @@ def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> No
 
     reductions = row.loops().reductions
     iterators = [REDUCTION if reduces else PARALLEL for reduces in reductions]
-    k.generic(row.ins, out, row.maps(), iterators, body)
+    stage = k.generic(row.ins, out, row.maps(), iterators, body)
+    if element_of(out) != fold.value.type:
+        stage.attributes[ACCUMULATE] = fold.value.type
     ((result, _),) = derived.stores
     if not _is_rounded(result, fold):
         _build_finish(row, k, fold, result, ops)

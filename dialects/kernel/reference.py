@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -15,8 +17,13 @@ def loops_of(op: StructuredOp) -> Region:
     The stages of upstream ops that a structured op stands for, on its operands, in a
     region of their own.
     """
+    return stages_by(op.build_loops)
+
+
+def stages_by(build: Callable[[KernelBuilder], None]) -> Region:
+    """The stages that are built, in a region of their own."""
     block = Block()
-    op.build_loops(KernelBuilder(InsertPoint.at_end(block)))
+    build(KernelBuilder(InsertPoint.at_end(block)))
     region = Region(block)
     compute_in_f32(region)
     return region

@@ -37,6 +37,7 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp, YieldOp
 from penstock.dialects.kernel.interface import (
+    ACCUMULATE,
     Alias,
     StructuredOp,
     element_of,
@@ -55,12 +56,6 @@ Operand: TypeAlias = tuple[SSAValue, AffineMap]
 """A memref or a number, and its index as a function of the loops of an op."""
 
 PARALLEL, REDUCTION = "parallel", "reduction"
-
-ACCUMULATE = "accumulate"
-"""
-The type that a stage of loops sums in, where its result has fewer bits: an attribute of
-a `linalg.generic`. A target that keeps sums in registers rounds them once.
-"""
 
 
 class SumOp(StructuredOp):

@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.interface import (
+    ACCUMULATE,
     REFUSAL,
     SCHEDULE,
     StructuredOp,
     element_of,
 )
-from penstock.dialects.kernel.sums import ACCUMULATE
 from penstock.dialects.launch.schedules.schedule import ScheduleAttr
 from penstock.dialects.utils.attributes import own_attributes, verify_known
 from penstock.dialects.utils.half_precision import is_half

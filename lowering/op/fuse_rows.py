@@ -18,8 +18,8 @@ group, and an op that makes rows does not join if others use them before that. E
 member runs in the same place, asks for no `slots` of its own unless it is the last, and
 is computed in the type of the rows. With reductions operands have this type, too, but
 for those that a single one combines. Along other axes than the last, a single reduction
-has results of its own type, as it lies there until it is done; and on GPUs a group has
-one reduction, and one result that has an element for each row.
+has results of its own type, as it lies there until it is done; on GPUs a cast may be
+the last op. There a group has one reduction, and one result, an element for each row.
 
 An op on rows that reads results of a group but could not join it says why: `no_rows`.
 

@@ -15,8 +15,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.dialects.job import JobOp, placement_of
+from penstock.dialects.job import JobOp, PlacementAttr, placement_of
 from penstock.dialects.kernel.row_passes import computed_in
+from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
@@ -291,14 +292,31 @@ class RowGroup:
             return None
         place = placement_of(self.seed, self.known.job)
         results = [value for value in made if outside(value, members)]
-        own = tensor_type(self.seed.results[0]).element_type
         is_one = self._is_one_fold(members)
-        if is_one and any(tensor_type(x).element_type != own for x in results):
-            return f"types: a fold of {own} lies in the result until it is done"
+        if is_one and (reason := self._rounding_refusal(members, results, place)):
+            return reason
         is_few = is_one and len(results) == 1
         if place.kind.data == "cpu" or is_few:
             return None
         return "rows: their points lie apart, which one fold at a time is computed of"
+
+    def _rounding_refusal(
+        self,
+        members: Sequence[Operation],
+        results: Sequence[SSAValue],
+        place: PlacementAttr,
+    ) -> str | None:
+        """
+        Why a fold that lies in its result until it is done has not enough bits there. A
+        GPU has it in registers until it is rounded.
+        """
+        own = tensor_type(self.seed.results[0]).element_type
+        if all(tensor_type(value).element_type == own for value in results):
+            return None
+        after = members[members.index(self.seed) + 1 :]
+        if place.kind.data != "cpu" and [type(op) for op in after] == [CastOp]:
+            return None
+        return f"types: a fold of {own} lies in the result until it is done"
 
     def _is_one_fold(self, members: Sequence[Operation]) -> bool:
         """Whether there is one reduction, and no rows that are made of it."""

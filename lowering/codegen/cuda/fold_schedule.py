@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation
+from functools import partial
 
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Operation, Region
+
+from penstock.dialects.kernel.fold_stages import build_fold_stages, is_fold_of_stages
 from penstock.dialects.kernel.loops import merged
-from penstock.dialects.kernel.reference import loops_of
+from penstock.dialects.kernel.reference import stages_by
 from penstock.dialects.kernel.row import RowOp
+from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.contraction import nest_of
@@ -17,11 +21,20 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     block_reduction_of,
     scheduled_block_reduction,
 )
+from penstock.lowering.codegen.cuda.matmul_groups import summed_in_registers
 from penstock.lowering.codegen.cuda.warp_reduction import (
     WarpReduction,
     scheduled_warp_reduction,
     warp_reduction_of,
 )
+
+
+def fold_stages_of(row: RowOp) -> Region | None:
+    """The stages that compute rows which are one fold, in registers, if they are."""
+    derived = passes_of(row)
+    if not is_fold_of_stages(row, derived, in_registers=True):
+        return None
+    return stages_by(partial(build_fold_stages, row, derived))
 
 
 def fold_schedule(row: RowOp) -> RowsAttr | str:
@@ -65,13 +78,16 @@ def folding_of(stage: Operation) -> Computation | str:
     """The fold that a stage is, or why it is none that threads share."""
     if not isinstance(stage, GenericOp):
         return f"{stage.name} folds nothing"
-    nest = nest_of(stage)
+    fold = summed_in_registers(stage) or stage
+    nest = nest_of(fold)
     if isinstance(nest, str):
         return nest
-    return Computation(stage, merged(nest)) if any(nest.reductions) else "no loop folds"
+    return Computation(fold, merged(nest)) if any(nest.reductions) else "no loop folds"
 
 
 def _folding(row: RowOp) -> Computation | str:
     """The fold among the stages of rows."""
-    stages = loops_of(row).block.ops
+    region = fold_stages_of(row)
+    assert region is not None, "has been asked whether they are one"
+    stages = region.block.ops
     return folding_of(next(op for op in stages if isinstance(op, GenericOp)))

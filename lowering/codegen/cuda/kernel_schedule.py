@@ -11,10 +11,8 @@ from xdsl.dialects.builtin import StringAttr
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.fold_stages import is_fold_of_stages
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.kernel.row import RowOp
-from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.lowering.codegen.body.contraction import (
@@ -32,7 +30,10 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     device_attention_of,
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
-from penstock.lowering.codegen.cuda.fold_schedule import fold_schedule
+from penstock.lowering.codegen.cuda.fold_schedule import (
+    fold_schedule,
+    fold_stages_of,
+)
 from penstock.lowering.codegen.cuda.matmul_groups import device_epilogue_in
 from penstock.lowering.codegen.cuda.rows import rows_schedule
 from penstock.lowering.codegen.cuda.stage_printer import printers
@@ -135,7 +136,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             set_schedule(op, gradient_tiles(op))
             continue
         if isinstance(op, RowOp):
-            is_fold = is_fold_of_stages(op, passes_of(op))
+            is_fold = fold_stages_of(op) is not None
             set_schedule(op, (fold_schedule if is_fold else rows_schedule)(op))
             continue
         if not isinstance(op, ContractOp):

@@ -21,8 +21,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import StructuredOp
-from penstock.dialects.kernel.sums import ACCUMULATE
+from penstock.dialects.kernel.interface import ACCUMULATE, StructuredOp
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,
     TilesAttr,

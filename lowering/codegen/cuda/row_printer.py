@@ -14,15 +14,17 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from penstock.dialects.kernel.fold_stages import is_fold_of_stages
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import loops_of
 from penstock.dialects.kernel.row import RowOp
-from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.statements import Computation
-from penstock.lowering.codegen.cuda.fold_schedule import fold_misfit, folding_of
+from penstock.lowering.codegen.cuda.fold_schedule import (
+    fold_misfit,
+    fold_stages_of,
+    folding_of,
+)
 from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     BLOCK_THREADS,
@@ -53,7 +55,7 @@ class RowStagePrinter(CudaStagePrinter):
     def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
         assert isinstance(op, RowOp), "asked by its class"
         assert isinstance(schedule, RowsAttr), "asked by its class"
-        if is_fold_of_stages(op, passes_of(op)):
+        if fold_stages_of(op) is not None:
             reason = fold_misfit(op, schedule)
             return reason and f"{schedule} is for other rows: {reason}"
         if schedule.form == "grid":
@@ -71,7 +73,7 @@ class RowStagePrinter(CudaStagePrinter):
         assert isinstance(op, RowOp), "asked by its class"
         assert isinstance(schedule, RowsAttr), "asked by its class"
         self._printer, self._op, self._schedule = printer, op, schedule
-        self._stages = [*loops_of(op).block.ops]
+        self._stages = [*(fold_stages_of(op) or loops_of(op)).block.ops]
 
     def print(self) -> None:
         printer, name = self._printer, self._printer.next_stage

@@ -318,6 +318,22 @@ job.job @halves placement <cpu, [0:0]> {
   job.output "l", %l : tensor<32xf16>
 }
 
+// A GPU has it in registers until it is rounded, but not for what follows that.
+// CHECK-LABEL: job.job @halves_of_gpus
+job.job @halves_of_gpus placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<32x64xf16>
+  // CHECK:      %h = op.fused %x : tensor<32x64xf16> -> tensor<64xf16> {
+  // CHECK:        op.reduce_sum
+  // CHECK-NEXT:   op.cast
+  // CHECK-NEXT:   op.yield
+  // CHECK:      %n = op.neg %h
+  %w = op.cast %x to f32 : tensor<32x64xf16> -> tensor<32x64xf32>
+  %s = op.reduce_sum %w axes [0] : tensor<32x64xf32> -> tensor<64xf32>
+  %h = op.cast %s to f16 : tensor<64xf32> -> tensor<64xf16>
+  %n = op.neg %h : tensor<64xf16> -> tensor<64xf16>
+  job.output "n", %n : tensor<64xf16>
+}
+
 // On a GPU that is one reduction.
 // CHECK-LABEL: job.job @of_gpus
 job.job @of_gpus placement <cuda, [0:0]> {
