@@ -18,7 +18,7 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import ACCUMULATE, StructuredOp
@@ -128,6 +128,7 @@ def summed_in_registers(op: Operation) -> GenericOp | None:
     copy = op.clone()
     so_far, last = copy.body.block.args[-1], copy.body.block.last_op
     assert last is not None, "a linalg body ends in linalg.yield"
+    casts: list[tuple[Operation, SSAValue]]
     casts = [(use.operation, so_far) for use in so_far.uses]
     if isinstance(rounded := last.operands[0].owner, arith.TruncFOp):
         casts.append((rounded, rounded.input))
