@@ -24,9 +24,12 @@ VARIABLES = "variables"
 """The name that the planner gives the block of weights."""
 
 
-def to_plan() -> str:
-    """The passes of the pipeline up to a plan with memory."""
-    text = text_of(pipeline(PipelineOptions("cpu")))
+def to_plan(recompute: str | None = None) -> str:
+    """
+    The passes of the pipeline up to a plan with memory, by a policy of
+    `job-recompute`.
+    """
+    text = text_of(pipeline(PipelineOptions("cpu", recompute=recompute)))
     return text.partition(",convert-plan-to-launch")[0]
 
 

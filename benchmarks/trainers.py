@@ -305,8 +305,9 @@ MIN_CUT = "aot_eager_decomp_partition"
 
 def torch_peak(name: str, *, cuts: bool = False) -> int:
     """
-    The bytes that a step of PyTorch allocates, at the fullest moment; with what its
-    minimum cut makes again, if it `cuts`.
+    The bytes that a step of PyTorch needs, at the fullest moment: what it allocates,
+    and the batch, as our plans count it; with what its minimum cut makes again, if it
+    `cuts`.
     """
     torch = import_module("torch")
     step = torch_step(name, STEP, 1, compiles=cuts, backend=MIN_CUT)
@@ -320,7 +321,8 @@ def torch_peak(name: str, *, cuts: bool = False) -> int:
         step()
     events = found.profiler.kineto_results.events()
     changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
-    return peak_of([change for _, change in sorted(changes, key=lambda e: e[0])])
+    batch = sum(array.nbytes for array in training_of(name).drawn_batch())
+    return batch + peak_of([x for _, x in sorted(changes, key=lambda e: e[0])])
 
 
 def peak_of(changes: Sequence[int]) -> int:

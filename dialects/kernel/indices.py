@@ -32,26 +32,38 @@ if TYPE_CHECKING:
 OUT_OF_RANGE = "gather index out of range"
 
 
-def checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
-    """The place from the front that an index means, checked to be in range."""
+def place_from_front(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
+    """The place from the front that an index means, which may be out of range."""
     index = k.insert(arith.IndexCastOp(raw, IndexType()))
     count, zero = k.index(extent), k.index(0)
-    place = index
-    if extent:
-        from_end = k.compare("lt", index, zero)
-        place = k.select(from_end, k.add(index, count), index)
-    above = k.compare("ge", place, zero)
-    below = k.compare("lt", place, count)
+    if not extent:
+        return index
+    from_end = k.compare("lt", index, zero)
+    return k.select(from_end, k.add(index, count), index)
+
+
+def checked_place(k: KernelBuilder, raw: SSAValue, extent: int) -> SSAValue:
+    """The place from the front that an index means, checked to be in range."""
+    place = place_from_front(k, raw, extent)
+    above = k.compare("ge", place, k.index(0))
+    below = k.compare("lt", place, k.index(extent))
     k.check(k.insert(arith.AndIOp(above, below)), OUT_OF_RANGE)
     return place
+
+
+def counted_from_front(indices: Array, extent: int) -> Places:
+    """Indices counted from the front, which may be out of range."""
+    import numpy as np
+
+    wide: Places = indices.astype(np.int64)
+    return np.where(np.less(wide, 0), np.add(wide, extent), wide)
 
 
 def places_from_front(indices: Array, extent: int) -> Places:
     """Indices counted from the front. Raises `IndexError` for one out of range."""
     import numpy as np
 
-    wide: Places = indices.astype(np.int64)
-    counted = np.where(np.less(wide, 0), np.add(wide, extent), wide)
+    counted = counted_from_front(indices, extent)
     if np.any(np.less(counted, 0)) or np.any(np.greater_equal(counted, extent)):
         raise IndexError(OUT_OF_RANGE)
     return counted

@@ -2,20 +2,21 @@
 Compute values of the forward pass again for the backward pass, and do not keep them.
 
 The backward pass is the ops with `pass = "backward"`, and all that depend on them; the
-forward pass is all others. Forward ops whose results the backward pass reads, and that
-are not kept, are cloned in front of their first reader, and so are those that their
-operands need. Clones have `pass = "recompute"`, and wait by `job.after` for a gradient
-that their first reader needs, as in OneFlow, so that they run late: the last one that
-is not fused into its readers.
+forward pass is all others, but for what updates are made of (`pass = "update"`).
+Forward ops whose results the backward pass reads, and that are not kept, are cloned in
+front of their first reader, and so are those that their operands need. Clones have
+`pass = "recompute"`, and wait by `job.after` for a gradient that their first reader
+needs, as in OneFlow, so that they run late: the last one that is not fused into its
+readers.
 
 * `segments` keeps what ops with the attribute `segment`, a name, make for ops of other
   segments. All else that they make is made again. Ops without it are left alone, so
   that a job that says nothing stays as it is.
 * `min-cut` keeps the fewest bytes of which the rest can be made again by cheap ops:
-  those on single elements, on rows, and those that move. Contractions, reductions,
-  random bits and bodies are never made again. It is the minimum cut between values that
-  have to be kept and the readers, where an edge is a value's bytes. Of equal cuts it
-  takes the one that makes the least again.
+  those on single elements, on rows, batch norms by known statistics, and those that
+  move. Contractions, reductions, random bits and bodies are never made again. It is the
+  minimum cut between values that have to be kept and the readers, where an edge is a
+  value's bytes. Of equal cuts it takes the one that makes the least again.
 * `budget` asks the planner. It takes the first that `plan-order-tasks` lists within
   `budget` bytes: nothing made again, `min-cut`, and more and more segments made again
   whole, the rest by `min-cut`. Segments are found: the forward pass is cut into 4 to 32
@@ -23,9 +24,11 @@ is not fused into its readers.
   peak is taken. Those that free the most bytes for a scalar operation come first. A
   smaller budget never makes fewer of them again.
 
-Variables and constants are there all the time, and cost nothing to keep. Statistics
-tell how many ops were cloned, their scalar operations (`flops recomputed`), and those
-of the whole job before (`flops of jobs`). Jobs with clones are left alone.
+Ops that can fail, such as `op.gather`, are never made again: variables would be updated
+in place only behind them. Variables and constants are there all the time, and cost
+nothing to keep. Statistics tell how many ops were cloned, their scalar operations
+(`flops recomputed`), and those of the whole job before (`flops of jobs`). Jobs with
+clones are left alone.
 
 Example: `test/lowering/job/job-recompute-example.mlir`.
 """
@@ -47,8 +50,9 @@ from penstock.dialects.job import AfterOp, JobOp, VariableOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.multirate import RateOp
+from penstock.dialects.op.normalization import BatchNormOp
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.tensor_op import TensorOp, is_elementwise
+from penstock.dialects.op.tensor_op import TensorOp, can_fail, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import byte_count, tensor_type
@@ -67,6 +71,7 @@ from penstock.lowering.job.planned_peak import planned_peak
 PASS, SEGMENT = "pass", "segment"
 """Attributes: the part of a training step, and the segment of its forward pass."""
 BACKWARD, RECOMPUTE = StringAttr("backward"), StringAttr("recompute")
+UPDATE = StringAttr("update")
 
 POLICIES = ("segments", "min-cut", "budget")
 SEGMENTS = (4, 8, 16, 32)
@@ -91,7 +96,7 @@ class TrainingStep:
             if is_backward or not gradients.isdisjoint(op.operands):
                 self.backward[op] = None
                 gradients.update(op.results)
-            else:
+            elif op.attributes.get(PASS) != UPDATE:
                 self.values += op.results
 
     @property
@@ -114,7 +119,7 @@ class TrainingStep:
         is_first = value is op.results[0]
         return ForwardValue(
             byte_count(value.type) if tensor_type(value).has_static_shape() else 0,
-            tuple(dict.fromkeys(number[x] for x in op.operands)),
+            tuple(dict.fromkeys(number[x] for x in op.operands if x in number)),
             op.flops() if again and isinstance(op, TensorOp) and is_first else 0,
             is_free=isinstance(op, VariableOp | ConstantOp),
             is_cheap=again and is_cheap(op),
@@ -246,6 +251,7 @@ def is_repeatable(op: Operation) -> bool:
         isinstance(op, TensorOp)
         and not isinstance(op, RateOp | ConstantOp)
         and IN_PLACE not in op.attributes
+        and not can_fail(op)
         and all(tensor_type(x).has_static_shape() for x in (*op.operands, *op.results))
     )
 
@@ -254,7 +260,8 @@ def is_cheap(op: Operation) -> bool:
     """Whether making the results of an op again costs little more than reading them."""
     if not isinstance(op, TensorOp) or op.regions or op.name in RANDOM:
         return False
-    return is_elementwise(op) or isinstance(op, RowOp) or op.FLOPS == 0
+    is_on_rows = isinstance(op, RowOp | BatchNormOp)
+    return is_on_rows or is_elementwise(op) or op.FLOPS == 0
 
 
 def is_whole(op: Operation) -> bool:

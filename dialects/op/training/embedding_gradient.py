@@ -10,13 +10,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.traits import NoMemoryEffect
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.kernel.indices import checked_place, places_from_front
+from penstock.dialects.kernel.indices import counted_from_front, place_from_front
 from penstock.dialects.op.axes import I64Attr
 from penstock.dialects.op.elementwise import FLOATS
+from penstock.dialects.op.heap_sort import within
 from penstock.dialects.op.movement import check_indices
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
@@ -40,8 +41,8 @@ class EmbeddingGradientOp(TensorOp):
     """
     The gradient of the `data` of `op.gather` along axis 0, from its indices and the
     gradient of the result: row i is the sum of the rows of `grad` whose index is i, in
-    their order, and 0 where there is none. Negative indices count from the end; one
-    that is out of range is an error when the op runs.
+    their order, and 0 where there is none. Negative indices count from the end. One
+    that is out of range names no row: the op cannot fail, as `op.gather` has before.
 
     Sums are in the element type. They are the same for any number of threads.
 
@@ -59,8 +60,7 @@ class EmbeddingGradientOp(TensorOp):
     rows = prop_def(I64Attr)
     result = result_def(TensorType)
 
-    # Not speculatable: an index out of range is an error.
-    traits = traits_def(NoMemoryEffect())
+    traits = traits_def(Pure())
 
     assembly_format = (
         "$grad `[` $indices `]` `rows` $rows attr-dict "
@@ -97,9 +97,11 @@ class EmbeddingGradientOp(TensorOp):
         rows = self.rows.value.data
         columns = grad.shape[indices.ndim :]
         result = np.zeros((rows, *columns), grad.dtype)
-        places = places_from_front(indices, rows).reshape(-1)
+        places = counted_from_front(indices, rows).reshape(-1)
+        named = np.greater_equal(places, 0) & np.less(places, rows)
+        terms = np.reshape(grad, (len(places), *columns))
         with np.errstate(all="ignore"):
-            np.add.at(result, places, np.reshape(grad, (len(places), *columns)))
+            np.add.at(result, places[named], terms[named])
         return (result,)
 
     def build_kernel(
@@ -110,6 +112,8 @@ class EmbeddingGradientOp(TensorOp):
         grad, indices = k.view(ins[0], [count, width]), k.view(ins[1], [count])
         out = k.view(outs[0], [rows, width])
         k.fill(out, 0)
+        if 0 in (rows, count, width):
+            return
         shares = shares_of(width)
 
         def add(k: KernelBuilder, place: SSAValue, number: SSAValue) -> None:
@@ -123,9 +127,11 @@ class EmbeddingGradientOp(TensorOp):
         def share(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
             # Rows in use often follow each other: neighbours are of different shares.
             def visit(k: KernelBuilder, number: SSAValue) -> None:
-                place = checked_place(k, k.load(indices, [number]), rows)
+                index = place_from_front(k, k.load(indices, [number]), rows)
+                place = within(k, index, rows)
                 own = k.insert(arith.RemSIOp(place, k.index(shares)))
-                is_own = k.compare("eq", own, at[0])
+                is_named = k.compare("eq", index, place)
+                is_own = k.insert(arith.AndIOp(is_named, k.compare("eq", own, at[0])))
                 k.when(is_own, lambda k: add(k, place, number))
 
             k.each(count, visit)

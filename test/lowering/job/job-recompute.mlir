@@ -75,3 +75,33 @@ job.job @alike placement <cpu, [0:0]> {
   %d = op.mul %g, %a {pass = "backward"} : !t, !t -> !t
   job.output "d", %d : !t
 }
+
+// The batch norm and what follows it are made again of the product and its statistics; an
+// op that can fail is not, nor are the numbers of updates, which are no activations.
+
+// CUT-LABEL:      @norm
+// CUT:              op.gather
+// CUT-NOT:          op.gather
+// CUT:              op.batch_norm %{{.+}}, %s, %s, %{{.+}}, %{{.+}} {pass = "recompute"}
+// CUT-NEXT:         op.relu %{{.+}} {pass = "recompute"}
+// CUT-NOT:          recompute
+// CUT:              job.output "n"
+job.job @norm placement <cpu, [0:0]> {
+  %i = job.input "i" : tensor<8xi64>
+  %t = job.variable "t" init <ones> : tensor<9x8xf32>
+  %s = job.variable "s" init <ones> : tensor<8xf32>
+  %step = job.variable "step" init <ones> : tensor<f32>
+  %x = op.gather %t[%i] axis 0 : tensor<9x8xf32>, tensor<8xi64> -> !t
+  %y = op.matmul %x, %x : !t, !t -> !t
+  %m, %v = op.batch_norm_statistics %y : !t -> tensor<8xf32>, tensor<8xf32>
+  %b = op.batch_norm %y, %s, %s, %m, %v
+    : !t, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32> -> !t
+  %r = op.relu %b : !t -> !t
+  %g = op.matmul %x, %y {pass = "backward"} : !t, !t -> !t
+  %d = op.mul %g, %r {pass = "backward"} : !t, !t -> !t
+  %e = op.mul %d, %y {pass = "backward"} : !t, !t -> !t
+  %h = op.mul %e, %x {pass = "backward"} : !t, !t -> !t
+  %rate = op.exp %step {pass = "update"} : tensor<f32> -> tensor<f32>
+  %n = op.mul %h, %rate {pass = "update"} : !t, tensor<f32> -> !t
+  job.output "n", %n : !t
+}
