@@ -7,7 +7,8 @@ the kind `inside` a node or `between` two. Their topology says which messages sh
 link: `full` has one from each end to each other one, `switch` one from each end and one
 to it, and `ring` one from each end to the next and to the one before, of which a
 message takes the shorter way. A copy between the host of a rank and another device
-goes over the bus of that device, which has two ways.
+goes over the bus of that device, which has two ways. A collective of ranks is messages
+along the ring of its group.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple, cast
 
-from penstock.dialects.job import DeviceAttr
+from penstock.dialects.job import DeviceAttr, Exchange
+from penstock.dialects.utils.tensors import byte_count
 from penstock.lowering.algorithms.unique_names import parse_size
 from penstock.lowering.analysis.task_times import Machine, Rates
 from penstock.plugins import nearest
@@ -61,6 +63,14 @@ class Route(NamedTuple):
     latency_ns: float
 
 
+class Traffic(NamedTuple):
+    """The bytes on links, for how long these are kept, and the latency."""
+
+    bytes: Mapping[Link, int]
+    busy_ns: float
+    latency_ns: float
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Devices by their kinds, and the links between ranks."""
@@ -90,6 +100,25 @@ class Cluster:
         members = range(first, min(first + self.ranks_of_node, ranks))
         return way("inside", self.inside, "rank", ends, members, size)
 
+    def collective(self, exchange: Exchange, ranks: int) -> Traffic:
+        """
+        The way of a collective of some of so many ranks: blocks that pass along the
+        ring of its group, or go from each to each in `all_to_all`. All links are kept
+        until the one with the most to do is done.
+        """
+        messages, steps = messages_of(exchange)
+        carried: dict[Link, int] = {}
+        busy: dict[Link, float] = {}
+        latency = 0.0
+        for source, target, size in messages:
+            a, b = (DeviceAttr(rank, "cpu", 0) for rank in (source, target))
+            route = self.route(a, b, size, ranks)
+            latency = max(latency, route.latency_ns)
+            for link in route.links:
+                carried[link] = carried.get(link, 0) + size
+                busy[link] = busy.get(link, 0.0) + route.busy_ns
+        return Traffic(carried, max(busy.values(), default=0.0), steps * latency)
+
     def _bus(self, source: DeviceAttr, target: DeviceAttr, size: int) -> Route:
         links: list[Link] = []
         rates: list[float] = []
@@ -102,6 +131,27 @@ class Cluster:
         # Within a memory bytes are read and written.
         rate = min(rates, default=self.machine.of(source.kind.data).gbytes / 2)
         return Route(tuple(links), size / rate, 0.0)
+
+
+def messages_of(exchange: Exchange) -> tuple[list[tuple[int, int, int]], int]:
+    """
+    The messages of a collective, each by its ranks with all of its bytes, and the
+    number of steps in which one waits for another.
+    """
+    ranks, count = exchange.ranks, len(exchange.ranks)
+    size = max(map(byte_count, (*exchange.sources, *exchange.targets)))
+    ring = [(rank, ranks[(i + 1) % count]) for i, rank in enumerate(ranks)]
+    rest = (count - 1) * size // count
+    match exchange.kind:
+        case "all_to_all":
+            pairs = ((a, b) for a in ranks for b in ranks if a != b)
+            return [(a, b, size // count) for a, b in pairs], 1
+        case "broadcast":
+            return [(a, b, size) for a, b in ring[:-1]], count - 1
+        case "all_reduce":
+            return [(a, b, 2 * rest) for a, b in ring], 2 * (count - 1)
+        case _:
+            return [(a, b, rest) for a, b in ring], count - 1
 
 
 def way(

@@ -4,7 +4,8 @@ devices, links and memory have to do with them. Nothing is computed.
 
 The plans are those of all ranks of a job. Each stream of a device runs one task at a
 time, each link carries one message at a time. A task takes the time of `task_times`, a
-copy or a message that of its way; both ends of a message are one act. Registers and
+copy or a message that of its way; both ends of a message are one act, and so are all
+parts of a collective. Registers and
 their slots make tasks wait as in a run.
 """
 
@@ -14,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from penstock.dialects.job import CopyOp, DeviceAttr, ReceiveOp, SendOp
+from penstock.dialects.job import CollectiveOp, CopyOp, DeviceAttr, ReceiveOp, SendOp
+from penstock.dialects.job.collectives import SUMS
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import MemoryCaseAttr, RegisterOp
@@ -24,7 +26,7 @@ from penstock.dialects.utils.tensors import byte_count
 from penstock.lowering.algorithms.timed_graph import Times, Work, times_of
 from penstock.lowering.algorithms.unrolled_order import Acts, Queue
 from penstock.lowering.analysis.acting_order import Stream
-from penstock.lowering.analysis.cluster import Cluster, Link, Route
+from penstock.lowering.analysis.cluster import Cluster, Link, Traffic
 from penstock.lowering.analysis.joint_acts import Message, message_of
 from penstock.lowering.analysis.register_usage import Usage
 from penstock.lowering.analysis.task_times import has_size, time_of
@@ -94,12 +96,16 @@ def predict(plans: Sequence[PlanOp], cluster: Cluster, iterations: int) -> Predi
 
 
 class _Act(NamedTuple):
-    """A task, or a message, with its way and the bytes on it."""
+    """A task, a message or a collective, with what it has on links."""
 
     task: TaskOp
     repetitions: int
-    route: Route | None
-    bytes: int
+    traffic: Traffic | None
+
+    @property
+    def links(self) -> Mapping[Link, int]:
+        """The bytes on links."""
+        return {} if self.traffic is None else self.traffic.bytes
 
 
 class _Run:
@@ -136,6 +142,9 @@ class _Run:
     def _act(self, task: TaskOp, repetitions: int) -> _Act:
         op = task.op
         match op:
+            case CollectiveOp():
+                traffic = self._cluster.collective(op.exchange, self._ranks)
+                return _Act(task, repetitions, traffic)
             case SendOp():
                 ends, value = (task.device, op.device), op.value
             case ReceiveOp():
@@ -143,25 +152,28 @@ class _Run:
             case CopyOp():
                 ends, value = (device_of(task.ins[0]), op.device), op.result
             case _:
-                return _Act(task, repetitions, None, 0)
+                return _Act(task, repetitions, None)
         size = byte_count(value.type) if has_size(value) else 0
-        route = self._cluster.route(*ends, size, self._ranks)
-        return _Act(task, repetitions, route, size)
+        links, busy, latency = self._cluster.route(*ends, size, self._ranks)
+        traffic = Traffic(dict.fromkeys(links, size), busy, latency)
+        return _Act(task, repetitions, traffic)
 
     def _work(self, act: _Act) -> Work:
         """The streams and links of an act, and for how long it keeps them."""
-        task, _, route, _ = act
+        task, _, traffic = act
         stream = task.device, task.stream
-        if route is None:
+        if traffic is None:
             time = time_of(task, self._cluster.machine)
             return Work((self._number(stream),), time)
-        links = tuple(map(self._number, route.links))
-        least = self._cluster.machine.of(task.device.kind.data).task_ns
-        if not isinstance(task.op, CopyOp):
-            # A message is on its way while tasks of its ranks go on.
-            return Work(links, round(route.busy_ns), round(route.latency_ns + least))
-        time = round(route.busy_ns + route.latency_ns + least)
-        return Work((self._number(stream), *links), time)
+        links = tuple(map(self._number, traffic.bytes))
+        rates = self._cluster.machine.of(task.device.kind.data)
+        after = traffic.latency_ns + rates.task_ns
+        if isinstance(task.op, CopyOp):
+            time = round(traffic.busy_ns + after)
+            return Work((self._number(stream), *links), time)
+        # A message is on its way while tasks of its ranks go on.
+        after += bytes_of_sums(task.op) / rates.gbytes
+        return Work(links, round(traffic.busy_ns), round(after))
 
     def _number(self, resource: Resource) -> int:
         return self._resources.setdefault(resource, len(self._resources))
@@ -213,8 +225,8 @@ class _Run:
     def _links(self, shares: Mapping[Resource, float]) -> Iterator[Carried]:
         carried: dict[Link, int] = {}
         for act in self._acts:
-            for link in () if act.route is None else act.route.links:
-                carried[link] = carried.get(link, 0) + act.repetitions * act.bytes
+            for link, size in act.links.items():
+                carried[link] = carried.get(link, 0) + act.repetitions * size
         for link, size in sorted(carried.items()):
             yield Carried(link, size, shares[link])
 
@@ -224,10 +236,21 @@ class _Run:
                 act = self._acts[number]
                 task, device = act.task, act.task.device
                 line = f"{device.kind.data}:{device.index.data} {task.stream.kind.data}"
-                if not isinstance(task.op, CopyOp) and act.route and act.route.links:
-                    line = act.route.links[0].name
+                if act.links and not isinstance(task.op, CopyOp):
+                    line = next(iter(act.links)).name
                 name, rank = task.task_name.data, device.rank.data
                 yield Span(name, rank, line, start, start + works[number].busy)
+
+
+def bytes_of_sums(op: Operation) -> float:
+    """
+    The bytes that each rank reads and writes to add up what comes in a collective.
+    """
+    if not isinstance(op, CollectiveOp) or op.kind.data not in SUMS:
+        return 0
+    # All blocks but one are added to another and written.
+    size, count = byte_count(op.sources[0].type), len(op.exchange.ranks)
+    return 3 * size * (count - 1) / count
 
 
 def device_of(value: SSAValue) -> DeviceAttr:

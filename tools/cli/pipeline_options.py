@@ -29,12 +29,17 @@ class _Options(Protocol):
         name: str,
         /,
         *,
-        metavar: str,
+        metavar: str | None = None,
         action: str | type[argparse.Action] = "store",
         default: object = None,
         dest: str = ...,
+        choices: Sequence[str] | None = None,
         help: str,
     ) -> argparse.Action: ...
+
+
+COLLECTIVES = ("copies", "ring", "mpi")
+"""The ways of `convert-job-to-plan`, which a start from the cache does not import."""
 
 
 class Others(TypedDict, total=False):
@@ -131,6 +136,17 @@ def add_device_option(parser: _Options, text: str) -> None:
         parser.complete("--device", DEVICES)
     parser.add_argument(
         "--device", metavar="KIND", help=f"{text}: cpu, cuda or that of a plug-in"
+    )
+
+
+def add_collectives_option(parser: _Options) -> None:
+    """Add the flag of the algorithm of collectives of ranks."""
+    parser.add_argument(
+        "--collectives",
+        choices=COLLECTIVES,
+        default=COLLECTIVES[0],
+        help="how ranks exchange parts of tensors: by copies, whose sums are those of "
+        "one process, by a ring of messages, or by MPI (default: %(default)s)",
     )
 
 

@@ -17,6 +17,7 @@ from penstock.tools.cli.import_options import (
     add_separate_option,
 )
 from penstock.tools.cli.pipeline_options import (
+    add_collectives_option,
     add_device_option,
     add_pipeline_options,
     options_in,
@@ -25,9 +26,6 @@ from penstock.tools.session.model import KERNELS
 from penstock.tools.session.options import CompileOptions
 
 PROGRAM = "penstock-run"
-
-COLLECTIVES = ("copies", "ring", "mpi")
-"""The ways of `convert-job-to-plan`, which a start from the cache does not import."""
 
 GUARDS = ("all", "bounded", "none", "stream")
 """The guards of `regst-plan-memory`, which a start from the cache does not import."""
@@ -184,13 +182,7 @@ def arguments() -> CommandParser:
         help="run what is placed on N ranks in N processes: started here, or this is "
         "one of those that mpiexec -n N has started",
     )
-    parser.add_argument(
-        "--collectives",
-        choices=COLLECTIVES,
-        default=COLLECTIVES[0],
-        help="how ranks exchange parts of tensors: by copies, whose sums are those of "
-        "one process, by a ring of messages, or by MPI (default: %(default)s)",
-    )
+    add_collectives_option(parser)
     parser.add_argument(
         "--log-ranks",
         type=Path,

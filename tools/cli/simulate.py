@@ -12,6 +12,7 @@ from pathlib import Path
 from penstock.tools.cli.common_options import add_common_options
 from penstock.tools.cli.exit_codes import CommandParser, add_debug_option
 from penstock.tools.cli.pipeline_options import (
+    add_collectives_option,
     add_device_option,
     add_pipeline_options,
     options_in,
@@ -72,6 +73,7 @@ def arguments() -> CommandParser:
         help="streams of ops of a job (default: %(default)s)",
     )
     add_device_option(parser, "where the ops of a job run that say nothing else")
+    add_collectives_option(parser)
     add_pipeline_options(parser, default="by default the standard one", levels=False)
     add_debug_option(parser)
     add_common_options(parser)
@@ -100,7 +102,8 @@ def _run(args: argparse.Namespace) -> int:
             raise FileError(f"{args.cluster}: {error}") from error
     front = installed_compiler(tuple(args.load))
     model = read_model(front[0], args.file, args.data)
-    lower(*front, model, options_in(args), "memory")
+    options = options_in(args, collectives=args.collectives)
+    lower(*front, model, options, "memory")
     plans = [op for op in model.entries if isinstance(op, PlanOp)]
     if len(plans) != len(model.entries) or not plans:
         raise FileError(f"{args.file} is past its plan: a job or plans are predicted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -34,22 +35,29 @@ job.job @two placement <cpu, [0:0]> {
 """
 
 
-def predicted(slots: int, iterations: int) -> Prediction:
-    """The job on two ranks: ops take 100 ns, a message 4,000 and 50, others nothing."""
+def plans_of(text: str, collectives: str, times: Mapping[str, int]) -> list[PlanOp]:
+    """The plans of a job's ranks, whose ops take some times and others none."""
     compiler, passes = installed_compiler()
-    module = compiler.parse(JOB.replace("SLOTS", str(slots)).encode(), "two.mlir")
+    module = compiler.parse(text.encode(), "job.mlir")
     run_pipeline(
         compiler,
         passes,
         module,
-        "job-place,convert-job-to-plan,plan-order-tasks,plan-split-ranks,"
-        "plan-assign-streams,plan-create-registers,regst-plan-memory",
+        "job-place,job-infer-sbp,job-insert-boxing,"
+        f"convert-job-to-plan{{collectives={collectives}}},plan-order-tasks,"
+        "plan-split-ranks,plan-assign-streams,plan-create-registers,regst-plan-memory",
     )
     plans = [op for op in module.ops if isinstance(op, PlanOp)]
     for plan in plans:
         for task in plan.tasks:
-            time = 100 if task.op.name in ("op.relu", "op.exp") else 0
-            task.attributes[MEASURED] = IntegerAttr(time, i64)
+            task.attributes[MEASURED] = IntegerAttr(times.get(task.op.name, 0), i64)
+    return plans
+
+
+def predicted(slots: int, iterations: int) -> Prediction:
+    """The job on two ranks: ops take 100 ns, a message 4,000 and 50, others nothing."""
+    text = JOB.replace("SLOTS", str(slots))
+    plans = plans_of(text, "copies", {"op.relu": 100, "op.exp": 100})
     return predict(plans, parse_cluster(CLUSTER), iterations)
 
 
@@ -94,3 +102,31 @@ def test_reports_have_what_was_predicted():
     acts = [event for event in events if event["name"] == "b"]
     assert [act["pid"] for act in acts] == [1, 1, 1]
     assert [act["ts"] for act in acts] == pytest.approx([4.15, 8.3, 12.45])
+
+
+SUM = """
+job.job @sum placement <cpu, [0:0, 1:0, 2:0, 3:0]> {
+  %x = job.input "x" {sbp = #job.sbp<S(0)>} : tensor<4x1000xf32>
+  %y = op.reduce_sum %x axes [0] : tensor<4x1000xf32> -> tensor<1000xf32>
+  %z = op.relu %y {sbp = #job.sbp<B>} : tensor<1000xf32> -> tensor<1000xf32>
+  job.output "z", %z : tensor<1000xf32>
+}
+"""
+
+
+def test_a_collective_keeps_the_links_of_its_ring_until_all_ranks_have_the_sums():
+    found = predict(plans_of(SUM, "ring", {}), parse_cluster(CLUSTER), 1)
+    # Three messages of rows, then six steps with a quarter of 4,000 bytes each, of
+    # which three are added up, at 10 bytes a nanosecond.
+    assert {x.link.name: x.bytes for x in found.links} == {
+        "node 0 to node 1": 4000 + 6000,
+        "node 0 to node 2": 4000,
+        "node 0 to node 3": 4000,
+        "node 1 to node 2": 6000,
+        "node 2 to node 3": 6000,
+        "node 3 to node 0": 6000,
+    }
+    assert found.first == 4000 + 50 + 6000 + 6 * 50 + 3 * 3 * 1000 / 10
+    # All parts are one act: four ranks each read, add up and lay anew.
+    names = [span.name for span in found.spans if span.line.startswith("node 0 to")]
+    assert len(names) == 4

@@ -34,6 +34,17 @@ def test_a_time_line_goes_to_a_file_and_facts_to_the_output(
     assert {event["pid"] for event in events} == {0, 1}
 
 
+def test_collectives_take_a_task_of_each_rank(capsys: pytest.CaptureFixture[str]):
+    tasks: dict[str, int] = {}
+    for how in ("copies", "ring"):
+        assert run_tool([str(JOB), "--json", "--collectives", how]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        tasks[how] = facts["tasks"]
+        sent = {link["name"]: link["bytes"] for link in facts["links"]}
+        assert set(sent) == {"node 0 to node 1", "node 1 to node 0"}
+    assert tasks["ring"] < tasks["copies"]
+
+
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
