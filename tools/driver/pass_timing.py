@@ -87,6 +87,10 @@ class PassTimes:
         title = _TITLE.center(len(_RULE)).rstrip()
         return "\n".join((_RULE, title, _RULE, head, "", columns, *rows))
 
+    def by_name(self) -> list[tuple[str, float]]:
+        """The seconds of all steps of each name, longest first."""
+        return _flat(self._finished())
+
     def as_json(self) -> list[object]:
         """The report as values for JSON, with the fields that `mlir-opt` gives it."""
         whole = self._finished()
