@@ -206,6 +206,17 @@ class WeightFiles:
             )
         return array.astype(dtype, copy=False)
 
+    def checksum(self, file: str, key: str) -> tuple[int, int] | None:
+        """
+        The bytes of the array `key` of a file and their checksum, which equal arrays of
+        NumPy have; None if there is no such file or array.
+        """
+        try:
+            arrays = self._opened(self._directory / file)
+        except NPZ_ERRORS:
+            return None
+        return arrays.checksum(key) if key in arrays else None
+
     def _array(self, path: Path, key: str, name: str) -> Array:
         try:
             arrays = self._opened(path)

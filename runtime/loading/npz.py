@@ -87,6 +87,11 @@ class NpzArrays:
         with self._archive.open(info) as file:
             return _read(file, name, info.file_size)
 
+    def checksum(self, name: str) -> tuple[int, int]:
+        """The bytes of an array with its header, and their checksum in the file."""
+        info = self._members[name]
+        return info.file_size, info.CRC
+
     def _check_size(self, name: str, info: zipfile.ZipInfo) -> None:
         room = self._size - info.header_offset
         most = info.compress_size

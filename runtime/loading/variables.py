@@ -109,8 +109,8 @@ def under_one_name(
             if not _is_same(array, found.setdefault(name, array)):
                 problems.append(
                     f"variables '{name}' and '{other}' were equal when the model was "
-                    "read and are one, but here they differ: import the model with "
-                    "--separate-weights"
+                    "read and are one, but here they differ: compile the model with "
+                    "--separate-weights (separate_weights=True)"
                 )
     raise_if_any(problems, "state")
     return found

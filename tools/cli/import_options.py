@@ -40,8 +40,8 @@ def add_separate_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--separate-weights",
         action="store_true",
-        help="let weights of an ONNX model that are equal be several variables, which "
-        "a state may set to different arrays",
+        help="let weights that are equal when a model is read be several variables, "
+        "which a state may set to different arrays",
     )
 
 

@@ -50,6 +50,7 @@ class Others(TypedDict, total=False):
     database: Path | None
     winograd: bool
     plain_loops: bool
+    separate_weights: bool
     guard: str | None
 
 

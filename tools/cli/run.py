@@ -366,7 +366,6 @@ def _request(
         tuple(args.extra_output),
         tuple(sorted(dict(args.dim).items())),
         tuple(sorted((name, array.shape) for name, array in (given or {}).items())),
-        args.separate_weights,
         tuple(sorted(dict(args.max).items())),
     )
 
@@ -509,7 +508,9 @@ def _read(
 ) -> tuple[Model, ModelProto | None, frozenset[str]]:
     if args.file.suffix.lower() != ".onnx":
         _refuse_onnx_options(args)
-        return read_model(compiler, args.file, args.data), None, frozenset()
+        apart: bool = args.separate_weights
+        model = read_model(compiler, args.file, args.data, separate_weights=apart)
+        return model, None, frozenset()
     with needing_onnx():
         from penstock.tools.frontend.onnx.model import data_files, import_file
 
@@ -538,8 +539,6 @@ def _refuse_onnx_options(args: argparse.Namespace) -> None:
         raise UsageError("--dim is for ONNX models")
     if args.max:
         raise UsageError("--max is for ONNX models")
-    if args.separate_weights:
-        raise UsageError("--separate-weights is for ONNX models")
 
 
 def _check_request(

@@ -40,6 +40,7 @@ def options_of(args: argparse.Namespace) -> CompileOptions:
         database=args.kernels,
         winograd=args.allow_winograd,
         plain_loops=args.plain_loops,
+        separate_weights=args.separate_weights,
         guard=args.guard,
     )
 

@@ -102,11 +102,29 @@ class Model:
         return copy
 
 
-def read_model(compiler: Compiler, path: Path, data: bytes | None = None) -> Model:
+def read_model(
+    compiler: Compiler,
+    path: Path,
+    data: bytes | None = None,
+    *,
+    separate_weights: bool = False,
+) -> Model:
     """
-    Parse and verify a file of IR, or `data` that is called so. Raises UsageError if it
+    Parse and verify a file of IR, or `data` that is called so. Variables that start
+    from equal arrays are one, unless with `separate_weights`. Raises UsageError if it
     cannot be read, `Rejected` if it is not accepted.
     """
+    model = _read_model(compiler, path, data)
+    if not separate_weights:
+        from penstock.runtime.loading.initializers import WeightFiles
+        from penstock.tools.session.equal_variables import merge_equal
+
+        with WeightFiles(model.directory) as files:
+            model.weights = merge_equal(model.module, model.weights, files)
+    return model
+
+
+def _read_model(compiler: Compiler, path: Path, data: bytes | None) -> Model:
     from penstock.tools.driver.importers import import_by_plugin, module_of
 
     if data is None and (imported := import_by_plugin(path)) is not None:

@@ -44,6 +44,8 @@ class CompileOptions:
     """Whether convolutions may have the error of `op-use-winograd`."""
     plain_loops: bool = False
     """Whether kernels are computed as the plain loops that they mean."""
+    separate_weights: bool = False
+    """Whether variables that are equal when a model is read are several."""
     guard: str | None = None
     """The memory that the streams of several threads may take (`regst-plan-memory`)."""
     pipeline: str | None = None
@@ -106,6 +108,7 @@ class Keywords(PipelineKeywords, total=False):
     kernels: Path | None
     allow_winograd: bool
     plain_loops: bool
+    separate_weights: bool
     guard: str | None
 
 
@@ -139,6 +142,7 @@ FLAGS = {
     "database": "--kernels",
     "winograd": "--allow-winograd",
     "plain_loops": "--plain-loops",
+    "separate_weights": "--separate-weights",
     "guard": "--guard",
     "pipeline": "--pipeline",
     "load": "--load",

@@ -29,5 +29,6 @@ def program_in(
     if path.suffix.lower() == ".onnx":
         raise UsageError(f"{path} is no program: penstock-import makes one of it")
     front = installed_compiler(options.load)
-    model = read_model(front[0], path, data)
+    apart = options.separate_weights
+    model = read_model(front[0], path, data, separate_weights=apart)
     return compile_model(model, options, front, allow_source=True).program

@@ -89,6 +89,8 @@ class Session(Closing, Displayed):
     With `plain_loops` kernels are computed as the loops that they mean, without
     schedules and alternatives. `guard` says what the streams of several threads may
     take, see `regst-plan-memory`.
+    Variables that start from equal arrays of a file are one, unless `open` is asked to
+    let them be several, with `separate_weights`.
     `pipeline` is the text of the pipeline that compiles, `edits` has edits of it, such
     as `skip op-fuse-rows`, and `load` the Python files of plug-ins, unless a `compiler`
     is given that knows them: see [pipelines](pipelines.md). Options that the pipeline
@@ -182,7 +184,9 @@ class Session(Closing, Displayed):
         compiler = installed_compiler(options.load)
         with reading(path):
             return cls(
-                read_model(compiler[0], Path(path)),
+                read_model(
+                    compiler[0], Path(path), separate_weights=options.separate_weights
+                ),
                 options,
                 engine=engine,
                 compiler=compiler,
@@ -210,7 +214,9 @@ class Session(Closing, Displayed):
         options = with_keywords(options, keywords)
         front = installed_compiler(options.load)
         with reading(path):
-            return text_at(front, read_model(front[0], Path(path)), options, level)
+            apart = options.separate_weights
+            model = read_model(front[0], Path(path), separate_weights=apart)
+            return text_at(front, model, options, level)
 
     @classmethod
     def of(

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Region
 
 from penstock.dialects.job import JobOp, PlacementAttr
+from penstock.runtime.loading.initializers import WeightFiles
 from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
@@ -38,7 +39,6 @@ from penstock.tools.frontend.onnx.channels import fold_channels
 from penstock.tools.frontend.onnx.control import loop_names
 from penstock.tools.frontend.onnx.counted import BOUNDED
 from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
-from penstock.tools.frontend.onnx.equal_weights import merge_equal
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
 from penstock.tools.frontend.onnx.ops import Array
 from penstock.tools.frontend.onnx.random_weights import (
@@ -54,6 +54,7 @@ from penstock.tools.frontend.onnx.reader import (
     names_of,
 )
 from penstock.tools.frontend.onnx.sampling import COORDINATES
+from penstock.tools.session.equal_variables import merge_equal
 
 log = logging.getLogger(__name__)
 
@@ -323,8 +324,6 @@ def import_model(
         reader.read(outputs, names_of(model.graph))
         reader.findings.raise_if_any()
     fold_channels(builder)
-    if not separate_weights:
-        merge_equal(builder)
     symbol = hint(model.graph.name or Path(name).stem) or "main"
     region = Region(reader.builder.block)
     job = JobOp(symbol, PlacementAttr("cpu", [(0, 0)]), region)
@@ -332,8 +331,11 @@ def import_model(
     for op in job.walk():
         op.location = placed(op.location, location)
     proto = with_outputs(model, outputs)
-    module = ModuleOp([job])
-    return ImportedModel(module, reader.builder.weights, proto, frozenset(known or ()))
+    module, weights = ModuleOp([job]), reader.builder.weights
+    if not separate_weights:
+        with WeightFiles(Path()) as files:
+            weights = merge_equal(module, weights, files)
+    return ImportedModel(module, weights, proto, frozenset(known or ()))
 
 
 def placed(location: Attribute, place: FileLineColLoc) -> NameLoc | FileLineColLoc:

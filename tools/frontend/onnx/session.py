@@ -175,7 +175,11 @@ class OnnxSession(Closing):
 
         check_named(inputs)
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
-        imported = self._model().imported(arrays, self._maxima)
+        imported = self._model().imported(
+            arrays,
+            self._maxima,
+            separate_weights=self._options.separate_weights,
+        )
         model = Model(imported.module, imported.weights, Path())
         front = installed_compiler(self._options.load)
         return text_at(front, model, self._options, level)
@@ -222,7 +226,11 @@ class OnnxSession(Closing):
         self, arrays: Mapping[str, Array], request: Request
     ) -> tuple[Session, Mapping[str, Array]]:
         """A new session, and the arrays whose values it is made for."""
-        imported = self._model().imported(arrays, self._maxima)
+        imported = self._model().imported(
+            arrays,
+            self._maxima,
+            separate_weights=self._options.separate_weights,
+        )
         model = Model(imported.module, imported.weights, Path())
         session = Session(model, request.options)
         if self._known is not None and not imported.known:
@@ -256,7 +264,11 @@ class _Given:
         self._model.CopyFrom(given)
 
     def imported(
-        self, arrays: Mapping[str, Array], maxima: Mapping[str, int]
+        self,
+        arrays: Mapping[str, Array],
+        maxima: Mapping[str, int],
+        *,
+        separate_weights: bool,
     ) -> ImportedModel:
         """
         The job of the model for certain inputs. Raises PenstockError if they do not
@@ -270,7 +282,13 @@ class _Given:
             del shape.dim[:]
             for extent in arrays[value.name].shape:
                 shape.dim.add().dim_value = extent
-        return import_for(self._model, self._name, arrays, maxima=maxima)
+        return import_for(
+            self._model,
+            self._name,
+            arrays,
+            maxima=maxima,
+            separate_weights=separate_weights,
+        )
 
     def _check(self, arrays: Mapping[str, Array]) -> None:
         """Raise PenstockError unless the arrays have the shapes of the inputs."""

@@ -70,7 +70,6 @@ class Request(NamedTuple):
     dims: tuple[tuple[str, int], ...] = ()
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Of inputs that are known before it is compiled."""
-    separate_weights: bool = False
     maxima: tuple[tuple[str, int], ...] = ()
 
 

@@ -810,8 +810,6 @@ def test_requests_that_do_not_suit_the_model(run: Runner):
     run.refuses(expected, 2, *arguments, "--dim", "batch=4")
     expected = "--max is for ONNX models"
     run.refuses(expected, 2, *arguments, "--max", "loop=4")
-    expected = "--separate-weights is for ONNX models"
-    run.refuses(expected, 2, *arguments, "--separate-weights")
     arguments = (PROGRAM, "--random-inputs", "1", "--check", "numpy")
     run.refuses("a launch.program cannot be checked against NumPy", 2, *arguments)
 

@@ -119,8 +119,8 @@ def test_the_command_line_gives_options_with_the_same_defaults():
 def test_each_option_of_the_command_line_has_a_flag_to_name():
     line = (
         "--device cpu --threads 2 --simulate-ranks --collectives ring --kernels k.db "
-        "--allow-winograd --plain-loops --guard all --pipeline cpu --skip cse "
-        "--set cse.x=1 --load acme.py"
+        "--allow-winograd --plain-loops --separate-weights --guard all --pipeline cpu "
+        "--skip cse --set cse.x=1 --load acme.py"
     )
     options = options_of(arguments().parse_args(["model.onnx", *line.split()]))
     assert flags_of(options) == line

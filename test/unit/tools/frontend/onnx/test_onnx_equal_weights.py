@@ -98,7 +98,8 @@ def test_states_have_all_names_and_are_refused_where_they_differ(
             session.load_state({"a": W, "b": 3 * W})
         assert str(raised.value) == (
             "variables 'a' and 'b' were equal when the model was read and are one, but "
-            "here they differ: import the model with --separate-weights"
+            "here they differ: compile the model with --separate-weights "
+            "(separate_weights=True)"
         )
         np.testing.assert_array_equal(session.state()["a"], W)
         session.save(path := tmp_path / "kept.penstock")
