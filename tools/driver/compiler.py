@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -52,9 +52,11 @@ from penstock.tools.driver.plugin_digest import PlugInCode, codes_of_files
 from penstock.tools.driver.reproducer import Resources, naming_files
 from penstock.tools.driver.verifier import (
     Culprits,
+    Facts,
     VerifierCrash,
-    contents,
+    facts_of,
     module_errors,
+    seen_otherwise,
 )
 
 if TYPE_CHECKING:
@@ -86,8 +88,10 @@ class Compiler:
     )
     on_warning: Callable[[Diagnosis], None] | None = None
     shrinking: bool = False
-    _verified: list[object] | None = field(default=None, init=False)
-    """The contents of the module when it was verified last, in a pipeline."""
+    _verified: Facts | None = field(default=None, init=False)
+    """The ops of the module when it was verified last, in a pipeline."""
+    _is_whole: bool = field(default=True, init=False)
+    """Whether all ops of it were each time."""
     pipelines: PipelineTable = field(default_factory=plugins.known_pipelines)
     loaded: tuple[PlugInCode, ...] = ()
     """The code of files that were loaded into it, or have registered something."""
@@ -134,16 +138,22 @@ class Compiler:
             diagnosis, cause = Diagnosis(place, text), error
         raise Rejected([diagnosis], while_parsing=True) from cause
 
-    def verify(self, module: ModuleOp, prefix: str = "", position: int = -1) -> None:
+    def verify(
+        self,
+        module: ModuleOp,
+        prefix: str = "",
+        position: int = -1,
+        only: Collection[Operation] | None = None,
+    ) -> None:
         """
-        Raise `Rejected` with every bad operation, its message behind `prefix`. The time
-        is that of verification at a `position` of a pipeline.
+        Raise `Rejected` with every bad operation, or those of `only` some, its message
+        behind `prefix`. The time is that of verification at a `position` of a pipeline.
         """
         if self.disable_verify:
             return
         try:
             with self.times.measure("verify", position), self.culprits.recording():
-                errors = module_errors(module)
+                errors = module_errors(module, only)
         except VerifierCrash as crash:
             cause, author = crash.__cause__ or crash, definition_of(type(crash.op))
             place = place_of(crash.op)
@@ -154,13 +164,14 @@ class Compiler:
     def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
         """
         Apply passes in order, verifying after each (or only after the last one), unless
-        it left all as the one before did.
+        it left all as the one before did. After passes in between, the verifiers are
+        asked that may see anything else than before.
         """
         with rare_collections():
             self._apply(module, passes)
 
     def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-        self._verified = None
+        self._verified, self._is_whole = None, True
         for each in self.instrumentations:
             each.before_pipeline(passes, module)
         for position, module_pass in enumerate(passes):
@@ -190,15 +201,25 @@ class Compiler:
             taken = (perf_counter() - start) * 1e3
             log = logging.getLogger(type(step.module_pass).__module__)
             log.debug("%s: %.2f ms", step.module_pass.pipeline_pass_spec(), taken)
-        if not (self.verify_each or step.is_last):
+        if self.disable_verify:
             return
-        # Without checks in between, the pass to blame is not known.
-        culprit = name if self.verify_each else "the pipeline"
+        if self.verify_each:
+            self._verify_after(step, module)
+        elif step.is_last:
+            # Without checks in between, the pass to blame is not known.
+            self.verify(module, "the pipeline left bad IR: ", step.position)
+
+    def _verify_after(self, step: Step, module: ModuleOp) -> None:
+        """Verify what a pass changed, and after the last one all."""
         with self.times.measure("verify", step.position):
-            now = contents(module)
-        if now != self._verified:
-            self.verify(module, f"{culprit} left bad IR: ", step.position)
-            self._verified = now
+            now, before = facts_of(module), self._verified
+            seen = None if before is None else seen_otherwise(before, now)
+        if seen or seen is None:
+            self.verify(module, f"{step.name} left bad IR: ", step.position, seen)
+            self._is_whole &= seen is None
+        if step.is_last and not self._is_whole:
+            self.verify(module, "the pipeline left bad IR: ", step.position)
+        self._verified = now
 
     @contextmanager
     def blaming(

@@ -1,10 +1,12 @@
 """Verification of a whole module that reports every bad operation."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import NoReturn
+from __future__ import annotations
 
-from xdsl.ir import ErasedSSAValue, IRNode, Operation
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from xdsl.ir import ErasedSSAValue, IRNode, Operation, SSAValue
 from xdsl.utils.diagnostic import Diagnostic
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -27,10 +29,26 @@ class VerifierCrash(Exception):
         self.op = op
 
 
-def module_errors(module: Operation) -> list[Finding]:
+class _OpFacts(NamedTuple):
+    """The parts of an op that verifiers can see."""
+
+    operands: tuple[SSAValue, ...]
+    own: list[object]
+    inside: list[Operation]
+    """The ops right inside of it."""
+
+
+Facts: TypeAlias = Mapping[Operation, _OpFacts]
+"""The ops of a module, and the parts of each that verifiers can see."""
+
+
+def module_errors(
+    module: Operation, only: Collection[Operation] | None = None
+) -> list[Finding]:
     """
     The bad operations of a module, each with its message, inner operations first:
-    errors of verifiers, and of the dominance of values.
+    errors of verifiers, and of the dominance of values. If `only` some ops are given,
+    the verifiers of no others are asked.
 
     Operations around one that is wrong by itself are not listed for that alone. Raises
     `VerifierCrash` for an exception that is no diagnostic, unless an error found before
@@ -39,6 +57,8 @@ def module_errors(module: Operation) -> list[Finding]:
     unavailable = dominance_errors(module)
     errors: list[Finding] = []
     for op in module.walk(region_first=True):
+        if only is not None and op not in only:
+            continue
         try:
             _verify_alone(op)
         except LocatedVerifyException as error:
@@ -54,24 +74,71 @@ def module_errors(module: Operation) -> list[Finding]:
     return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
 
 
-def contents(module: Operation) -> list[object]:
+def facts_of(module: Operation) -> Facts:
     """
-    The parts of a module that verifiers can see, to be compared with those of before.
+    The parts of each op of a module that its verifier can see, to be compared with
+    those of before.
 
     Ops and values are held themselves, not as copies, so that none is taken for another
     one that has gone.
     """
-    found: list[object] = []
-    for op in module.walk():
-        found += (op, op.parent, *op.operands, *op.successors)
-        found += (result.type for result in op.results)
-        for table in (op.properties, op.attributes):
-            found += (len(table), *table.items())
-        for region in op.regions:
-            found.append(region)
-            for block in region.blocks:
-                found += (block, *(argument.type for argument in block.args))
+    return {op: _facts_of(op) for op in module.walk()}
+
+
+def _facts_of(op: Operation) -> _OpFacts:
+    operands = tuple(op.operands)
+    own: list[object] = [op.parent, op.next_op is None, *op.successors]
+    own += [value.type for value in (*operands, *op.results)]
+    for table in (op.properties, op.attributes):
+        own += (len(table), *table.items())
+    inside: list[Operation] = []
+    for region in op.regions:
+        own.append(region)
+        for block in region.blocks:
+            own += (block, *(argument.type for argument in block.args))
+            inside += block.ops
+    return _OpFacts(operands, own, inside)
+
+
+def seen_otherwise(before: Facts, now: Facts) -> set[Operation]:
+    """
+    The ops whose verifiers may see anything else than before: those that changed, all
+    around these, and those next to them, which are the ops of their operands, the
+    readers of their results, and the ops right inside of them.
+
+    So a verifier may look at all that is in its op, and one step beyond.
+    """
+    found: set[Operation] = set()
+    for op, facts in now.items():
+        old = before.get(op)
+        if old == facts:
+            continue
+        found.update(_around(op))
+        if old is None or (old.operands, old.own) != (facts.operands, facts.own):
+            found.update(facts.inside)
+            found.update(use.operation for value in op.results for use in value.uses)
+            found.update(_owners(facts, now))
+        if old is not None:
+            found.update(_owners(old, now))
+    for op, facts in before.items():
+        if op not in now:
+            found.update(_owners(facts, now))
     return found
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    """An op, and all ops around it."""
+    at: Operation | None = op
+    while at is not None:
+        yield at
+        at = at.parent_op()
+
+
+def _owners(facts: _OpFacts, now: Facts) -> Iterator[Operation]:
+    """The ops of a module that operands are results of."""
+    for value in facts.operands:
+        if isinstance(owner := value.owner, Operation) and owner in now:
+            yield owner
 
 
 def _of(op: Operation, text: str) -> str:
