@@ -25,11 +25,14 @@ places by smaller factors in fewer instructions.
 WHOLE = 64
 """The elements of a whole number of turns of a vectorized loop on any processor."""
 
-LEAST_WHOLE, LEAST_OTHER = 128, 1024
+LEAST_LINE, LEAST_FOLDED = 128, 1024
 """
-The least extents of vectorized loops that are arguments, without and with elements left
-after whole turns, or folds. Shorter ones lose up to 45 % of time, these 4 % at most.
+The least extents of vectorized loops that are arguments, without folds and with them.
+Shorter ones lose up to 45 % of time, these 4 % at most.
 """
+
+LONG = 1024
+"""The least elements of a loop whose last vectors do not count."""
 
 
 def loops_in_code(stage: Operation) -> Collection[int]:

@@ -31,7 +31,7 @@ from penstock.dialects.launch.schedules.cpu_map import MapAttr
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_imports, used_names
-from penstock.lowering.codegen.body.numbers import LEAST, LEAST_OTHER, Numbers
+from penstock.lowering.codegen.body.numbers import LEAST, LONG, Numbers
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import BodyPrinter, Computation, range_of
 from penstock.lowering.codegen.body.vector_loop import (
@@ -132,8 +132,9 @@ class CpuPrinter(BodyPrinter):
     @property
     def _is_shared(self) -> bool:
         """Whether the work is that of a part, though it may have one part alone."""
-        printer = self._only_printer
-        return self.parts > 1 or (printer is not None and printer.is_shared)
+        for split in self._splits.values():
+            return split.is_shared
+        return (printer := self._only_printer) is not None and printer.is_shared
 
     @property
     def _only_printer(self) -> CpuStagePrinter | None:
@@ -146,7 +147,7 @@ class CpuPrinter(BodyPrinter):
     ) -> str:
         split = self._splits.get(op)
         count = self.number(extent, op, loop, least=least)
-        if split is None or split.parts == 1 or loop != split.loop:
+        if split is None or not split.is_shared or loop != split.loop:
             return f"range({count})"
         ends = (f"{count} * {at} // parts" for at in ("part", "(part + 1)"))
         return f"range({', '.join(ends)})"
@@ -235,7 +236,7 @@ class CpuPrinter(BodyPrinter):
     def print_copy(self, source: str, target: str, elements: int) -> None:
         loop = self.new_loop()
         with self.taking_numbers():
-            count = self.number(elements, loop, least=LEAST_OTHER)
+            count = self.number(elements, loop, least=LONG)
         with self.block(f"for {loop} in range({count}):"):
             self.line(f"{target}[{loop}] = {source}[{loop}]")
 

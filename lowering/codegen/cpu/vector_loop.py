@@ -18,8 +18,9 @@ from xdsl.utils.hints import isa
 from penstock.dialects.kernel.loops import Order
 from penstock.lowering.codegen.body.epilogue import VectorScalars
 from penstock.lowering.codegen.body.numbers import (
-    LEAST_OTHER,
-    LEAST_WHOLE,
+    LEAST_FOLDED,
+    LEAST_LINE,
+    LONG,
     WHOLE,
     is_digits,
 )
@@ -203,8 +204,7 @@ class InnerLoopPrinter:
 
     def _count(self, computation: Computation, loop: int, line: VectorLoop) -> str:
         """The text of the extent of a line."""
-        has_rest = bool(line.folds) or line.extent % WHOLE > 0
-        least = LEAST_OTHER if has_rest else LEAST_WHOLE
+        least = LEAST_FOLDED if line.folds else LEAST_LINE
         return self.printer.number(line.extent, computation.op, loop, least=least)
 
     def _place(self, op: memref.LoadOp | memref.StoreOp) -> str:
@@ -247,6 +247,8 @@ class InnerLoopPrinter:
         facts = [f'"{line.element}"', extent, f"{self.body_name}_{self.count}"]
         if not is_known and line.extent % WHOLE == 0:
             facts.append(f"multiple={WHOLE}")
+        elif not is_known and line.extent < LONG:
+            facts.append("short=True")
         if loads:
             facts.append(f"loads={len(loads)}")
         if any(step != 1 for step in line.steps):

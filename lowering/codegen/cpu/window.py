@@ -18,6 +18,7 @@ channel of an image:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import TYPE_CHECKING, ClassVar
@@ -36,7 +37,7 @@ from penstock.dialects.kernel.windows import MAX_MULTIPLIED
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
-from penstock.lowering.codegen.cpu.work_split import WORK_OF_A_PART
+from penstock.lowering.codegen.cpu.work_split import SHARED_WORK, WORK_OF_A_PART
 
 if TYPE_CHECKING:
     from penstock.lowering.codegen.body.statements import BodyPrinter
@@ -206,17 +207,16 @@ def facts_of(found: Windowed, lanes: int, tile: str) -> str:
     return ", ".join(facts)
 
 
-def parts_of(found: Windowed) -> int:
-    """The number of parts that the work of all planes is worth."""
+def work_of(found: Windowed) -> int:
+    """The work of all planes, by which it is shared."""
     elements = found.planes * prod(found.result)
-    terms = sum(found.taps) if found.is_pool else prod(found.taps)
-    return max(1, min(found.planes, 2 * elements * terms // WORK_OF_A_PART))
+    return 2 * elements * (sum(found.taps) if found.is_pool else prod(found.taps))
 
 
-def share_of(units: int, is_split: bool) -> tuple[str, str]:
+def share_of(units: str, is_split: bool) -> tuple[str, str]:
     """The first unit of a part, or of all, and the end of its units."""
     if not is_split:
-        return "0", f"{units}"
+        return "0", units
     return f"{units} * part // parts", f"{units} * (part + 1) // parts"
 
 
@@ -255,7 +255,17 @@ class WindowPrinter(CpuStagePrinter, ABC):
 
     @property
     def parts(self) -> int:
-        return parts_of(self.windowed)
+        found = self.windowed
+        return max(1, min(found.planes, work_of(found) // WORK_OF_A_PART))
+
+    @property
+    def is_shared(self) -> bool:
+        return work_of(self.windowed) >= SHARED_WORK
+
+    def count(self, value: int, *role: Hashable) -> str:
+        """The text of a number in some role, which no instruction depends on."""
+        with self.printer.taking_numbers():
+            return self.printer.number(value, self.function, *role, least=2)
 
     @property
     @abstractmethod
@@ -285,7 +295,7 @@ class PoolPrinter(WindowPrinter):
 
     def print(self, is_split: bool) -> None:
         found = self.windowed
-        first, end = share_of(found.planes, is_split)
+        first, end = share_of(self.count(found.planes, "planes"), is_split)
         image, target = (
             address_of(self.printer, value) for value in (found.input, found.out)
         )
@@ -319,7 +329,7 @@ class DepthwisePrinter(WindowPrinter):
     def print(self, is_split: bool) -> None:
         out, found = self.printer, self.windowed
         units = found.planes
-        first, end = share_of(units, is_split)
+        first, end = share_of(self.count(units, "planes"), is_split)
         assert found.weights is not None, "a convolution has weights"
         size = BYTES[found.element]
         image, factors, target = (
@@ -329,10 +339,11 @@ class DepthwisePrinter(WindowPrinter):
         unit = out.new_loop()
         ends = end if first == "0" else f"{first}, {end}"
         with out.block(f"for {unit} in range({ends}):"):
-            times = units // prod(shape_of(found.input)[:-2])
-            plane = unit if times == 1 else f"{unit} // {times}"
-            channels = prod(shape_of(found.weights)[:-2])
-            channel = unit if units == channels else f"{unit} % {channels}"
+            plane = channel = unit
+            if (times := units // prod(shape_of(found.input)[:-2])) > 1:
+                plane = f"{unit} // {self.count(times, 'results of a plane')}"
+            if (channels := prod(shape_of(found.weights)[:-2])) < units:
+                channel = f"{unit} % {self.count(channels, 'channels')}"
             arguments = [
                 f"{image} + {plane} * {prod(found.image) * size}",
                 f"{factors} + {channel} * {prod(found.taps) * size}",

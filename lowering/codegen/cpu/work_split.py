@@ -35,6 +35,12 @@ from penstock.lowering.codegen.cpu.transposition import transposition_of
 
 WORK_OF_A_PART = 1 << 18
 
+SHARED_WORK = WORK_OF_A_PART // 4
+"""
+The least work whose loop is that of a part, though it is worth one part alone: so small
+and large kernels have one form. Two divisions take 1 % of this work at most.
+"""
+
 WEIGHTS = {
     **{"arith.divf": 8, "math.sqrt": 8, "math.rsqrt": 16},
     **{f"math.{name}": 1 for name in ("absf", "ceil", "copysign", "floor", "fma")},
@@ -49,6 +55,8 @@ class Split:
     op: Operation
     loop: int
     parts: int
+    is_shared: bool
+    """Whether it runs over the share of a part, be it of one."""
 
 
 def split_of(op: Operation) -> Split | None:
@@ -96,8 +104,9 @@ def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:
     if not rows or rows[0] is None or any(found != rows[0] for found in rows):
         return []
     works = [found for op in stages if (found := _loops_of(op)) is not None]
-    count = min(rows[0].extent, sum(work for _, _, work in works) // WORK_OF_A_PART)
-    return [Split(op, rows[0].loop, max(1, count)) for op in stages]
+    work = sum(work for _, _, work in works)
+    count = max(1, min(rows[0].extent, work // WORK_OF_A_PART))
+    return [Split(op, rows[0].loop, count, work >= SHARED_WORK) for op in stages]
 
 
 class _Rows(NamedTuple):
@@ -167,7 +176,8 @@ def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
     parts = max(1, work // WORK_OF_A_PART)
     enough = (loop for loop, extent in extents.items() if extent >= parts)
     loop = next(enough, max(extents, key=extents.__getitem__))
-    return Split(op, loop, min(max(1, extents[loop]), parts))
+    count = min(max(1, extents[loop]), parts)
+    return Split(op, loop, count, work >= SHARED_WORK)
 
 
 def weight(block: Block) -> int:

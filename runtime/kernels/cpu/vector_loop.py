@@ -339,6 +339,8 @@ class _Line:
     """None if it is known when the line runs."""
     multiple: int
     """Of how many elements the extent is a multiple, a power of two."""
+    short: bool
+    """Whether the extent is small, so that its last vectors count."""
     loads: int
     stores: int
     folds: Sequence[str]
@@ -436,7 +438,8 @@ class _Run:
 
     def _all_of(self, extent: LlvmValue) -> list[Total]:
         """
-        Emit a loop over long vectors, and one over vectors, the last under a mask.
+        Emit a loop over long vectors, and one over vectors, the last under a mask; of
+        short lines without a mask but for the last.
         """
         lanes, line, builder = self.line.lanes, self.line, self.code.builder
         wide = lanes * (FOLDED_AT_ONCE if line.folds else AT_ONCE)
@@ -446,6 +449,10 @@ class _Run:
         totals = self._narrowed(totals, lanes)
         if line.multiple % wide == 0:
             return totals
+        if line.short and line.multiple % lanes:
+            whole = down_to(builder, extent, lanes)
+            totals = self._loop(whole, totals, lanes, end)
+            end = whole
         left = builder.sub(extent, end)
 
         def turn(at: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
@@ -479,11 +486,22 @@ class _Run:
         pairs = zip(self._folds, totals, strict=True)
         return [fold.narrow(self.code, total, lanes) for fold, total in pairs]
 
-    def _loop(self, end: LlvmValue, totals: Sequence[Total], lanes: int) -> list[Total]:
-        def turn(start: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
-            return self._step(start, totals, lanes, None)
+    def _loop(
+        self,
+        end: LlvmValue,
+        totals: Sequence[Total],
+        lanes: int,
+        start: LlvmValue | None = None,
+    ) -> list[Total]:
+        """Emit a loop over whole vectors, from a start or from 0 to an end."""
+        builder = self.code.builder
 
-        return self._repeated(end, lanes, totals, turn)
+        def turn(at: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
+            here = at if start is None else builder.add(start, at)
+            return self._step(here, totals, lanes, None)
+
+        count = end if start is None else builder.sub(end, start)
+        return self._repeated(count, lanes, totals, turn)
 
     def _repeated(
         self,
@@ -640,11 +658,13 @@ def line(
     processor: Processor | None = None,
     *,
     multiple: int = 1,
+    short: bool = False,
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
     that are stored, numbers, and what each fold begins with. If no extent is given, the
-    tuple ends in it, a `multiple` of a power of two. It gives a tuple of what
+    tuple ends in it, a `multiple` of a power of two; a `short` one has more code for
+    its last vectors. It gives a tuple of what
     each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
     terms are taken in any order.
 
@@ -667,6 +687,7 @@ def line(
         element,
         extent,
         multiple,
+        short,
         loads,
         stores,
         folds,

@@ -8,9 +8,10 @@
 // CHECK:         kernel.contract {{.*}} ins(%[[X]], %{{.+}} : memref<2x4x30x15xf32>, memref<4x2x3x3xf32>) outs({{.*}}) start({{.*}}) attributes {schedule = #launch.windows<lanes {{8|4}}, lines 7>}
 
 // SOURCE:      from penstock.runtime.kernels.cpu.depthwise import depthwise_micro_kernel
+// SOURCE:      ROW = ["in0", "in1", "in2", "out0", 16, 2, 8]
 // SOURCE:      micro_kernel_0 = depthwise_micro_kernel("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
-// SOURCE:          for [[UNIT:i[0-9]+]] in range(16):
-// SOURCE-NEXT:         micro_kernel_0([[X:v[0-9]+]] + [[UNIT]] // 2 * 1456, [[W:v[0-9]+]] + [[UNIT]] % 8 * 36, [[B:v[0-9]+]] + [[UNIT]] % 8 * 4, [[O:v[0-9]+]] + [[UNIT]] * 392)
+// SOURCE:          for [[UNIT:i[0-9]+]] in range(n0):
+// SOURCE-NEXT:         micro_kernel_0([[X:v[0-9]+]] + [[UNIT]] // n1 * 1456, [[W:v[0-9]+]] + [[UNIT]] % n2 * 36, [[B:v[0-9]+]] + [[UNIT]] % n2 * 4, [[O:v[0-9]+]] + [[UNIT]] * 392)
 job.job @depthwise placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x4x28x13xf32>
   %w = job.variable "w" init <ones> : tensor<8x1x3x3xf32>
@@ -27,7 +28,7 @@ job.job @depthwise placement <cpu, [0:0]> {
 
 // SOURCE:      from penstock.runtime.kernels.cpu.pooling import pooling_micro_kernel
 // SOURCE:      micro_kernel_0 = pooling_micro_kernel("f32", {{16|8|4}}, (14, 7), image=(28, 13), result=(14, 7), taps=(3, 2), strides=(2, 2), before=(0, 1), dilations=(1, 1))
-// SOURCE:          micro_kernel_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 8)
+// SOURCE:          micro_kernel_0({{v[0-9]+}}, {{v[0-9]+}}, 0, n0)
 job.job @pool placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x4x28x13xf32>
   %y = op.max_pool2d %x kernel [3, 2] strides [2, 2] pads [0, 1, 0, 0] ceil_mode : tensor<2x4x28x13xf32> -> tensor<2x4x14x7xf32>
@@ -42,7 +43,7 @@ job.job @pool placement <cpu, [0:0]> {
 // CHECK:         kernel.pool mean window [4, 2] strides [2, 2] pads [1, 0, 0, 1] counted dims [2, 3] {{.*}} attributes {schedule = #launch.windows<lanes {{8|4|2}}, lines 3>}
 
 // SOURCE:      micro_kernel_0 = pooling_micro_kernel("f64", {{8|4|2}}, (3, 5), image=(6, 9), result=(3, 5), taps=(4, 2), strides=(2, 2), before=(1, 0), dilations=(1, 1), counted=(1, 0, 0, 1))
-// SOURCE:          micro_kernel_0({{v[0-9]+}}, {{v[0-9]+}}, 0, 6)
+// SOURCE:          micro_kernel_0({{v[0-9]+}}, {{v[0-9]+}}, 0, n0)
 job.job @mean placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<2x3x6x9xf64>
   %y = op.average_pool2d %x kernel [4, 2] strides [2, 2] pads [1, 0, 0, 1] ceil_mode count_include_pad : tensor<2x3x6x9xf64> -> tensor<2x3x3x5xf64>

@@ -100,6 +100,45 @@ CASES = {
         lambda e: [(e[0], e[1]), (e[1],), (e[0], e[1])],
         lambda arrays: arrays[0] + arrays[1],
     ),
+    "short lines": Case(
+        lambda e: kernel_of(
+            "add", f"{e[0]}x{e[1]}xf32", f"{e[0]}x{e[1]}xf32", f"{e[1]}xf32"
+        ),
+        (40, 196),
+        [(0, 5), (1, 1), (7, 15), (3, 16), (5, 31), (4, 32), (2, 47), (3, 49), (2, 67)],
+        lambda e: [e[0], e[1], e[1]],
+        lambda e: [(e[0], e[1]), (e[1],), (e[0], e[1])],
+        lambda arrays: arrays[0] + arrays[1],
+    ),
+    "planes of a pool": Case(
+        lambda e: kernel_of(
+            "max_pool2d kernel [2, 2] strides [2, 2]",
+            f"1x{e[0]}x5x6xf32",
+            f"1x{e[0]}x10x12xf32",
+        ),
+        (30,),
+        [(0,), (1,), (2,), (7,)],
+        lambda e: [e[0]],
+        lambda e: [(e[0], 10, 12), (e[0], 5, 6)],
+        lambda arrays: arrays[0].reshape(-1, 5, 2, 6, 2).max((2, 4)),
+    ),
+    "channels": Case(
+        lambda e: kernel_of(
+            f"conv2d groups {e[1]}",
+            f"{e[0]}x{e[1]}x7x10xf32",
+            f"{e[0]}x{e[1]}x9x12xf32",
+            f"{e[1]}x1x3x3xf32",
+        ),
+        (2, 20),
+        [(1, 1), (0, 3), (3, 5), (5, 2)],
+        lambda e: [e[0] * e[1], e[1]],
+        lambda e: [(e[0], e[1], 9, 12), (e[1], 3, 3), (e[0], e[1], 7, 10)],
+        lambda arrays: np.einsum(
+            "ncyxpq,cpq->ncyx",
+            np.lib.stride_tricks.sliding_window_view(arrays[0], (3, 3), (2, 3)),
+            arrays[1],
+        ),
+    ),
     "halves": Case(
         lambda e: kernel_of("add", f"{e[0]}xf16", f"{e[0]}xf16", f"{e[0]}xf16"),
         (1027,),
