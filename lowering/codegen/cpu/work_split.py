@@ -12,7 +12,7 @@ divisions and roots 8, and other functions 12, about what they take in vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
@@ -81,7 +81,9 @@ def _split_parallel(op: scf.ParallelOp) -> Split | None:
     work = prod(extents) * weight(op.body.block)
     if (found := outer_vector_loop_of(op)) is not None:
         extents = found.loop_extents
-    return _best(op, dict(enumerate(extents)), work)
+    split = _best(op, dict(enumerate(extents)), work)
+    # Loops of several statements take up to 9 % longer with a start that is not 0.
+    return split and replace(split, is_shared=split.parts > 1)
 
 
 def splits_of(ops: Sequence[Operation]) -> Sequence[Split]:

@@ -49,8 +49,8 @@ each load, and one of each number.
 
 AT_ONCE, FOLDED_AT_ONCE = 2, 4
 """
-The vectors of a turn of a loop without and with folds. They make one long vector, whose
-ops LLVM cuts in ops that do not wait for each other.
+The vectors of a turn of a loop without folds, and with them or of a short line. They
+make one long vector, whose ops LLVM cuts in ops that do not wait for each other.
 """
 
 CONTRACT = ("contract",)
@@ -442,17 +442,16 @@ class _Run:
         short lines without a mask but for the last.
         """
         lanes, line, builder = self.line.lanes, self.line, self.code.builder
-        wide = lanes * (FOLDED_AT_ONCE if line.folds else AT_ONCE)
+        wide = lanes * (FOLDED_AT_ONCE if line.folds or line.short else AT_ONCE)
         totals = self._begun(wide)
         end = down_to(builder, extent, wide)
         totals = self._loop(end, totals, wide)
         totals = self._narrowed(totals, lanes)
         if line.multiple % wide == 0:
             return totals
-        if line.short and line.multiple % lanes:
-            whole = down_to(builder, extent, lanes)
-            totals = self._loop(whole, totals, lanes, end)
-            end = whole
+        if line.short:
+            self._finish_short(extent, end)
+            return totals
         left = builder.sub(extent, end)
 
         def turn(at: LlvmValue, totals: Sequence[Total]) -> Sequence[Total]:
@@ -460,6 +459,18 @@ class _Run:
             return self._step(builder.add(end, at), totals, lanes, rest)
 
         return self._repeated(left, lanes, totals, turn)
+
+    def _finish_short(self, extent: LlvmValue, start: LlvmValue) -> None:
+        """
+        Emit the last vectors of a line without folds: whole ones, and one under a mask
+        that is the same for all lines of an extent.
+        """
+        lanes, builder = self.line.lanes, self.code.builder
+        end = down_to(builder, extent, lanes)
+        self._loop(end, (), lanes, start)
+        rest = builder.sub(extent, end)
+        with builder.if_then(builder.icmp_signed("<", word(0), rest)):
+            self._step(end, (), lanes, rest)
 
     def _all_of_known(self, extent: int) -> list[Total]:
         lanes, line = self.line.lanes, self.line
@@ -663,8 +674,8 @@ def line(
     """
     A function of one tuple: the addresses of the first elements that are loaded and
     that are stored, numbers, and what each fold begins with. If no extent is given, the
-    tuple ends in it, a `multiple` of a power of two; a `short` one has more code for
-    its last vectors. It gives a tuple of what
+    tuple ends in it, a `multiple` of a power of two; a `short` one, without folds, has
+    more code for its last vectors. It gives a tuple of what
     each fold ends with: `add`, `mul`, `maximum`, `minimum`, `maxnum` or `minnum`, whose
     terms are taken in any order.
 
