@@ -517,8 +517,12 @@ class BodyPrinter(ABC):
         strides = row_major(buffer.type.get_shape())
         return self.place_of(zip(names, strides, strict=True))
 
+    def operand(self, op: Operation, index: int) -> str:
+        """The text of an operand of a scalar op."""
+        return self.name(op.operands[index])
+
     def _print_scalar(self, op: Operation) -> None:
-        operands = [self.name(operand) for operand in op.operands]
+        operands = [self.operand(op, index) for index in range(len(op.operands))]
         text = self.scalars.expression(op, operands)
         if text is None:
             self.complain(op, f"{signature(op)} has no source")

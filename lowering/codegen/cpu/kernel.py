@@ -20,6 +20,7 @@ from collections.abc import Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import arith, cf, memref, scf
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -156,6 +157,13 @@ class CpuPrinter(BodyPrinter):
         if not self._takes_numbers or value < least or role in self._in_code:
             return str(value)
         return self._numbers.name(value, *role)
+
+    def operand(self, op: Operation, index: int) -> str:
+        value = op.operands[index]
+        bound = number_of(value) if value.type == IndexType() else None
+        if bound is None or not any(map(is_of_data, op.operands)):
+            return super().operand(op, index)
+        return self.number(bound, op, index)
 
     def step(self, loop: str, value: int) -> str:
         is_loop = not loop or (loop[0] == "i" and loop not in self._in_code)
@@ -356,6 +364,20 @@ class CpuPrinter(BodyPrinter):
         with self.taking_numbers(), self.restoring_depth():
             self.open_loops(computation, loops, (), order.loops[:split])
             self.print_output(computation, loops, order.loops, split)
+
+
+def is_of_data(value: SSAValue) -> bool:
+    """
+    Whether sums and comparisons made a value of one that is loaded, as an index of a
+    table is: the compiler knows no bounds of it.
+    """
+    match value.owner:
+        case memref.LoadOp():
+            return True
+        case arith.IndexCastOp() | arith.AddiOp() | arith.CmpiOp() | arith.SelectOp():
+            return any(map(is_of_data, value.owner.operands))
+        case _:
+            return False
 
 
 def loops_inside(op: scf.ParallelOp) -> list[scf.ForOp]:

@@ -43,6 +43,11 @@ def kernel_of(op: str, result: str, *operands: str) -> KernelOp:
         f"%y = op.{word} {names} {rest} : {types} -> tensor<{result}>",
         f'job.output "y", %y : tensor<{result}>',
     ]
+    return kernel_in(lines)
+
+
+def kernel_in(lines: Sequence[str]) -> KernelOp:
+    """The only kernel of a job of these lines."""
     text = f"job.job @net placement <cpu, [0:0]> {{ {' '.join(lines)} }}"
     compiler, passes = installed_compiler()
     module = compiler.parse(text.encode(), "test.mlir")
@@ -269,6 +274,32 @@ def test_results_are_those_of_numbers_in_the_code(name: str) -> None:
         assert compile_cpu(source, "kernel")(row.ctypes.data) == 0
         results.append(arrays[-1].tobytes())
     assert results[0] == results[1]
+
+
+def test_a_lookup_is_compiled_once_for_tables_of_any_height() -> None:
+    def lookup(rows: int) -> str:
+        lines = [
+            f'%a = job.input "a" : tensor<{rows}x20xf32>',
+            '%b = job.input "b" : tensor<30xi64>',
+            f"%y = op.gather %a[%b] axis 0 : tensor<{rows}x20xf32>, tensor<30xi64> "
+            "-> tensor<30x20xf32>",
+            'job.output "y", %y : tensor<30x20xf32>',
+        ]
+        return kernel_source(kernel_in(lines))
+
+    rows, random = 37, np.random.default_rng(5)
+    source = lookup(rows)
+    assert split_head(source).code == split_head(lookup(1000)).code
+    table = random.standard_normal((rows, 20)).astype(np.float32)
+    indices = random.integers(-rows, rows, 30)
+    result = np.zeros((30, 20), np.float32)
+    row = np.array([x.ctypes.data for x in (table, indices, result)], np.int64)
+    kernel = compile_cpu(source, "kernel")
+    assert kernel(row.ctypes.data) == 0
+    assert result.tobytes() == table[indices].tobytes()
+    for wrong in (rows, -rows - 1):
+        indices[11] = wrong
+        assert kernel(row.ctypes.data) == 1
 
 
 def matmul(extents: Extents) -> str:
