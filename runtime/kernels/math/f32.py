@@ -280,12 +280,53 @@ def whole_part(x: Floats, factor: float) -> tuple[Floats, LlvmValue]:
     return shifted - MAGIC, integer
 
 
-def _times_power(x: Floats, exponent: LlvmValue, scaling: bool) -> Floats:
+def scaled(x: Floats, whole: Floats, integer: LlvmValue) -> Floats:
+    """
+    `x * 2**n`, rounded once, of a processor that has an instruction for it; `n` is
+    given as a float and as an integer.
+    """
+    builder, type = x.builder, x.value.type
+    is_wide = scalar_of(type) == DOUBLE
+    lanes, name = (8, "pd") if is_wide else (16, "ps")
+    count = type.count if isinstance(type, ir.VectorType) else 1
+    if count % lanes:
+        return x.made(llvm_call(builder, "ldexp", type, (x.value, integer)))
+    # LLVM cuts no calls of instructions, and would convert the integer again.
+    vector = ir.VectorType(type.element, lanes)
+    word, mask = ir.IntType(32), ir.IntType(lanes)
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(vector, [vector, vector, vector, mask, word]),
+        f"llvm.x86.avx512.mask.scalef.{name}.512",
+    )
+    nothing = ir.Constant(vector, ir.Undefined)
+    all_lanes, rounding = ir.Constant(mask, -1), ir.Constant(word, 4)
+    result = ir.Constant(type, ir.Undefined)
+    for start in range(0, count, lanes):
+        part, power = (
+            _lanes_of(builder, value, range(start, start + lanes))
+            for value in (x.value, whole.value)
+        )
+        done = builder.call(function, [part, power, nothing, all_lanes, rounding])
+        wide = _lanes_of(builder, done, [n % lanes for n in range(count)])
+        places = [n + count * (start <= n < start + lanes) for n in range(count)]
+        result = builder.shuffle_vector(
+            result, wide, ir.Constant(ir.VectorType(word, count), places)
+        )
+    return x.made(result)
+
+
+def _lanes_of(
+    builder: ir.IRBuilder, value: LlvmValue, lanes: Sequence[int]
+) -> LlvmValue:
+    """A vector of lanes of a vector."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+    return builder.shuffle_vector(value, value, numbers)
+
+
+def _times_power(x: Floats, exponent: LlvmValue) -> Floats:
     """`x * 2**exponent`, rounded once; x is near 1, and the exponent in -160...129."""
     builder = x.builder
-    if scaling:
-        values = (x.value, exponent)
-        return x.made(llvm_call(builder, "ldexp", x.value.type, values))
     half = builder.ashr(exponent, x.whole_number(1))
     for part in (half, builder.sub(exponent, half)):
         x = x * _power(x, part)
@@ -304,21 +345,25 @@ def _power(x: Floats, exponent: LlvmValue) -> Floats:
 ################################################################################
 
 
-def _exp_parts(x: Floats) -> tuple[Floats, LlvmValue]:
-    """`p` and `n` such that e**x is `p * 2**n`, where p is near 1."""
+def _exp_parts(x: Floats) -> tuple[Floats, Floats, LlvmValue]:
+    """
+    `p` and `n` such that e**x is `p * 2**n`, where p is near 1, and `n` as an integer,
+    too.
+    """
     n, integer = whole_part(x, LOG2_E)
     rest = n.times_plus(-LN2_LOW, n.times_plus(-LN2_HIGH, x))
     q = polynomial(rest, EXP)
-    return (q * rest).times_plus(rest, rest) + 1.0, integer
+    return (q * rest).times_plus(rest, rest) + 1.0, n, integer
 
 
 def exp(x: Floats, scaling: bool | None = None) -> Floats:
     """e to the power of x."""
+    if has_scaling() if scaling is None else scaling:
+        return scaled(*_exp_parts(x.at_least(-104.0).at_most(89.0)))
     # A product that rounds to 0 takes many times as long as others.
     is_zero = x.compared("<", -104.0)
-    p, n = _exp_parts(x.where(is_zero, 0.0).at_most(89.0))
-    scaling = has_scaling() if scaling is None else scaling
-    return _times_power(p, n, scaling).where(is_zero, 0.0)
+    p, _, n = _exp_parts(x.where(is_zero, 0.0).at_most(89.0))
+    return _times_power(p, n).where(is_zero, 0.0)
 
 
 def share(x: Floats) -> Floats:
@@ -326,13 +371,13 @@ def share(x: Floats) -> Floats:
     e to the power of x up to 88, but 0 for x below -87: numbers that are not normal, as
     where a mask adds -inf, take many times as long.
     """
-    p, n = _exp_parts(x)
+    p, _, n = _exp_parts(x)
     return (p * _power(x, n)).where(x.compared("<", -87.0), 0.0)
 
 
 def _exp_near(x: Floats) -> Floats:
     """e to the power of x from -87 to 88."""
-    p, n = _exp_parts(x)
+    p, _, n = _exp_parts(x)
     shifted = x.builder.shl(n, x.whole_number(23))
     return p.from_bits(x.builder.add(p.bits(), shifted))
 
@@ -343,7 +388,9 @@ def exp2(x: Floats, scaling: bool | None = None) -> Floats:
     n, integer = whole_part(x, 1.0)
     rest = x - n
     p = polynomial(rest, EXP2).times_plus(rest, 1.0)
-    return _times_power(p, integer, has_scaling() if scaling is None else scaling)
+    if has_scaling() if scaling is None else scaling:
+        return scaled(p, n, integer)
+    return _times_power(p, integer)
 
 
 def expm1(x: Floats) -> Floats:

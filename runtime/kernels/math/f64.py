@@ -35,9 +35,9 @@ from penstock.runtime.kernels.math.f32 import (
     below,
     has_scaling,
     like,
-    llvm_call,
     log_ends,
     polynomial,
+    scaled,
 )
 
 MAGIC = 6755399441055744.0
@@ -171,12 +171,9 @@ def _whole_part(x: Floats, factor: float) -> tuple[Floats, LlvmValue]:
     return shifted - MAGIC, x.builder.trunc(shifted.bits(), narrow)
 
 
-def _times_power(x: Floats, exponent: LlvmValue, scaling: bool) -> Floats:
+def _times_power(x: Floats, exponent: LlvmValue) -> Floats:
     """`x * 2**exponent`, rounded once; x is near 1, the exponent in -1080...1030."""
     builder = x.builder
-    if scaling:
-        values = (x.value, exponent)
-        return x.made(llvm_call(builder, "ldexp", x.value.type, values))
     half = builder.ashr(exponent, ir.Constant(exponent.type, _each(exponent, 1)))
     for part in (half, builder.sub(exponent, half)):
         x = x * _power(x, part)
@@ -197,27 +194,34 @@ def _power(x: Floats, exponent: LlvmValue) -> Floats:
     return x.from_bits(builder.shl(wide, x.whole_number(52)))
 
 
-def _exp_parts(x: Floats, less: Floats | None = None) -> tuple[Floats, LlvmValue]:
-    """`p` and `n` such that e**(x - less) is `(1 + p) * 2**n`, with a small `less`."""
+def _exp_parts(
+    x: Floats, less: Floats | None = None
+) -> tuple[Floats, Floats, LlvmValue]:
+    """
+    `p` and `n` such that e**(x - less) is `(1 + p) * 2**n`, with a small `less`, and
+    `n` as an integer, too.
+    """
     n, integer = _whole_part(x, LOG2_E)
     rest = n.times_plus(-LN2_LOW, n.times_plus(-LN2_HIGH, x))
     if less is not None:
         rest = rest - less
-    return (polynomial(rest, EXP) * rest).times_plus(rest, rest), integer
+    return (polynomial(rest, EXP) * rest).times_plus(rest, rest), n, integer
 
 
 def exp(x: Floats, scaling: bool | None = None) -> Floats:
     """e to the power of x."""
+    if has_scaling() if scaling is None else scaling:
+        p, whole, n = _exp_parts(x.at_least(-746.0).at_most(710.0))
+        return scaled(p + 1.0, whole, n)
     # A product that rounds to 0 takes many times as long as others.
     is_zero = x.compared("<", -746.0)
-    p, n = _exp_parts(x.where(is_zero, 0.0).at_most(710.0))
-    scaling = has_scaling() if scaling is None else scaling
-    return _times_power(p + 1.0, n, scaling).where(is_zero, 0.0)
+    p, _, n = _exp_parts(x.where(is_zero, 0.0).at_most(710.0))
+    return _times_power(p + 1.0, n).where(is_zero, 0.0)
 
 
 def share(x: Floats) -> Floats:
     """e to the power of x up to 709, but 0 for x below -708, as of 32 bits."""
-    p, n = _exp_parts(x)
+    p, _, n = _exp_parts(x)
     return ((p + 1.0) * _power(x, n)).where(x.compared("<", -708.0), 0.0)
 
 
@@ -227,7 +231,9 @@ def exp2(x: Floats, scaling: bool | None = None) -> Floats:
     n, integer = _whole_part(x, 1.0)
     rest = x - n
     p = polynomial(rest, EXP2).times_plus(rest, 1.0)
-    return _times_power(p, integer, has_scaling() if scaling is None else scaling)
+    if has_scaling() if scaling is None else scaling:
+        return scaled(p, n, integer)
+    return _times_power(p, integer)
 
 
 def _expm1_of(x: Floats) -> Floats:
@@ -351,7 +357,7 @@ def tanh(x: Floats) -> Floats:
     size = x.size().at_most(20.0)
     square = size * size
     near = (polynomial(square, TANH) * square).times_plus(size, size)
-    p, n = _exp_parts(size + size)
+    p, _, n = _exp_parts(size + size)
     far = x.number(1.0) - x.number(2.0) / ((p + 1.0) * _power(x, n) + 1.0)
     return far.where(below(size, 0.625), near).with_sign_of(x)
 
@@ -363,7 +369,7 @@ def erf(x: Floats) -> Floats:
     near = polynomial(square, ERF_NEAR).times_plus(size, size)
     # The remainder is a power times a polynomial of a fraction.
     lost = size.times_plus(size, -square)
-    p, n = _exp_parts(-square, lost)
+    p, _, n = _exp_parts(-square, lost)
     place = (size - ERF_CENTER) / (size + ERF_CENTER)
     rest = (p + 1.0) * _power(x, n) * polynomial(place, ERF_FAR)
     far = x.number(1.0) - rest

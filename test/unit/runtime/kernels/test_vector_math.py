@@ -223,16 +223,16 @@ def test_powers_at_borders() -> None:
     check("pow", applied(kernel_support.pow, x, y), (x, y))
 
 
-def of_vectors(element: str, name: str, count: int):
-    """A function of numbers that computes a vector of 8, and gives one lane of it."""
+def of_vectors(element: str, name: str, count: int, size: int = 8):
+    """A function of numbers that computes a vector, and gives one lane of it."""
     type, scalar = {"f32": (types.float32, FLOAT), "f64": (types.float64, DOUBLE)}[
         element
     ]
 
     def generate(context, builder, signature, args):
-        lanes = Lanes(Code(builder, element), 8)
-        others = ir.Constant(ir.VectorType(scalar, 8), [0.25] * 8)
-        place = ir.Constant(ir.IntType(32), 5)
+        lanes = Lanes(Code(builder, element), size)
+        others = ir.Constant(ir.VectorType(scalar, size), [0.25] * size)
+        place = ir.Constant(ir.IntType(32), size - 3)
         vectors = (
             lanes.made(builder.insert_element(others, value, place)) for value in args
         )
@@ -251,6 +251,19 @@ def test_vectors_are_computed_like_numbers(element: str, name: str) -> None:
     np.testing.assert_array_equal(
         applied(of_vectors(element, name, len(operands)), *operands),
         applied(getattr(kernel_support, name), *operands),
+    )
+
+
+@pytest.mark.parametrize(("element", "size"), [("f32", 32), ("f32", 48), ("f64", 24)])
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_long_vectors_are_computed_like_short_ones(
+    name: str, element: str, size: int
+) -> None:
+    """Where there is an instruction for it they are scaled by their whole exponents."""
+    x = every(655_357) if element == "f32" else wide(5_000)
+    np.testing.assert_array_equal(
+        applied(of_vectors(element, name, 1, size), x),
+        applied(of_vectors(element, name, 1, 4), x),
     )
 
 
