@@ -22,7 +22,8 @@ readers.
   whole, the rest by `min-cut`. Segments are found: the forward pass is cut into 4 to 32
   of about as many bytes, where the fewest bytes go on, and the number with the least
   peak is taken. Those that free the most bytes for a scalar operation come first. A
-  smaller budget never makes fewer of them again.
+  budget that none of these meets takes the cheapest choice of all numbers of segments
+  that does, and is refused if there is none. A smaller one never makes less again.
 
 Ops that can fail, such as `op.gather`, are never made again: variables would be updated
 in place only behind them. Variables and constants are there all the time, and cost
@@ -38,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -297,19 +299,35 @@ class WithinBudget:
         if self.peak(()) <= budget:
             return ()
         choices = self._choices
-        if self.peak(choices[-1]) > budget:
-            least = min(self._peaks.values())
-            message = (
-                f"no plan of the job is within the budget of {budget} bytes: the "
-                f"least that was found needs {least}"
-            )
-            raise LocatedPassFailure([(self._step.job, message)])
-        return self._first(choices, budget)
+        if self.peak(choices[-1]) <= budget:
+            return self._first(choices, budget)
+        # No budget that those meet has made more again than the first of these.
+        start = self._flops(self._first(choices, self.peak(choices[-1])))
+        for made in sorted({*chain(*self._several)}, key=self._order):
+            if self._flops(made) >= start and self.peak(made) <= budget:
+                return made
+        least = min(self._peaks.values())
+        message = (
+            f"no plan of the job is within the budget of {budget} bytes: the "
+            f"least that was found needs {least}"
+        )
+        raise LocatedPassFailure([(self._step.job, message)])
 
     @property
     def least(self) -> int:
-        """The least budget that may be asked for."""
+        """A budget that is met without trying all choices."""
         return min(self.peak(()), self.peak(self._choices[-1]))
+
+    @cached_property
+    def _several(self) -> list[list[tuple[int, ...]]]:
+        """
+        For each number of segments the choice of `min-cut`, and those that make more
+        and more of them again.
+        """
+        cheap = self._made(kept_by_min_cut(self._values))
+        found = [split_evenly(self._values, size) for size in SEGMENTS]
+        nested = [nested_choices(self._values, segments) for segments in found]
+        return [[cheap, *map(self._made, choices)] for choices in nested]
 
     @cached_property
     def _choices(self) -> list[tuple[int, ...]]:
@@ -317,13 +335,7 @@ class WithinBudget:
         The choices of values, the fewest scalar operations first, up to the one with
         the least peak: that of `min-cut`, or of all segments, for some number of them.
         """
-        cheap = [self._made(kept_by_min_cut(self._values))]
-        several = [
-            cheap + [self._made(kept) for kept in nested_choices(self._values, found)]
-            for size in SEGMENTS
-            for found in [split_evenly(self._values, size)]
-        ]
-        chosen = min(several, key=lambda choices: self.peak(choices[-1]))
+        chosen = min(self._several, key=lambda choices: self.peak(choices[-1]))
         last = min(chosen[0], chosen[-1], key=self.peak)
         cost = self._flops(last)
         fewer = [made for made in chosen if made != last and self._flops(made) <= cost]
@@ -331,6 +343,9 @@ class WithinBudget:
 
     def _flops(self, made: tuple[int, ...]) -> int:
         return flops_of(self._values, made)
+
+    def _order(self, made: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        return self._flops(made), made
 
     def _first(
         self, choices: Sequence[tuple[int, ...]], budget: int
