@@ -36,6 +36,11 @@ class Processor:
         """Whether it scales by powers of two in one instruction."""
         return "avx512f" in self.features
 
+    @property
+    def needs_fence(self) -> bool:
+        """Whether stores past the caches may be seen after those that follow them."""
+        return "sse2" in self.features
+
     def dot_product(self, lanes: int, plain: bool = False) -> str | None:
         """
         The instruction for dot products of groups of four bytes: `vnni`, but for

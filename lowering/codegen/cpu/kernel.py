@@ -193,6 +193,8 @@ class CpuPrinter(BodyPrinter):
             self._print_buffers()
             start = len(self.lines)
             self.print_stages()
+            if self._lines.has_streams:
+                self.line("end_streams()")
             self.line("return 0")
             self.lines[start:start] = self._loaded_numbers()
         self.finish()

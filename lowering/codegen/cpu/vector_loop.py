@@ -44,6 +44,7 @@ from penstock.lowering.codegen.body.vector_loop import (
     vector_loop_of_for,
     vector_loop_of_nest,
 )
+from penstock.lowering.codegen.cpu.streaming import is_streamed
 
 
 class InnerLoopScalars(VectorScalars):
@@ -68,11 +69,14 @@ class InnerLoopPrinter:
         self.printer = printer
         self.definitions: list[str] = []
         self.count = 0
+        self.has_streams = False
+        """Whether a line writes past the caches."""
 
     @property
     def names(self) -> frozenset[str]:
         """The functions of `penstock.runtime.kernels.cpu.vector_loop` that are used."""
-        return frozenset(("line",) if self.count else ())
+        names = ("line",) if self.count else ()
+        return frozenset((*names, *(("end_streams",) if self.has_streams else ())))
 
     def print_for(self, op: scf.ForOp) -> bool:
         """Print a loop if it is a line; whether it is."""
@@ -200,6 +204,11 @@ class InnerLoopPrinter:
         loads = [places[value] for value, _ in line.loads]
         outputs = computation.body.args[-computation.nest.outputs :]
         stores = [places[arg] for arg, _ in zip(outputs, line.stores, strict=False)]
+        streamed = not is_digits(count) and len(stores) == 1 and not line.folds
+        streamed = streamed and stored_as(line.stores[0][0].type) == line.element
+        if streamed and is_streamed(computation):
+            self.has_streams = True
+            return self.call(line, loads, stores, starts, count, streamed=True)
         return self.call(line, loads, stores, starts, count)
 
     def _count(self, computation: Computation, loop: int, line: VectorLoop) -> str:
@@ -239,6 +248,8 @@ class InnerLoopPrinter:
         stores: Sequence[str],
         starts: Sequence[str],
         count: str,
+        *,
+        streamed: bool = False,
     ) -> str:
         """The call of a line that is defined here, of so many elements."""
         numbers, body = self.body(line)
@@ -260,6 +271,8 @@ class InnerLoopPrinter:
         types = [stored_as(value.type) for value, _ in (*line.loads, *line.stores)]
         if any(type != line.element for type in types):
             facts.append(f"memory={types}")
+        if streamed:
+            facts.append("streamed=True")
         if line.folds:
             folds = ", ".join(f'"{FOLDS[op.name]}"' for op in line.folds)
             facts.append(f"folds=[{folds}]")

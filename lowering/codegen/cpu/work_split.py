@@ -5,8 +5,7 @@ A stage is cut along the outermost parallel loop that has an iteration for each 
 else the one with the most, but not within a vectorized loop. Several stages are cut
 alike if each writes rows of one result, as many and as far apart, and none reads
 another's output: the copies of a concatenation. A part is worth it if it has
-`WORK_OF_A_PART` scalar operations, a few microseconds: loads and stores count 2,
-divisions and roots 8, and other functions 12, about what they take in vectors.
+`WORK_OF_A_PART` scalar operations, a few microseconds.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, linalg, memref, scf
+from xdsl.dialects import linalg, scf
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
 from penstock.dialects.kernel.loops import Nest, loop_order, merged
 from penstock.dialects.kernel.views import root_of
@@ -32,6 +31,7 @@ from penstock.lowering.codegen.body.vector_loop import (
 )
 from penstock.lowering.codegen.cpu.outer_vector_loop import outer_vector_loop_of
 from penstock.lowering.codegen.cpu.transposition import transposition_of
+from penstock.lowering.codegen.cpu.work import ACCESS_WEIGHT, weight
 
 WORK_OF_A_PART = 1 << 18
 
@@ -40,12 +40,6 @@ SHARED_WORK = WORK_OF_A_PART // 4
 The least work whose loop is that of a part, though it is worth one part alone: so small
 and large kernels have one form. Two divisions take 1 % of this work at most.
 """
-
-WEIGHTS = {
-    **{"arith.divf": 8, "math.sqrt": 8, "math.rsqrt": 16},
-    **{f"math.{name}": 1 for name in ("absf", "ceil", "copysign", "floor", "fma")},
-}
-FUNCTION_WEIGHT, ACCESS_WEIGHT = 12, 2
 
 
 @dataclass(frozen=True)
@@ -180,31 +174,3 @@ def _best(op: Operation, extents: dict[int, int], work: int) -> Split | None:
     loop = next(enough, max(extents, key=extents.__getitem__))
     count = min(max(1, extents[loop]), parts)
     return Split(op, loop, count, work >= SHARED_WORK)
-
-
-def weight(block: Block) -> int:
-    """The modelled work of a block's ops, those of loops times their trip counts."""
-    return sum(_weight(op) for op in block.ops)
-
-
-def _weight(op: Operation) -> int:
-    match op:
-        case scf.ForOp():
-            lower, upper, step = map(number_of, (op.lb, op.ub, op.step))
-            if lower is None or upper is None or step is None:
-                return weight(op.body.block)
-            return len(range(lower, upper, step)) * weight(op.body.block)
-        case memref.LoadOp() | memref.StoreOp():
-            return ACCESS_WEIGHT
-        case arith.ConstantOp():
-            return 0
-        case _ if not op.results and not op.regions:
-            return 0
-        case _ if op.regions:
-            return max(
-                (weight(block) for region in op.regions for block in region.blocks),
-                default=0,
-            )
-        case _:
-            usual = FUNCTION_WEIGHT if op.name.startswith("math.") else 1
-            return WEIGHTS.get(op.name, usual)

@@ -258,6 +258,13 @@ class Code:
         align = ir.Constant(INDEX, self.size)
         self.builder.call(function, [value, pointer, align, mask])
 
+    def stream(self, value: LlvmValue, address: LlvmValue, alignment: int) -> None:
+        """Write elements to memory, past the caches, from an aligned address on."""
+        pointer = self._pointer(address, 0, value.type)
+        store = self.builder.store(value, pointer, align=alignment)
+        one = ir.Constant(INDEX, 1)
+        store.set_metadata("nontemporal", self.builder.module.add_metadata([one]))
+
     def store_scalar(
         self, value: LlvmValue, address: LlvmValue, offset: Amount
     ) -> None:

@@ -349,6 +349,8 @@ class _Line:
     ahead: Sequence[int]
     types: Sequence[str]
     """The element types in memory of all loads, then of all stores."""
+    streamed: bool
+    """Whether the only store is of what no cache holds when it is read."""
     processor: Processor
 
     @property
@@ -432,6 +434,8 @@ class _Run:
     def all(self) -> list[Total]:
         """Emit everything; the total of each fold at the end."""
         if self.extent is not None:
+            if self.line.streamed:
+                return self._streamed(self.extent)
             return self._all_of(self.extent)
         assert self.line.extent is not None, "it is known"
         return self._all_of_known(self.line.extent)
@@ -471,6 +475,38 @@ class _Run:
         rest = builder.sub(extent, end)
         with builder.if_then(builder.icmp_signed("<", word(0), rest)):
             self._step(end, (), lanes, rest)
+
+    def _streamed(self, extent: LlvmValue) -> list[Total]:
+        """
+        Emit a loop over long vectors that are written past the caches, which begins at
+        a whole vector of memory, and after it one over vectors; the latter takes all
+        where the result lies over an operand.
+        """
+        lanes, builder, (target,) = self.line.lanes, self.code.builder, self.targets
+        bytes, wide = lanes * self.code.size, lanes * AT_ONCE
+        is_apart = ir.Constant(ir.IntType(1), 1)
+        for source in self.sources:
+            differs = builder.icmp_unsigned("!=", source, target)
+            is_apart = builder.and_(is_apart, differs)
+        before = builder.and_(builder.sub(word(0), target), word(bytes - 1))
+        head = builder.udiv(before, word(self.code.size))
+        is_apart = builder.and_(is_apart, builder.icmp_signed("<=", head, extent))
+        head = builder.select(is_apart, head, word(0))
+        end = down_to(builder, builder.sub(extent, head), wide)
+        end = builder.select(is_apart, end, word(0))
+        self._step(word(0), [], lanes, head)
+
+        def turn(at: LlvmValue, _: Sequence[Total]) -> Sequence[Total]:
+            return self._step(builder.add(head, at), [], wide, None, streamed=True)
+
+        self._repeated(end, wide, [], turn)
+        start = builder.add(head, end)
+        left = builder.sub(extent, start)
+
+        def rest(at: LlvmValue, _: Sequence[Total]) -> Sequence[Total]:
+            return self._step(builder.add(start, at), [], lanes, builder.sub(left, at))
+
+        return self._repeated(left, lanes, [], rest)
 
     def _all_of_known(self, extent: int) -> list[Total]:
         lanes, line = self.line.lanes, self.line
@@ -540,6 +576,8 @@ class _Run:
         totals: Sequence[Total],
         lanes: int,
         rest: int | LlvmValue | None,
+        *,
+        streamed: bool = False,
     ) -> list[Total]:
         """
         Emit what is done with one vector, or with the rest of one; what totals are with
@@ -569,7 +607,9 @@ class _Run:
             here, number = own.advanced(address, at, 1), value.value
             # LLVM writes 32 bits for a masked store of one lane that it has cut.
             is_short = self._is_short(own, count)
-            if isinstance(count, int) and (count == 1 or is_short):
+            if streamed:
+                own.stream(number, here, self.line.lanes * own.size)
+            elif isinstance(count, int) and (count == 1 or is_short):
                 for lane, width in powers_in(count):
                     part = code.shuffled(number, number, range(lane, lane + width))
                     own.store(part, here, lane)
@@ -670,6 +710,7 @@ def line(
     *,
     multiple: int = 1,
     short: bool = False,
+    streamed: bool = False,
 ):
     """
     A function of one tuple: the addresses of the first elements that are loaded and
@@ -692,6 +733,9 @@ def line(
     A turn of the loop loads before it stores, so that what is stored may lie where
     something is loaded that no other turn needs.
 
+    With `streamed` results are written past the caches, unless they lie where something
+    is loaded; `end_streams` is to be called before others may read them.
+
     Vectors are those of the `processor`, by default of the one that compiles.
     """
     made = _Line(
@@ -706,6 +750,7 @@ def line(
         steps or [1] * loads,
         ahead or [0] * loads,
         memory or [element] * (loads + stores),
+        streamed,
         processor or processor_here(),
     )
     scalar = types.float32 if element == "f32" else types.float64
@@ -724,3 +769,17 @@ def line(
         return result(values), generate
 
     return call
+
+
+@intrinsic
+def end_streams(_typing):
+    """Let what was written past the caches be seen before all that is written later."""
+
+    def generate(context, builder, signature, args):
+        if processor_here().needs_fence:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            name = "llvm.x86.sse.sfence"
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate

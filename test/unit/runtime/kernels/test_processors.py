@@ -20,7 +20,11 @@ from penstock.runtime.jit.c_function import assembly_of
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
 from penstock.runtime.kernels.cpu.matmul import int8
 from penstock.runtime.kernels.cpu.outer_vector_loop import OuterLoopLanes, columns
-from penstock.runtime.kernels.cpu.vector_loop import InnerLoopLanes, line
+from penstock.runtime.kernels.cpu.vector_loop import (
+    InnerLoopLanes,
+    end_streams,
+    line,
+)
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
 Signs = tuple[bool, bool]
@@ -128,6 +132,30 @@ def test_floats_of_16_bits_are_computed_in_32(kind: str) -> None:
     names = instructions(text)
     assert not names & {"vdpbf16ps", "vcvtneps2bf16", "bfdot", "bfcvtn"}
     assert names & {"vaddps", "addps", "fadd"}
+
+
+@all_kinds
+def test_results_are_written_past_the_caches_of_each(kind: str) -> None:
+    found = KINDS[kind]
+    add: Any = line("f32", None, added, 2, 1, streamed=True, processor=found.processor)
+
+    def function(a: int, b: int, c: int, count: int) -> int:
+        add((a, b, c, count))
+        return 0
+
+    stores = {"vmovntps", "movntps", "stnp"}
+    assert instructions(text_for(found, function, 4)) & stores
+
+
+def test_stores_past_the_caches_are_seen_in_order() -> None:
+    end: Any = end_streams
+
+    def function(address: int) -> int:
+        end()
+        return 0
+
+    has_fence = "sfence" in instructions(assembly_of(function, 1, 32))
+    assert has_fence == processor_here().needs_fence
 
 
 # Products of bytes -------------------------------------------------------------------
