@@ -30,6 +30,7 @@ from penstock.runtime.executors.arguments import (
 from penstock.runtime.executors.bound import Bound
 from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
+from penstock.runtime.executors.reference_messages import Messages
 from penstock.runtime.executors.result_arrays import maker_of
 from penstock.runtime.executors.resumed import ResumedRun
 from penstock.runtime.executors.simulator import Simulation, VirtualClock, run_clock
@@ -100,6 +101,8 @@ class Executor(Closing):
         """Whether there was a stream, or there can be nothing else."""
         self._transport: Transport | None = None
         self._messages: MessageThread | None = None
+        self._own_messages: Messages | None = None
+        """Those of the reference executor."""
         self._closed = False
         self._lock = threading.Lock()
         self._shield = Shield()
@@ -152,16 +155,20 @@ class Executor(Closing):
     def connect(self, transport: Transport) -> None:
         """
         Exchange the messages of the program by a transport from now on. Raises
-        PenstockError for another engine than `actors`.
+        PenstockError for the virtual clock.
         """
-        if self._core is None:
+        if self._engine == "sim":
             raise PenstockError(
-                f"the {self._engine} engine runs no program of several ranks; "
-                "simulate-ranks runs all of them in one process"
+                "a virtual clock runs no program of several ranks; simulate-ranks runs "
+                "all of them in one process"
             )
         self._transport = transport
         self._guard()
-        if channels := self._program.channels:
+        if not (channels := self._program.channels):
+            return
+        if self._core is None:
+            self._own_messages = Messages(channels, self._program.tables, transport)
+        else:
             self._messages = MessageThread(self._core, channels, transport)
 
     def watch(self, watchdog: Watchdog) -> None:
@@ -433,33 +440,35 @@ class Executor(Closing):
             self._act_for(acts, log)
 
     def _act_for(self, acts: int, log: Log | None) -> None:
-        """Let all actors act, and fill the log if there is one."""
-        if self._core is not None and self._transport is not None:
-            self._run_with_others(self._core, self._transport, acts, log)
-        elif self._core is not None:
+        """
+        Let all actors act, and fill the log if there is one. Of several ranks, an error
+        ends all of them.
+        """
+        if self._transport is None:
+            self._act_alone(acts, log)
+            return
+        try:
+            self._act_alone(acts, log)
+        except PeerError:
+            raise
+        except WatchdogError as error:
+            # Its report is out.
+            self._transport.abort(error.summary)
+            raise
+        except BaseException as error:
+            self._transport.abort(str(error) or type(error).__name__)
+            raise
+
+    def _act_alone(self, acts: int, log: Log | None) -> None:
+        if self._core is not None:
             self._core.run(acts, log)
         elif self._engine == "sim":
             self.simulation = self._simulated(acts, self._times(), log)
         else:
             tables = self._program.tables
             run = self.reference(tables, acts) if log is None else RecordedRun(log)
+            run.messages = self._own_messages
             self._make(run.run, run)
-
-    def _run_with_others(
-        self, core: Core, transport: Transport, acts: int, log: Log | None
-    ) -> None:
-        """Let all actors act; what goes wrong here ends all ranks."""
-        try:
-            core.run(acts, log)
-        except PeerError:
-            raise
-        except WatchdogError as error:
-            # Its report is out.
-            transport.abort(error.summary)
-            raise
-        except BaseException as error:
-            transport.abort(str(error) or type(error).__name__)
-            raise
 
     def _simulated(
         self, acts: int, times: Sequence[int], log: Log | None

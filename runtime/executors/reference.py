@@ -16,6 +16,7 @@ from penstock.runtime.errors import (
     failure_of_callback,
 )
 from penstock.runtime.executors.reference_kinds import Behaviour, behaviour_of
+from penstock.runtime.executors.reference_messages import Messages
 from penstock.runtime.program.control_flow import (
     BadLoop,
     HostMemory,
@@ -88,6 +89,8 @@ class SequentialRun:
         self.readers: list[list[int]] = [[] for _ in tables.registers]
         for register, reader in tables.edges:
             self.readers[register].append(reader)
+        self.messages: Messages | None = None
+        """Those to and from other ranks, if there are any."""
         self.walks: dict[int, Walk] = {}
         """The way through the last act of each actor with loops or conditions."""
         self.kernels: dict[int, Kernel] = {
@@ -107,7 +110,10 @@ class SequentialRun:
     def run(self) -> None:
         """Let actors act, one after the other, until all have done so or none can."""
         try:
-            self.go_on(range(len(self.tables.actors)))
+            ready = [*range(len(self.tables.actors))]
+            while ready:
+                self.go_on(ready)
+                ready = [] if self.messages is None else self.messages.wait(self)
         except TaskError as error:
             failure = self.settle() or error
             raise failure from failure.__cause__

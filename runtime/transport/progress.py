@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -80,6 +81,47 @@ class OwnCollective:
         return True
 
 
+Traffic: TypeAlias = Message | Ring | OwnCollective
+
+
+def opened(
+    channels: Sequence[Channel | Collective], tables: Tables, transport: Transport
+) -> list[Traffic]:
+    """The traffic of each channel; all ranks open collectives in the same order."""
+    in_order = sorted(channels, key=lambda channel: channel.tag)
+    made = {channel.done: _open(channel, tables, transport) for channel in in_order}
+    return [made[channel.done] for channel in channels]
+
+
+def _open(
+    channel: Channel | Collective, tables: Tables, transport: Transport
+) -> Traffic:
+    if isinstance(channel, Channel):
+        places = _places_of(channel.data, tables, is_written=not channel.is_send)
+        return Message(channel, transport, [places])
+    places = [
+        *(_places_of(x, tables, is_written=False) for x in channel.sources),
+        *(_places_of(x, tables, is_written=True) for x in channel.targets),
+    ]
+    if channel.algorithm == "ring":
+        return Ring(channel, transport, places)
+    if not isinstance(transport, CollectiveTransport):
+        raise PenstockError(
+            f"{channel} is to be done by '{channel.algorithm}', which moves no "
+            "messages here: collectives=ring is for any transport"
+        )
+    return OwnCollective(channel, transport, places)
+
+
+def _places_of(data: Bytes, tables: Tables, *, is_written: bool) -> Sequence[int]:
+    """The addresses of the slots that messages lie in, one after the other."""
+    if data.register is None:
+        return [data.address]
+    register = tables.registers[data.register]
+    first = register.initial if is_written else 0
+    return [register.address_of(first + i) for i in range(register.slots)]
+
+
 class Limits:
     """The number of messages that each channel may have begun so far."""
 
@@ -132,7 +174,7 @@ class MessageThread:
         self._core, self._transport = core, transport
         self._channels = channels
         self._limits = Limits(core.tables, channels)
-        self._traffic = self._opened()
+        self._traffic = opened(channels, core.tables, transport)
         self._numbers = {
             handle: i for i, each in enumerate(self._traffic) for handle in each.handles
         }
@@ -164,38 +206,6 @@ class MessageThread:
         self._bell.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-
-    def _opened(self) -> list[Message | Ring | OwnCollective]:
-        """The traffic of each channel; all ranks open collectives in the same order."""
-        channels = sorted(self._channels, key=lambda channel: channel.tag)
-        made = {channel.done: self._open(channel) for channel in channels}
-        return [made[channel.done] for channel in self._channels]
-
-    def _open(self, channel: Channel | Collective) -> Message | Ring | OwnCollective:
-        transport = self._transport
-        if isinstance(channel, Channel):
-            places = self._places_of(channel.data, is_written=not channel.is_send)
-            return Message(channel, transport, [places])
-        places = [
-            *(self._places_of(x, is_written=False) for x in channel.sources),
-            *(self._places_of(x, is_written=True) for x in channel.targets),
-        ]
-        if channel.algorithm == "ring":
-            return Ring(channel, transport, places)
-        if not isinstance(transport, CollectiveTransport):
-            raise PenstockError(
-                f"{channel} is to be done by '{channel.algorithm}', which moves no "
-                "messages here: collectives=ring is for any transport"
-            )
-        return OwnCollective(channel, transport, places)
-
-    def _places_of(self, data: Bytes, *, is_written: bool) -> Sequence[int]:
-        """The addresses of the slots that messages lie in, one after the other."""
-        if data.register is None:
-            return [data.address]
-        register = self._core.tables.registers[data.register]
-        first = register.initial if is_written else 0
-        return [register.address_of(first + i) for i in range(register.slots)]
 
     def _serve(self) -> None:
         looks, control = 0, self._core.memory.state.control

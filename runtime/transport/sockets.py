@@ -112,9 +112,13 @@ class SocketTransport:
             handle = len(self._channels)
             self._channels.append(channel)
             self._waiting.append(deque())
-            early = self._early.pop((channel.peer, channel.tag), 0)
-            self._credits.append(early if channel.is_send else 0)
-            self._handles[channel.is_send, channel.peer, channel.tag] = handle
+            key = channel.is_send, channel.peer, channel.tag
+            early = self._early.pop(key[1:], 0) if channel.is_send else 0
+            if (before := self._handles.get(key)) is not None:
+                # The peer may have opened its end anew already.
+                early, self._credits[before] = early + self._credits[before], 0
+            self._credits.append(early)
+            self._handles[key] = handle
             return handle
 
     def start(self, handle: int, address: int, size: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +18,12 @@ from penstock.tools.session.bisection import (
     Findings,
     Wrong,
     WrongTask,
+    any_rank,
     as_plain_loops,
     first_wrong_output,
     first_wrong_task,
+    of_all_ranks,
+    own_program,
     run_in,
     schedules_of,
 )
@@ -28,7 +32,6 @@ from penstock.tools.session.job_chain import (
     inputs_of_chain,
     ports_of_jobs,
 )
-from penstock.tools.session.model import program_of
 from penstock.tools.session.program_export import ExportedProgram
 from penstock.tools.session.session import Model, Session
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.options import CompileOptions
+    from penstock.tools.session.ranks import Ranks
 
 
 class InputPort(NamedTuple):
@@ -86,6 +90,8 @@ class Search:
     jobs: Sequence[str] = ()
     """Those that run, in this order; the outputs of the last one are compared."""
     allow_source: bool = False
+    ranks: Ranks | None = None
+    """The processes that search together, if there are several."""
 
     def run(
         self,
@@ -102,6 +108,7 @@ class Search:
             self.tolerance,
             self.jobs,
             allow_source=self.allow_source,
+            ranks=self.ranks,
         )
         bisection.check_start()
         front[0].instrumentations.append(bisection)
@@ -113,8 +120,9 @@ class Search:
                 engine="sequential",
                 compiler=front,
                 allow_source=self.allow_source,
+                ranks=None if self.ranks is None else self.ranks.share.size,
             ) as session:
-                found.task = first_wrong_task(
+                task = first_wrong_task(
                     session,
                     self.inputs,
                     bisection.values,
@@ -122,8 +130,8 @@ class Search:
                     self.jobs,
                     bisection.flows,
                 )
-            if found.task is not None:
-                found.task = self._with_schedules(found.task, bisection.values)
+            task = self._with_schedules(task, bisection.values)
+            found.task = of_all_ranks(self.ranks, task, bisection.order)
             if engine != "sequential" and not (found.wrong or found.task):
                 found.engine = self._wrong_on(engine, options)
         except PenstockError as error:
@@ -137,26 +145,30 @@ class Search:
         return EXIT_FAILED if found.wrong or found.task or found.engine else 0
 
     def _with_schedules(
-        self, task: WrongTask, values: Mapping[str, Array]
-    ) -> WrongTask:
+        self, task: WrongTask | None, values: Mapping[str, Array]
+    ) -> WrongTask | None:
         """A wrong task, with its schedules if plain loops in their place are right."""
-        program = program_of(self.model)
-        found = schedules_of(program, task.task)
-        if task.read or not found:
+        program = own_program(self.model, self.ranks)
+        loops, found = None, ()
+        if task is not None and not task.read:
+            found = schedules_of(program, task.task)
+        if task is not None and found:
+            with suppress(PenstockError):
+                loops = as_plain_loops(program, task.task)
+        # Other ranks need this one for what they try.
+        if not any_rank(self.ranks, is_so=loops is not None):
             return task
-        try:
-            loops = as_plain_loops(program, task.task)
-        except PenstockError:
-            return task
-        with self._session_of(loops, 1, "sequential") as session:
+        with self._session_of(loops or program, 1, "sequential") as session:
             facts = self.tolerance, self.jobs
             wrong = first_wrong_task(session, self.inputs, values, *facts)
+        if task is None or loops is None:
+            return task
         is_right = wrong is None or wrong.task != task.task
         return replace(task, schedules=found) if is_right else task
 
     def _wrong_on(self, engine: str, options: CompileOptions) -> str | None:
         """The difference of outputs on another engine than the reference executor."""
-        program = program_of(self.model)
+        program = own_program(self.model, self.ranks)
         with self._session_of(program, options.threads, engine) as session:
             outputs = run_in(session, self.inputs, self.jobs)
         wrong = first_wrong_output(outputs, self.reference, self.tolerance)
@@ -165,7 +177,8 @@ class Search:
     def _session_of(self, program: ProgramOp, threads: int, engine: str) -> Session:
         """A session of a program that the model was compiled to, with its weights."""
         exported = ExportedProgram(program, self.model.weights, self.model.directory)
-        return Session.of(exported, threads, engine, allow_source=self.allow_source)
+        allowed, ranks = self.allow_source, self.ranks
+        return Session.of(exported, threads, engine, allow_source=allowed, ranks=ranks)
 
 
 def lines_of(

@@ -46,9 +46,16 @@ from penstock.tools.session.loading import open_devices
 from penstock.tools.session.messages import check_messages
 from penstock.tools.session.model import check_kernels
 from penstock.tools.session.options import FLAGS, CompileOptions
+from penstock.tools.session.ranks import path_of_rank
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.saved_plan.plan import is_plan, read_plan
-from penstock.tools.session.session import KERNELS, Model, Session, read_model
+from penstock.tools.session.session import (
+    KERNELS,
+    Model,
+    Session,
+    joined,
+    read_model,
+)
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -59,6 +66,7 @@ if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.arrays import Shaped
+    from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.saved_plan.plan import Plan
     from penstock.tools.session.tuning import Subject
 
@@ -85,6 +93,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
             return start_ranks(MODULE, words, args.ranks, args.log_ranks)
         if args.log_ranks is not None and not is_joined():
             raise UsageError("--log-ranks is for --ranks")
+        _join(args)
         return with_standard_input(args, _run)
 
     return exit_code_of(run, PROGRAM, name, debug=args.debug)
@@ -142,7 +151,6 @@ class Job:
 def _run(args: argparse.Namespace) -> int:
     start, before = time.perf_counter(), first_start.seconds
     options = options_of(args)
-    _ranks(args)
     if args.show_origin:
         return _show_origin(args)
     if args.check_finite and (args.trace is not None or args.profile):
@@ -192,7 +200,7 @@ def _run(args: argparse.Namespace) -> int:
     report.say(f"{text}, run {_time_text(seconds)}", times)
     watching.report(report)
     if args.save_plan is not None:
-        report.say(f"wrote {args.save_plan}", {"wrote": [str(args.save_plan)]})
+        _report_plan(args.save_plan, ranks, report)
     is_silent = ranks is not None and not ranks.is_first
     if is_silent:
         return 0
@@ -208,7 +216,13 @@ def _run(args: argparse.Namespace) -> int:
     return code
 
 
-def _ranks(args: argparse.Namespace) -> None:
+def _report_plan(path: Path, ranks: Ranks | None, report: RunOutput) -> None:
+    """Report where a plan was saved, of all ranks if there are several."""
+    own = [str(path)] if ranks is None else ranks.values(str(ranks.own_path(path)))
+    report.say([f"wrote {x}" for x in own], {"wrote": own})
+
+
+def _join(args: argparse.Namespace) -> None:
     """
     Let this process be one of those that were started with it, if there are several.
     Raises UsageError for flags that are for one process.
@@ -226,12 +240,10 @@ def _ranks(args: argparse.Namespace) -> None:
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
-    for name in ("save_plan", "tune", "bisect", "check_finite"):
-        if getattr(args, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} is for one process: leave it out, or --ranks")
+    if args.tune:
+        raise UsageError("--tune is for one process: leave it out, or --ranks")
     if is_plan(args.file):
-        raise UsageError("a saved plan is that of one process")
+        args.file = path_of_rank(args.file, transport.rank)
 
 
 def _watchdog(seconds: float) -> Watchdog:
@@ -284,7 +296,9 @@ def _bisect(
     if expected is None:
         expected = _reference(args.check, model, onnx, inputs, jobs)
     fed = {name: array for name, array in inputs.items() if name not in known}
-    search = Search(model, fed, expected, args.tolerance, jobs, args.allow_source)
+    ranks = None if args.ranks is None else joined(args.ranks)
+    allowed = args.allow_source
+    search = Search(model, fed, expected, args.tolerance, jobs, allowed, ranks)
     with debugging(args, front):
         return search.run(options, front, args.executor, report)
 
@@ -317,13 +331,16 @@ def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
         if name not in ("device", "threads", "load"):
             flag = f"--{options.edits[0].verb}" if name == "edits" else FLAGS[name]
             raise UsageError(f"{flag} is for what is compiled")
+    ranks = None if args.ranks is None else joined(args.ranks)
     plan = read_plan(args.file, options.device, options.load)
-    return _job_of(args, plan, options.threads)
+    return _job_of(args, plan, options.threads, ranks)
 
 
-def _job_of(args: argparse.Namespace, plan: Plan, threads: int) -> Job:
-    allowed = args.allow_source
-    return Job(Session.of(plan, threads, engine_of(args), allow_source=allowed))
+def _job_of(
+    args: argparse.Namespace, plan: Plan, threads: int, ranks: Ranks | None = None
+) -> Job:
+    engine, allowed = engine_of(args), args.allow_source
+    return Job(Session.of(plan, threads, engine, allow_source=allowed, ranks=ranks))
 
 
 def _open_model(
@@ -358,7 +375,9 @@ def _request(
     is_measured = args.tune or options.database or os.environ.get(KERNELS)
     needs_model = args.check in ("numpy", "onnxruntime") or args.job is not None
     is_model = args.file.suffix.lower() == ".onnx"
-    if not is_model or is_measured or needs_model or shows_passes(args):
+    # The plan of one process is not that of a rank.
+    is_else = is_measured or needs_model or args.ranks is not None
+    if not is_model or is_else or shows_passes(args):
         return None
     return Request(
         options,

@@ -63,8 +63,7 @@ class Watching:
         if self._ranks is None:
             write_whole(str(self._path), self._trace.to_json())
         elif kind is not None:
-            name = f"{self._path.stem}-{self._ranks.transport.rank}{self._path.suffix}"
-            write_whole(str(self._path.with_name(name)), self._trace.to_json())
+            write_whole(str(self._ranks.own_path(self._path)), self._trace.to_json())
         else:
             self._write_joined(self._trace, self._path, self._ranks)
 

@@ -13,8 +13,8 @@ right has under their names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -26,14 +26,15 @@ from penstock.dialects.utils.exact_printer import ExactPrinter
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
 from penstock.tools.session.differences import difference, relative_error
-from penstock.tools.session.model import Model, program_of
-from penstock.tools.session.oracle import Evaluation
+from penstock.tools.session.model import Model, program_of, programs_of
+from penstock.tools.session.oracle import Evaluation, with_steps
 from penstock.tools.session.placed_oracle import PlacedEvaluation, has_places
 
 if TYPE_CHECKING:
     from penstock.runtime.executors.watched import Look, LookInside, Seen
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.body_bisection import Flows, WrongCall
+    from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.session import Session
 
 
@@ -83,7 +84,7 @@ class Bisection(PassInstrumentation):
     """
     An instrumentation that runs the IR after each pass that has changed it, until one
     has wrong outputs. Of several `jobs`, which run in this order, the last one's are
-    compared.
+    compared. Each of several `ranks` evaluates all of them, and runs its own program.
     """
 
     def __init__(
@@ -95,8 +96,10 @@ class Bisection(PassInstrumentation):
         jobs: Sequence[str] = (),
         *,
         allow_source: bool = False,
+        ranks: Ranks | None = None,
     ) -> None:
         self._allow_source = allow_source
+        self._ranks = ranks
         self._model = model
         self._inputs = inputs
         self._reference = reference
@@ -106,6 +109,8 @@ class Bisection(PassInstrumentation):
         self.found = Findings()
         self.values: Mapping[str, Array] = {}
         """The values of the last IR that ran right, by the names of registers."""
+        self.order: Sequence[str] = ()
+        """The tasks of the last plans, of all ranks, in an order of their data."""
         self.flows: Flows = {}
         """Its loops and conditions, by the registers of their results."""
 
@@ -119,6 +124,8 @@ class Bisection(PassInstrumentation):
             )
 
     def after_pass(self, step: Step, module: ModuleOp) -> None:
+        if self._ranks is not None:
+            self._note_order(replace(self._model, module=module))
         if self.found.wrong is not None or (text := _text_of(module)) == self._text:
             return
         self._text = text
@@ -130,6 +137,13 @@ class Bisection(PassInstrumentation):
         self.found.checked.append(step.name)
         if wrong is not None:
             self.found.wrong = Wrong(step.position, step.name, *wrong)
+
+    def _note_order(self, model: Model) -> None:
+        """Keep the order of tasks, which programs alone do not tell."""
+        plans = [entry for entry in model.entries if isinstance(entry, PlanOp)]
+        if plans:
+            tasks = Evaluation(model, {}).tasks_of(plans)
+            self.order = [task.task_name.data for task in tasks]
 
     def _first_wrong(self, module: ModuleOp) -> tuple[str, str] | None:
         """The first output that is wrong, and how."""
@@ -147,15 +161,18 @@ class Bisection(PassInstrumentation):
         """
         import numpy as np
 
-        entries = model.entries
-        if any(isinstance(entry, ProgramOp) for entry in entries):
+        if any(isinstance(entry, ProgramOp) for entry in model.entries):
             return self._run_program(model), {}, {}
+        model = with_steps(model)
+        entries = model.entries
         plans = [entry for entry in entries if isinstance(entry, PlanOp)]
         kind = PlacedEvaluation if any(map(has_places, plans)) else Evaluation
         evaluation = kind(model, self._inputs)
         with np.errstate(all="ignore"):
             if self._jobs:
                 evaluation.run_jobs(entries, self._jobs)
+            elif model.is_of_ranks:
+                evaluation.run_plans(plans)
             else:
                 evaluation.run_entry(model.entry)
         return evaluation.results, evaluation.named(), evaluation.flows()
@@ -164,10 +181,12 @@ class Bisection(PassInstrumentation):
         from penstock.tools.session.program_export import ExportedProgram
         from penstock.tools.session.session import Session
 
-        program = program_of(model)
+        program = own_program(model, self._ranks)
         executable = ExportedProgram(program, model.weights, model.directory)
-        allowed = self._allow_source
-        with Session.of(executable, 1, "sequential", allow_source=allowed) as session:
+        allowed, ranks = self._allow_source, self._ranks
+        with Session.of(
+            executable, 1, "sequential", allow_source=allowed, ranks=ranks
+        ) as session:
             return run_in(session, self._inputs, self._jobs)
 
 
@@ -183,7 +202,14 @@ def run_in(
         known = session.inputs(job)
         fed = {name: array for name, array in inputs.items() if name in known}
         outputs = session.run(fed, job)
+        if session.ranks is not None:
+            outputs = session.ranks.union(outputs)
     return outputs
+
+
+def own_program(model: Model, ranks: Ranks | None) -> ProgramOp:
+    """The program of this process, which is one of several ranks if there are any."""
+    return program_of(model) if ranks is None else ranks.own(programs_of(model))
 
 
 def jobs_in(session: Session, jobs: Sequence[str]) -> Sequence[str | None]:
@@ -224,7 +250,8 @@ def first_wrong_task(
     The first task, in the order of a run of the reference executor, that writes other
     than the values say, or reads other than was written; of several jobs, which run one
     after the other, or of the only one. The engine of the session has to be
-    `sequential`. Of a loop or condition it is looked for in its bodies, too.
+    `sequential`. Of a loop or condition it is looked for in its bodies, too. Of several
+    ranks each looks at its own tasks.
     """
     from penstock.runtime.executors.watched import WatchedRun
     from penstock.tools.session.body_bisection import body_search
@@ -255,16 +282,51 @@ def first_wrong_task(
         run_in(session, inputs, jobs)
 
     run(look)
-    if not found or found[0].read:
-        return found[0] if found else None
-    (wrong, *_) = found
-    search = body_search(
-        session.program, wrong.task, flows or {}, wrong.register, tolerance
-    )
-    if search is not None:
-        run(lambda moment, seen: None, search.look)
+    wrong = found[0] if found else None
+    search = None
+    if wrong is not None and not wrong.read:
+        search = body_search(
+            session.program, wrong.task, flows or {}, wrong.register, tolerance
+        )
+    if any_rank(session.ranks, is_so=search is not None):
+        run(lambda moment, seen: None, None if search is None else search.look)
+    if wrong is not None and search is not None:
         wrong = replace(wrong, inside=search.found)
     return wrong
+
+
+def any_rank(ranks: Ranks | None, *, is_so: bool) -> bool:
+    """Whether something is so here or on another rank, all of which ask this."""
+    return is_so if ranks is None else any(ranks.values(is_so))
+
+
+def of_all_ranks(
+    ranks: Ranks | None, own: WrongTask | None, order: Sequence[str]
+) -> WrongTask | None:
+    """
+    The first wrong task of all ranks, of which this one has found its own first, by the
+    order in which tasks read from each other.
+    """
+    if ranks is None:
+        return own
+    found = [_task_of(x) for x in ranks.values(_facts(own)) if x is not None]
+    places = {task: place for place, task in enumerate(order)}
+    return min(found, key=lambda x: places.get(x.task, len(places)), default=None)
+
+
+def _facts(task: WrongTask | None) -> dict[str, object] | None:
+    return None if task is None else asdict(task)
+
+
+def _task_of(facts: dict[str, Any]) -> WrongTask:
+    """A wrong task of another rank, by the values that it has given."""
+    from penstock.tools.session.body_bisection import WrongCall
+
+    inside, schedules = facts.pop("inside"), tuple(facts.pop("schedules"))
+    if inside is not None:
+        inside["iterations"] = tuple(inside["iterations"])
+        inside = WrongCall(**inside)
+    return WrongTask(**facts, inside=inside, schedules=schedules)
 
 
 def schedules_of(program: ProgramOp, task: str) -> tuple[str, ...]:

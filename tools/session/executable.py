@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.origin import Origin
+    from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.report import Report
 
 
@@ -92,6 +93,12 @@ class Executable(Displayed, ABC):
     @abstractmethod
     def locate(self, error: KernelError) -> None:
         """Raise the error of a kernel's own source at its place, if that is known."""
+
+    def check_ranks(self, ranks: Ranks | None) -> None:
+        """
+        Raise UsageError for the program of another process than this one, of several
+        `ranks` or alone, unless it has just been compiled in it.
+        """
 
     @property
     def devices(self) -> list[str]:

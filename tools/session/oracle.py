@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.context import Context
 from xdsl.ir import Block, Operation, SSAValue
@@ -14,12 +14,15 @@ from penstock.dialects.job import (
     AfterOp,
     AssignOp,
     BoxingOp,
+    CollectiveOp,
     CopyOp,
     GradientsOp,
     InputOp,
     JobOp,
     OutputOp,
+    ReceiveOp,
     ScheduleOp,
+    SendOp,
     SinkTickOp,
     SourceTickOp,
     UpdateOp,
@@ -37,6 +40,7 @@ from penstock.lowering import pass_of
 from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions, made
 from penstock.runtime.program.output_cuts import OutputCut, cut_outputs
 from penstock.tools.driver.diagnostics import FileError, UsageError
+from penstock.tools.session.rank_oracle import Exchange, Needs
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
@@ -94,24 +98,6 @@ def with_steps(model: Model) -> Model:
     return replace(model, module=module)
 
 
-def data_order(plan: PlanOp) -> list[TaskOp]:
-    """
-    The tasks of a plan, each behind those whose data it reads. Raises FileError if
-    some read from each other in a cycle.
-    """
-    tasks = list(plan.tasks)
-    producers = {value: task for task in tasks for value in written_by(task)}
-    needs = {
-        task: [producers[value] for value in task.ins if value in producers]
-        for task in tasks
-    }
-    try:
-        return list(TopologicalSorter(needs).static_order())
-    except CycleError as error:
-        names = " -> ".join(task.task_name.data for task in error.args[1])
-        raise FileError(f"tasks read from each other: {names}") from error
-
-
 def written_by(task: TaskOp) -> Sequence[SSAValue]:
     """The registers that a task writes, or the values that it results in."""
     return task.outs or task.results_
@@ -119,6 +105,9 @@ def written_by(task: TaskOp) -> Sequence[SSAValue]:
 
 class Evaluation:
     """The values of a job or plan, by the op of each, and its outputs by name."""
+
+    CYCLE: ClassVar = "read from"
+    """The verb of the error about tasks that come in a cycle."""
 
     def __init__(self, model: Model, inputs: Mapping[str, Array]):
         self.model = model
@@ -132,6 +121,7 @@ class Evaluation:
         self.cuts: list[OutputCut] = []
         """The outputs that are cut to counts, as a caller gets them."""
         self._flows: dict[str, tuple[FlowOp, Sequence[Array]]] = {}
+        self._exchange = Exchange(self._operand_of)
         self._made: set[str] = set()
         """The inputs that earlier jobs have made."""
 
@@ -148,9 +138,29 @@ class Evaluation:
         """Keep an array that a task has made."""
         self._values[value] = array
 
-    def tasks_of(self, plan: PlanOp) -> Sequence[TaskOp]:
-        """The tasks of a plan in the order in which they may run."""
-        return data_order(plan)
+    def needs_of(self, plan: PlanOp) -> Needs:
+        """The tasks of a plan, and those whose data each of them reads."""
+        tasks = list(plan.tasks)
+        producers = {value: task for task in tasks for value in written_by(task)}
+        return {
+            task: [producers[value] for value in task.ins if value in producers]
+            for task in tasks
+        }
+
+    def tasks_of(self, plans: Sequence[PlanOp]) -> Sequence[TaskOp]:
+        """
+        The tasks of plans, of whichever ranks, in an order in which they may run.
+        Raises FileError if there is none.
+        """
+        needs: Needs = {}
+        for plan in plans:
+            needs |= self.needs_of(plan)
+        self._exchange.connect(needs)
+        try:
+            return list(TopologicalSorter(needs).static_order())
+        except CycleError as error:
+            names = " -> ".join(task.task_name.data for task in error.args[1])
+            raise FileError(f"tasks {self.CYCLE} each other: {names}") from error
 
     def named(self) -> dict[str, Array]:
         """
@@ -193,20 +203,28 @@ class Evaluation:
                 }
                 self.run(entry.body.block.ops)
             case PlanOp():
-                if PlanRates(entry).is_rated:
-                    raise UsageError("a plan with rates has no meaning in NumPy")
                 several = len(entry.jobs) > 1
-                for task in self.tasks_of(entry):
-                    # Variables of several jobs say none.
-                    if not several or task.job is None or task.job.data == job:
-                        self.run_task(task)
+                self.run_plans([entry], job if several else None)
             case _:
                 raise UsageError(f"a {entry.name} cannot be checked against NumPy")
+
+    def run_plans(self, plans: Sequence[PlanOp], job: str | None = None) -> None:
+        """Evaluate the plans of all ranks, or what they have of one job."""
+        if any(PlanRates(plan).is_rated for plan in plans):
+            raise UsageError("a plan with rates has no meaning in NumPy")
+        for task in self.tasks_of(plans):
+            # Variables of several jobs say none.
+            if job is None or task.job is None or task.job.data == job:
+                self.run_task(task)
 
     def run(self, ops: Iterable[Operation]) -> None:
         """Evaluate ops in their order."""
         for op in ops:
             self._run_op(op)
+
+    def _operand_of(self, task: TaskOp) -> Array | None:
+        """The first tensor that a task reads, if it reads one."""
+        return self.read(task.ins[0]) if task.ins else None
 
     def run_task(self, task: TaskOp) -> None:
         """Evaluate the ops of a task."""
@@ -230,6 +248,15 @@ class Evaluation:
                 self._values[op.result] = variable_value(op, self.model)
             case CopyOp() | BoxingOp():
                 self._values[op.result] = self._values[op.source]
+            case SendOp():
+                self._exchange.send(op, self._values[op.value])
+            case ReceiveOp():
+                self._values[op.result] = self._exchange.receive(op)
+            case CollectiveOp():
+                array = self._exchange.collect(op)
+                for result in op.targets:
+                    shape = tensor_type(result).get_shape()
+                    self._values[result] = array.reshape(shape)
             case AfterOp():
                 self._values[op.result] = self._values[op.value]
             case OutputOp():

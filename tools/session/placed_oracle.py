@@ -9,10 +9,9 @@ outputs, as it would on a machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from xdsl.ir import SSAValue
 
@@ -20,8 +19,8 @@ from penstock.dialects.job import InputOp, VariableOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, ChunkOp, DataType, RegisterOp
 from penstock.dialects.utils.numpy_types import dtype_of
-from penstock.tools.driver.diagnostics import FileError
 from penstock.tools.session.oracle import Evaluation, written_by
+from penstock.tools.session.rank_oracle import Needs
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
@@ -42,6 +41,8 @@ def has_places(plan: PlanOp) -> bool:
 
 class PlacedEvaluation(Evaluation):
     """An evaluation that keeps values of registers in the bytes of their chunks."""
+
+    CYCLE: ClassVar = "wait for"
 
     def __init__(self, model: Model, inputs: Mapping[str, Array]):
         super().__init__(model, inputs)
@@ -80,7 +81,7 @@ class PlacedEvaluation(Evaluation):
                 return
         super().run_task(task)
 
-    def tasks_of(self, plan: PlanOp) -> Sequence[TaskOp]:
+    def needs_of(self, plan: PlanOp) -> Needs:
         """
         The tasks of a plan, each behind those before it on its stream, and those whose
         data or events it waits for; variables come first.
@@ -92,11 +93,7 @@ class PlacedEvaluation(Evaluation):
         for task in needs:
             if not _is_variable(task):
                 needs[task] += first
-        try:
-            return list(TopologicalSorter(needs).static_order())
-        except CycleError as error:
-            names = " -> ".join(task.task_name.data for task in error.args[1])
-            raise FileError(f"tasks wait for each other: {names}") from error
+        return needs
 
     def _spot(self, value: SSAValue) -> tuple[bytearray, int, DataType] | None:
         """The memory of a register's first slot; None where there is no place."""

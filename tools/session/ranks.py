@@ -44,6 +44,22 @@ class RemotePort(NamedTuple):
     dtype: np.dtype[np.generic]
 
 
+class Share(NamedTuple):
+    """
+    A program as that of one rank: how many ranks there are, and the digest of what all
+    of them run.
+    """
+
+    rank: int
+    size: int
+    digest: str
+
+
+def path_of_rank(path: Path, rank: int) -> Path:
+    """The file of a rank beside those of others, such as `plan-1.penstock`."""
+    return path.with_name(f"{path.stem}-{rank}{path.suffix}")
+
+
 class Ranks:
     """The exchange between the processes of a session, outside of runs."""
 
@@ -53,6 +69,16 @@ class Ranks:
                 f"{count} ranks are asked for, but {_processes(transport.size)}"
             )
         self.transport = transport
+        self._digest = ""
+
+    @property
+    def share(self) -> Share:
+        """The share of this process in what was compiled."""
+        return Share(self.transport.rank, self.transport.size, self._digest)
+
+    def own_path(self, path: Path) -> Path:
+        """The file of this rank beside those of others."""
+        return path_of_rank(path, self.transport.rank)
 
     @property
     def is_first(self) -> bool:
@@ -76,14 +102,35 @@ class Ranks:
                 f"the model is placed on ranks {ranks}, but "
                 f"{_processes(self.transport.size)}"
             )
-        digest = hashlib.sha256("\n".join(map(str, programs)).encode()).digest()
-        digests = self.transport.exchange(digest)
+        text = "\n".join(map(str, programs))
+        self._agree_on(hashlib.sha256(text.encode()).hexdigest())
+        return found[self.transport.rank]
+
+    def take(self, share: Share | None) -> None:
+        """
+        Run a saved plan, which was saved as this share. Raises UsageError unless it is
+        that of this rank, and the others have those that were saved with it.
+        """
+        size, rank = self.transport.size, self.transport.rank
+        if share is None:
+            raise UsageError("the plan was saved by one process, not by ranks")
+        if share.size != size:
+            raise UsageError(
+                f"the plan was saved by {share.size} ranks, but {_processes(size)}"
+            )
+        if share.rank != rank:
+            raise UsageError(f"rank {rank} has the plan of rank {share.rank}")
+        self._agree_on(share.digest)
+
+    def _agree_on(self, digest: str) -> None:
+        """Raise UsageError unless all ranks have the same programs."""
+        self._digest = digest
+        digests = self.transport.exchange(digest.encode())
         if different := [r for r, x in enumerate(digests) if x != digests[0]]:
             raise UsageError(
                 f"rank {different[0]} has another program than rank 0: all processes "
                 "need the same model, options and version"
             )
-        return found[self.transport.rank]
 
     def union(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of all ranks by name, where each gives its own."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from penstock.notebook import Displayed
 from penstock.runtime.options import ENGINES, Closing, check_name
-from penstock.tools.driver.errors import UsageError, reading
+from penstock.tools.driver.errors import reading
 from penstock.tools.session.loading import load
 from penstock.tools.session.model import (
     KERNELS,
@@ -174,11 +174,11 @@ class Session(Closing, Displayed):
         check_name("engine", engine, ENGINES)
         if is_plan(Path(path)):
             refuse_pipeline(options)
-            if ranks is not None:
-                raise UsageError("a saved plan is that of one process")
-            plan = read_plan(Path(path), options.device, options.load)
+            own = None if ranks is None else joined(ranks)
+            path = Path(path) if own is None else own.own_path(Path(path))
+            plan = read_plan(path, options.device, options.load)
             threads = options.threads
-            return cls.of(plan, threads, engine, allow_source=allow_source)
+            return cls.of(plan, threads, engine, allow_source=allow_source, ranks=own)
         from penstock.tools.driver.compiler import installed_compiler
 
         compiler = installed_compiler(options.load)
@@ -226,16 +226,19 @@ class Session(Closing, Displayed):
         engine: str = "actors",
         *,
         allow_source: bool = False,
+        ranks: Ranks | None = None,
     ) -> Self:
         """
-        The session of an executable, such as a saved plan. Raises PenstockError for one
-        whose kernels come with Python source of their own, or may reach outside of
-        their memory, unless with `allow_source`.
+        The session of an executable, such as a saved plan, which is that of this
+        process if there are several `ranks`. Raises PenstockError for one whose kernels
+        come with Python source of their own, or may reach outside of their memory,
+        unless with `allow_source`, and UsageError for the plan of another process.
         """
         if not allow_source:
             executable.check_kernels()
+        executable.check_ranks(ranks)
         session = cls.__new__(cls)
-        session._ranks = None
+        session._ranks = ranks
         session._load(executable, threads, engine)
         return session
 
@@ -489,11 +492,19 @@ class Session(Closing, Displayed):
     def save(self, path: str | Path) -> None:
         """
         Write the compiled program, with its variables as they are now, to a file for
-        `open`. Raises PenstockError if it cannot be written.
+        `open`. Of several ranks all call this, and each writes its own, to
+        `plan-<rank>.penstock` for `plan.penstock`. Raises PenstockError if it cannot be
+        written.
         """
         from penstock.tools.session.saved_plan.plan import save_plan
 
-        save_plan(Path(path), self._executable, self._state())
+        path, executable, state = Path(path), self._executable, self._state()
+        if (ranks := self._ranks) is None:
+            save_plan(path, executable, state)
+            return
+        own = {x.port for x in executable.image.variables}
+        state = {name: array for name, array in state.items() if name in own}
+        save_plan(ranks.own_path(path), executable, state, ranks.share)
 
     def close(self) -> None:
         """End the threads of the executors."""

@@ -24,6 +24,7 @@ from penstock.tools.driver.plugin_digest import (
 )
 from penstock.tools.session.executable import Executable, devices_of
 from penstock.tools.session.origin import UNKNOWN, Origin, origin_from_json
+from penstock.tools.session.ranks import Ranks, Share
 from penstock.tools.session.saved_plan.archive import (
     Archive,
     Json,
@@ -81,6 +82,8 @@ class Plan(Executable):
     weights: Mapping[str, Array]
     found_origin: Origin = UNKNOWN
     """The origin that its file tells; an empty one for files without."""
+    share: Share | None = None
+    """The share of the rank that it is of."""
     is_own: bool = False
     """Whether this user has compiled it, and nobody else can have written it."""
 
@@ -163,14 +166,30 @@ class Plan(Executable):
         for objection in () if self.is_own else self.objections:
             raise PlanError(objection)
 
+    def check_ranks(self, ranks: Ranks | None) -> None:
+        """Raise UsageError unless it is the plan of this process."""
+        if ranks is not None:
+            ranks.take(self.share)
+        elif self.share is not None:
+            raise UsageError(
+                f"the plan is that of rank {self.share.rank}: start {self.share.size} "
+                "processes (--ranks, or ranks=)"
+            )
+
 
 # Saving ------------------------------------------------------------------------------
 
 
-def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) -> None:
+def save_plan(
+    path: Path,
+    executable: Executable,
+    weights: Mapping[str, Array],
+    share: Share | None = None,
+) -> None:
     """
-    Write an executable whose variables have these whole arrays. The same program and
-    arrays give the same bytes. Raises UsageError if it cannot be written.
+    Write an executable whose variables have these whole arrays; that of a rank is a
+    share. The same program and arrays give the same bytes. Raises UsageError if it
+    cannot be written.
     """
     text, derived = executable.text, derive(executable)
     index, arrays = array_members("weights", dict(sorted(weights.items())))
@@ -190,6 +209,8 @@ def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) 
         "weights": index,
         "origin": executable.origin.as_json(),
     }
+    if share is not None:
+        facts["share"] = list(share)
     sources = source_text(derived.sources)
     members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
     write_archive(path, facts, {**members, **arrays})
@@ -311,7 +332,7 @@ def _plan_in(archive: Archive) -> Plan:
     key = _key(text, _names(archive, "devices"))
     derived = kept(key) or _derive(archive, text, key)
     weights = _weights(archive, derived.image)
-    return Plan(text, derived, weights, _origin_in(archive))
+    return Plan(text, derived, weights, _origin_in(archive), _share_in(archive))
 
 
 def _origin_in(archive: Archive) -> Origin:
@@ -321,6 +342,16 @@ def _origin_in(archive: Archive) -> Origin:
         return origin_from_json(value)
     except ValueError as error:
         raise archive.error(f"its manifest holds {error}") from error
+
+
+def _share_in(archive: Archive) -> Share | None:
+    match archive.manifest.get("share"):
+        case None:
+            return None
+        case [int(rank), int(size), str(digest)]:
+            return Share(rank, size, digest)
+        case value:
+            raise archive.error(f"its manifest holds the share {value!r}")
 
 
 def _check_format(archive: Archive) -> None:

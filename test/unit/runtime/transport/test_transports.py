@@ -61,6 +61,26 @@ def test_a_send_waits_for_the_receiver() -> None:
     np.testing.assert_array_equal(got, sent)
 
 
+def test_a_channel_is_opened_anew_after_the_receiver_is_ready() -> None:
+    sent = np.random.default_rng().integers(0, 256, 16, np.uint8)
+    got = np.zeros_like(sent)
+    ends = (
+        channel(is_send=True, peer=1, size=16),
+        channel(is_send=False, peer=0, size=16),
+    )
+    with connected(2) as (first, second):
+        first.open(ends[0])
+        into = second.open(ends[1])
+        second.start(into, got.ctypes.data, got.nbytes)
+        # The credit is there before the second end.
+        first.poll()
+        out = first.open(ends[0])
+        first.start(out, sent.ctypes.data, sent.nbytes)
+        until(lambda: list(first.poll()) == [out])
+        until(lambda: list(second.poll()) == [into])
+    np.testing.assert_array_equal(got, sent)
+
+
 def test_messages_of_several_tags_find_their_places() -> None:
     random = np.random.default_rng()
     sent = [np.frombuffer(random.bytes(1 + 7 * i), np.uint8) for i in range(20)]

@@ -74,6 +74,40 @@ job.job @sums placement <cpu, [0:0]> {
 """Rank 0 keeps four pieces until rank 1 has sent the sum of them back."""
 
 
+LOGS = """
+job.job @logs placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %far = op.log %x {placement = #job.placement<cpu, [1:0]>}
+    : tensor<4xf32> -> tensor<4xf32>
+  %y = op.add %far, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  job.output "y", %y : tensor<4xf32>
+}
+"""
+"""Rank 1 makes NaN of negative numbers."""
+
+NEGATE = """
+from penstock.dialects.op import LogOp, NegOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+class Negate(ModulePass):
+    "Negate in the place of each logarithm."
+
+    name = "my-negate"
+
+    def apply(self, ctx, op):
+        for log in [x for x in op.walk() if isinstance(x, LogOp)]:
+            types = [log.results[0].type]
+            kept = log.attributes
+            made = NegOp.create(
+                operands=log.operands, result_types=types, attributes=kept
+            )
+            made.results[0].name_hint = log.results[0].name_hint
+            Rewriter.replace_op(log, made)
+"""
+"""A pass that makes results wrong."""
+
+
 OPENED = "from penstock.tools.session.session import Session"
 
 
@@ -191,6 +225,59 @@ def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path) -> None:
     options = ("--random-inputs", 1, "--check", "numpy", "--watchdog", 20)
     done = run(path, "--ranks", 2, *options, "--repeat", 3)
     assert done.stdout.count("check against numpy") == 1
+
+
+def test_plans_of_ranks_are_saved_and_run(model: Path) -> None:
+    options = ("--ranks", 2, "--random-inputs", 1, "--repeat", 3)
+    there, plan = model.with_name("there.npz"), model.with_name("plan.penstock")
+    done = run(model, *options, "--outputs", there, "--save-plan", plan)
+    parts = [plan.with_name(f"plan-{rank}.penstock") for rank in range(2)]
+    for part in parts:
+        assert f"wrote {part}\n" in done.stdout
+    # The engine is another one, and looks at each act.
+    done = run(plan, *options, "--check", there, "--check-finite")
+    assert "loss differs by 0.00e+00" in done.stdout
+    done = run(parts[1], "--random-inputs", 1, check=2)
+    assert "the plan is that of rank 1: start 2 processes" in done.stderr
+    parts[0].rename(plan.with_name("other-1.penstock"))
+    parts[1].rename(plan.with_name("other-0.penstock"))
+    done = run(plan.with_name("other.penstock"), *options, check=2)
+    assert done.stderr == "penstock-run: error: rank 0 has the plan of rank 1\n"
+
+
+def test_the_rank_and_task_that_make_a_nan_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "logs.mlir"
+    path.write_text(LOGS)
+    given = ("--inputs", "x=4xf32=1,2,-1,4")
+    done = run(path, "--ranks", 2, *given, "--check-finite", check=1)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"penstock-run: rank 1: {path}:4:3: error: task 'far' ")
+    assert line.endswith("writes NaN at [2] to 'far/out'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["copies", "ring"])
+def test_bisection_of_ranks_runs_all_passes(model: Path, way: str) -> None:
+    options = ("--ranks", 2, "--random-inputs", 1, "--collectives", way)
+    done = run(model, *options, "--bisect")
+    assert re.match(r"ran the IR after \d\d passes that change it\n", done.stdout)
+    assert done.stdout.endswith(
+        "no pass makes the outputs wrong\nno task differs from the reference\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", ["op-infer-shapes", "regst-plan-memory"])
+def test_bisection_of_ranks_names_the_wrong_pass(tmp_path: Path, after: str) -> None:
+    path, negate = tmp_path / "logs.mlir", tmp_path / "negate.py"
+    path.write_text(LOGS)
+    negate.write_text(NEGATE)
+    options = ("--ranks", 2, "--random-inputs", 1, "--load", negate)
+    added = ("--insert-after", f"{after}=my-negate")
+    done = run(path, *options, *added, "--bisect", check=1)
+    assert "first pass whose output runs wrong: my-negate (number" in done.stdout
+    # It is a task of the other rank, which has sent what is wrong.
+    assert "first task that differs from the reference: far at" in done.stdout
 
 
 def run_by_mpi(*words: object) -> subprocess.CompletedProcess[str]:
@@ -324,7 +411,6 @@ def test_logs_of_ranks_are_kept(model: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--log-ranks", "logs"), "--log-ranks is for --ranks"),
-        (("--ranks", "2", "--bisect"), "--bisect is for one process"),
         (("--ranks", "2", "--tune"), "--tune is for one process"),
     ],
 )

@@ -212,7 +212,7 @@ def test_plans_with_memory_are_evaluated_in_the_order_of_events():
     found = evaluation.outputs["z"].astype(np.float64)
     np.testing.assert_allclose(found, expected(), rtol=1e-5)
     assert isinstance(plan := model.entry, PlanOp)
-    assert len(list(plan.tasks)) == len(evaluation.tasks_of(plan))
+    assert len(list(plan.tasks)) == len(evaluation.tasks_of([plan]))
 
 
 def test_an_output_that_the_reference_lacks_is_told():
