@@ -126,9 +126,9 @@ def compiled_op(op: TensorOp, ins: Sequence[Array], constant: int) -> Step:
     orders = [found and panels_of(found) for found in kernel.panels]
     given = [as_stored(x, order) for x, order in zip(ins, orders, strict=False)]
     row = np.array([array.ctypes.data for array in (*given, out)], np.int64)
-    address = row.ctypes.data
+    call = compiled.bound(row.ctypes.data)
     # The row has to live, and so has what is given.
-    return Step(lambda: compiled(address), (*given, row), out)
+    return Step(lambda: call(0, 1), (*given, row), out)
 
 
 @dataclass(frozen=True)

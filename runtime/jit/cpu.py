@@ -60,12 +60,23 @@ class CompiledKernel:
 
         Returns 0, or 1 + the index of the assertion that failed.
         """
+        return self.bound(args)(part, parts)
+
+    def bound(self, args: int) -> Callable[[int, int], int]:
+        """
+        The kernel on a row of addresses as it is now, for many calls: that with the
+        numbers, which takes longer than a small kernel, is made once.
+        """
         count = sum(isinstance(word, str) for word in self.row)
         given = (ctypes.c_int64 * count).from_address(args)
         words = row_of(list(given), self.row, int)
         row = (ctypes.c_int64 * len(words))(*words)
-        at = ctypes.addressof(row) if words else args
-        return KernelFunction(self.address)(at, part, parts)
+        function = KernelFunction(self.address)
+
+        def run(part: int, parts: int) -> int:
+            return function(ctypes.addressof(row) if words else args, part, parts)
+
+        return run
 
 
 KernelFunction = ctypes.CFUNCTYPE(

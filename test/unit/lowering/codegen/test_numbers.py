@@ -465,3 +465,18 @@ def test_a_map_says_the_loops_that_its_schedule_fixes() -> None:
     (stage,) = kernel_of("transpose by [1, 0]", "64x8xf32", "8x64xf32").body.block.ops
     stage.attributes[SCHEDULE] = MapAttr((1,))
     assert {*loops_in_code(stage)} == {1}
+
+
+def test_a_kernel_may_be_bound_to_a_row_for_many_calls() -> None:
+    source = kernel_source(kernel_of("neg", "100000xf32", "100000xf32"))
+    assert any(isinstance(word, int) for word in split_head(source).row)
+    x = np.random.default_rng(5).normal(size=100_000).astype(np.float32)
+    y = np.zeros_like(x)
+    words = np.array([x.ctypes.data, y.ctypes.data], np.int64)
+    call = compile_cpu(source, "kernel").bound(words.ctypes.data)
+    # Its row is one of its own.
+    words[:] = 0
+    for _ in range(2):
+        y.fill(0)
+        assert [call(0, 2), call(1, 2)] == [0, 0]
+        np.testing.assert_array_equal(y, -x)
