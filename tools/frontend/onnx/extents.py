@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, IntegerType, f32
@@ -22,6 +24,7 @@ from penstock.dialects.job import Entry
 from penstock.dialects.op.cast import CastOp
 from penstock.dialects.op.compaction import CompressOp
 from penstock.dialects.op.comparison import LessOp
+from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import DivOp, MinimumOp, MulOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import GatherOp, ReshapeOp, TransposeOp
@@ -354,7 +357,8 @@ class RunTimeExtents:
     ) -> tuple[int, SSAValue]:
         """
         The axis that a counted one has become, or that it and all after it have, if it
-        is the first one.
+        is the first one; or the first of those that it is split to, if its count is of
+        whole ones.
         """
         old, new = (tensor_type(v).get_shape() for v in (op.operands[0], op.results[0]))
         before, extent = prod(old[:axis]), old[axis]
@@ -370,6 +374,10 @@ class RunTimeExtents:
                 made = self._ops.two(MulOp, count, times)
                 assert isinstance(made, SSAValue), "the count is of the job"
                 return place, made
+            times, rest = divmod(extent, new[place])
+            ends = accumulate(new[place:], mul)
+            if not rest and extent in ends and (parts := _parts(count, times)):
+                return place, parts
         raise CannotFollow(f"its result has no axis for the count of {extent}")
 
     def reshaped(
@@ -397,6 +405,14 @@ class RunTimeExtents:
         if not counted <= self.of(found).keys() <= free | counted:
             raise CannotFollow("its result has a known extent for one that is a count")
         return found
+
+
+def _parts(count: SSAValue, size: int) -> SSAValue | None:
+    """How many times a count is a size, if it is a number times that."""
+    op = count.owner
+    if not isinstance(op, MulOp) or not isinstance(by := op.rhs.owner, ConstantOp):
+        return None
+    return op.lhs if by.splat == size else None
 
 
 def lines_of(op: TensorOp) -> Sequence[int]:

@@ -127,8 +127,12 @@ def erase(node: Node) -> None:
 
 
 def length(node: Node) -> None:
-    """The number of tensors, which is known."""
-    node.give_value(np.asarray(length_of(node.ops, node.stacks())))
+    """The number of tensors, which is known but for what loops append."""
+    ops, extents, total = node.ops, node.builder.extents, np.asarray(0)
+    for stack in node.stacks():
+        known = np.asarray(ops.shape(stack)[0])
+        total = ops.add(total, extents.of(stack).get(0, known))
+    node.give_value(total)
 
 
 def concat(node: Node) -> None:

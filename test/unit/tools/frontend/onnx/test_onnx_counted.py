@@ -458,6 +458,9 @@ DETECTED = """
         }>
     best = Gather<axis=0>(box, keep)
     count = Shape(best)
+    image = Sub(keep, keep)
+    crops = RoiAlign<output_height=2, output_width=3, sampling_ratio=2,
+        spatial_scale=6.0>(picture, best, image)
 """
 """
 A condition around a suppression as torchvision exports it: without a box nothing is
@@ -477,9 +480,10 @@ def test_branches_make_as_many_as_data_says(monkeypatch: pytest.MonkeyPatch) -> 
         "both": np.array([0, 1]),
         "two": np.array([2]),
         "none": np.array(0),
+        "picture": floats(1, 2, 7, 7),
     }
     pieces = [{"x": floats(12) * share} for share in (1, 9, 0)]
-    model = graph(read_nodes(DETECTED), pieces[0], "keep best count", known)
+    model = graph(read_nodes(DETECTED), pieces[0], "keep best count crops", known)
     check(model, pieces, monkeypatch)
 
 
@@ -546,6 +550,18 @@ LOOPS = """
             scalar = Squeeze(half)
             more = Greater(scalar, single)
         }>
+    first = SequenceEmpty()
+    appended = Loop(count, yes, first) <
+        body = insert (int64 k, bool goes, seq(float[1]) s)
+            => (bool goes_on, seq(float[1]) longer) {
+            goes_on = Identity(goes)
+            element = Gather<axis=0>(above, k)
+            double = Add(element, element)
+            line = Unsqueeze(double, zero)
+            longer = SequenceInsert(s, line)
+        }>
+    length_of_all = SequenceLength(appended)
+    all = ConcatFromSequence<axis=0>(appended)
     ends, states = Scan(none, above) <
         num_scan_inputs = 1,
         body = step (float s, float e) => (float t, float u) {
@@ -575,7 +591,7 @@ def test_loops_carry_and_stack_as_many_as_data_says(
         "is_long": np.array(True),
     }
     pieces = [{"x": np.abs(floats(3, 4))}, {"x": floats(3, 4)}]
-    outputs = "grown total squares few longest ends states"
+    outputs = "grown total squares few longest length_of_all all ends states"
     model = graph(read_nodes(LOOPS), pieces[0], outputs, known)
     check(model, pieces, monkeypatch)
 
