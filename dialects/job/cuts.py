@@ -94,10 +94,16 @@ class Cuts(CustomDirective):
         return True
 
 
-def verify_cuts(cuts: ArrayAttr[CutAttr] | None) -> None:
-    """Raise `VerifyException` unless each axis is cut once."""
+def verify_cuts(cuts: ArrayAttr[CutAttr] | None, rank: int | None = None) -> None:
+    """
+    Raise `VerifyException` unless each axis is cut once, and is one of a tensor of this
+    rank, if that is known.
+    """
     if cuts is None:
         return
     axes = [cut.axis.value.data for cut in cuts]
     if not axes or len(set(axes)) < len(axes):
         raise VerifyException(f"each axis is cut once, got the axes {axes}")
+    for axis in axes:
+        if rank is not None and axis >= rank:
+            raise VerifyException(f"axis {axis} is out of range for {rank} dimensions")

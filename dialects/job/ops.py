@@ -150,15 +150,20 @@ DOUBLED = {
 
 
 def wrong_cuts(block: Block) -> Iterator[Finding]:
-    """The outputs that are cut by none, or by one that is no number."""
-    outputs = [op for op in block.ops if isinstance(op, OutputOp)]
-    named = {op.port.data: op for op in outputs}
-    for op in outputs:
-        for name in (cut.count.data for cut in op.cuts or ()):
-            if (count := named.get(name)) is None:
-                yield op, f"there is no output '{name}' to cut it by"
-            elif count.value.type != TensorType(i64, []) or count.cuts is not None:
-                yield op, f"the output '{name}' should be a tensor<i64> that is not cut"
+    """The outputs and variables that are cut by none, or by one that is no number."""
+    for kind in (OutputOp, VariableOp):
+        own = [op for op in block.ops if isinstance(op, kind)]
+        named = {name: op for op in own for _, name in names_in_job(op)}
+        what = "output" if kind is OutputOp else "variable"
+        for op in own:
+            for name in (cut.count.data for cut in op.cuts or ()):
+                if (count := named.get(name)) is None:
+                    yield op, f"there is no {what} '{name}' to cut it by"
+                    continue
+                (value,) = count.results or count.operands
+                if value.type != TensorType(i64, []) or count.cuts is not None:
+                    is_wanted = "should be a tensor<i64> that is not cut"
+                    yield op, f"the {what} '{name}' {is_wanted}"
 
 
 def names_in_job(op: Operation) -> Sequence[tuple[str, str]]:

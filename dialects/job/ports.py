@@ -117,7 +117,9 @@ class VariableOp(IRDLOperation):
     3] of weights that go by the name, what `op.winograd_split` and `op.winograd_join`
     for tiles of 4 x 4 results multiply: G g G' of each, [36, out channels, channels].
     It is `also` known by the names of weights that were equal to it when a model was
-    read; nothing assigns to it then, but what loads all of them.
+    read; nothing assigns to it then, but what loads all of them. Of one that is `cut
+    by` other variables, each an `i64`, states have as many elements along an axis as
+    such a one says.
 
     ```mlir
     %w = job.variable "w1" init <xavier_uniform, seed = 7> : tensor<784x256xf32>
@@ -125,6 +127,7 @@ class VariableOp(IRDLOperation):
       part [392, 0] of [784, 256] : tensor<392x256xf32>
     %u = job.variable "w2" init <ones> winograd [32, 64, 3, 3] : tensor<36x32x64xf32>
     %t = job.variable "w3" also ["w4"] init <ones> : tensor<4xf32>
+    %k = job.variable "kept" cut by "number" axis 0 init <zeros> : tensor<9x4xf32>
     ```
     """
 
@@ -132,6 +135,7 @@ class VariableOp(IRDLOperation):
 
     port = prop_def(StringAttr)
     also = opt_prop_def(Names)
+    cuts = opt_prop_def(CutList)
     init = prop_def(InitAttr)
     offsets = opt_prop_def(I64List)
     whole = opt_prop_def(I64List)
@@ -141,9 +145,11 @@ class VariableOp(IRDLOperation):
     traits = traits_def(KnownAttributes(*OF_VALUES, "pass"), Pure())
 
     assembly_format = (
-        "$port (`also` $also^)? `init` $init (`part` $offsets^ `of` $whole)? "
-        "(`winograd` $winograd^)? attr-dict `:` type($result)"
+        "$port (`also` $also^)? (`cut` `by` custom<Cuts>($cuts)^)? `init` $init "
+        "(`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? attr-dict "
+        "`:` type($result)"
     )
+    custom_directives = (Cuts,)
 
     def __init__(self, port: str, init: InitAttr, type: TensorType):
         super().__init__(
@@ -182,6 +188,7 @@ class VariableOp(IRDLOperation):
     def verify_(self) -> None:
         verify_name("variable", self.port)
         verify_names(self.port.data, self.also)
+        verify_cuts(self.cuts, len(self.whole_shape))
         verify_part(self.offsets, self.whole, self.shape)
         verify_winograd(self.winograd, self.offsets, self.shape)
 
@@ -345,15 +352,9 @@ class OutputOp(IRDLOperation):
     def verify_(self) -> None:
         verify_name("port", self.port)
         verify_whole(self)
-        verify_cuts(self.cuts)
         type = self.value.type
         assert isa(type, TensorType), "checked by the constraint"
-        rank = type.get_num_dims()
-        for cut in self.cuts or ():
-            if (axis := cut.axis.value.data) >= rank:
-                raise VerifyException(
-                    f"axis {axis} is out of range for {rank} dimensions"
-                )
+        verify_cuts(self.cuts, type.get_num_dims())
 
 
 @irdl_op_definition

@@ -32,10 +32,14 @@ from xdsl.traits import MemoryAllocEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import (
+    CutAttr,
+    CutList,
+    Cuts,
     I64List,
     InitAttr,
     Names,
     place_in_whole,
+    verify_cuts,
     verify_names,
     verify_part,
     verify_winograd,
@@ -275,6 +279,7 @@ class VariableOp(IRDLOperation):
     launch.variable @v in @c0 at 0 init <ones>
       panels <[1, 8, 4], axis 1, width 4, depth 4> : memref<8x4xf32>
     launch.variable @a also ["b"] in @c0 at 0 init <ones> : memref<4xf32>
+    launch.variable @k cut by "n" axis 0 in @c0 at 0 init <zeros> : memref<9xf32>
     ```
     """
 
@@ -289,6 +294,7 @@ class VariableOp(IRDLOperation):
     value: Elements | None = opt_prop_def(DenseIntOrFPElementsAttr | SplatAttr)
     port = opt_prop_def(StringAttr)
     also = opt_prop_def(Names)
+    cuts = opt_prop_def(CutList)
     winograd = opt_prop_def(I64List)
     panels = opt_prop_def(PanelsAttr)
     type = prop_def(base(MemRefType))
@@ -296,10 +302,12 @@ class VariableOp(IRDLOperation):
     traits = traits_def(KnownAttributes(), SymbolOpInterface(), MemoryAllocEffect())
 
     assembly_format = (
-        "$sym_name (`port` $port^)? (`also` $also^)? `in` $chunk `at` $offset "
+        "$sym_name (`port` $port^)? (`also` $also^)? "
+        "(`cut` `by` custom<Cuts>($cuts)^)? `in` $chunk `at` $offset "
         "(`init` $init^)? (`part` $offsets^ `of` $whole)? (`winograd` $winograd^)? "
         "(`value` $value^)? (`panels` $panels^)? attr-dict `:` $type"
     )
+    custom_directives = (Cuts,)
 
     def __init__(
         self,
@@ -315,6 +323,7 @@ class VariableOp(IRDLOperation):
         value: Elements | None = None,
         port: str | None = None,
         also: Names | None = None,
+        cuts: ArrayAttr[CutAttr] | None = None,
     ):
         super().__init__(
             properties=properties_of(
@@ -329,6 +338,7 @@ class VariableOp(IRDLOperation):
                 value=value,
                 port=port,
                 also=also,
+                cuts=cuts,
                 type=type,
             )
         )
@@ -367,6 +377,7 @@ class VariableOp(IRDLOperation):
     def verify_(self) -> None:
         verify_dense(self.type)
         verify_names(self.port_name, self.also)
+        verify_cuts(self.cuts, len(self.whole_shape))
         verify_part(self.offsets, self.whole, self.type.get_shape())
         verify_winograd(self.winograd, self.offsets, self.type.get_shape())
         if self.value is not None and self.winograd is not None:

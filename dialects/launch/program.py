@@ -381,6 +381,13 @@ def verify_ports(program: ProgramOp, writers: dict[str, str]) -> None:
         if count not in seen:
             text = f"there is no output '{count[2]}' to cut it by"
             raise LocatedVerifyException([(step, text)])
+    variables = [op for op in program.body.block.ops if isinstance(op, VariableOp)]
+    names = {x for op in variables for x in (op.port_name, *op.other_names)}
+    for op in variables:
+        for name in (cut.count.data for cut in op.cuts or ()):
+            if name not in names:
+                text = f"there is no variable '{name}' to cut it by"
+                raise LocatedVerifyException([(op, text)])
 
 
 def verify_own_job(

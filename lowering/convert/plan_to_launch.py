@@ -361,6 +361,7 @@ class ProgramBuilder:
             winograd=op.winograd,
             port=port,
             also=op.also,
+            cuts=op.cuts,
         )
 
     def _place(self, register: RegisterOp) -> tuple[str, int]:

@@ -632,7 +632,7 @@ def fitting(
         raise PenstockError(
             f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
         )
-    return np.ascontiguousarray(array, dtype)
+    return np.asarray(array, dtype, order="C")
 
 
 MESSAGES = ("collective", "receive", "send")

@@ -13,6 +13,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.loader import part_of, raise_if_any
 from penstock.runtime.loading.weight_layout import as_usual, stored_value
 from penstock.runtime.program.executable import Variable
+from penstock.runtime.program.output_cuts import first_of
 from penstock.runtime.program.variable_part import Part
 
 
@@ -87,10 +88,16 @@ def name_of(variable: Variable) -> str:
 def under_all_names(
     program: HasVariables, arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """The arrays of variables by each of the names that these go by."""
+    """
+    The arrays of variables by each of the names that these go by, cut to their counts.
+    """
     found = dict(arrays)
     for name, others in _names(program).items():
         found |= dict.fromkeys(others, arrays[name])
+    for variable in program.variables:
+        for count, axis in variable.cuts:
+            for name in (name_of(variable), *variable.also):
+                found[name] = first_of(found[name], int(found[count]), axis)
     return dict(sorted(found.items()))
 
 
@@ -99,9 +106,11 @@ def under_one_name(
 ) -> dict[str, Array]:
     """
     The arrays of a state by one name of each variable, which may have come by all of
-    its names. Raises PenstockError if they differ from each other then.
+    its names; those that are cut have zeros behind what is there. Raises PenstockError
+    if arrays of one variable differ, or one has not as many elements as its count says.
     """
     found, problems = dict(arrays), list[str]()
+    counts = {x: found[x] for v in program.variables for x, _ in v.cuts if x in found}
     for name, others in _names(program).items():
         for other in others:
             if (array := found.pop(other, None)) is None:
@@ -112,8 +121,27 @@ def under_one_name(
                     "read and are one, but here they differ: compile the model with "
                     "--separate-weights (separate_weights=True)"
                 )
+    for variable in program.variables:
+        if (array := found.get(name := name_of(variable))) is None:
+            continue
+        for count, axis in variable.cuts:
+            if count not in counts or array.ndim != len(variable.whole):
+                continue  # It is said where variables are set.
+            if array.shape[axis] != (number := int(counts[count])):
+                problems.append(
+                    f"variable '{name}' has {array.shape[axis]} elements along axis "
+                    f"{axis}, but '{count}' is {number}"
+                )
+            found[name] = array = _filled(array, axis, variable.whole[axis])
     raise_if_any(problems, "state")
     return found
+
+
+def _filled(array: Array, axis: int, extent: int) -> Array:
+    """An array with zeros behind its elements along an axis."""
+    pads = [(0, 0)] * array.ndim
+    pads[axis] = 0, max(0, extent - array.shape[axis])
+    return np.pad(array, pads)
 
 
 def _names(program: HasVariables) -> dict[str, tuple[str, ...]]:

@@ -72,7 +72,8 @@ class Variable(NamedTuple):
     """
     A part of the array that goes by the name `port`, from `offsets` on of what has the
     shape `whole`. A constant has no name to be given by, its `port` is None. A variable
-    goes by the names in `also`, too.
+    goes by the names in `also`, too. States have as many elements of it along axes as
+    the variables of some names say, its `cuts`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Variable(NamedTuple):
     panels: Panels | None = None
     winograd: bool = False
     also: tuple[str, ...] = ()
+    cuts: tuple[tuple[str, int], ...] = ()
 
     @property
     def place(self) -> tuple[slice, ...]:
@@ -369,10 +371,11 @@ def _queue_from(*row: Any) -> Queue:
 
 
 def _variable_from(name: str, port: str | None, *row: Any) -> Variable:
-    chunk, offset, kind, offsets, whole, panels, winograd, also = row
+    chunk, offset, kind, offsets, whole, panels, winograd, also, cuts = row
     place = chunk, offset, TensorKind._make(kind)
     order = None if panels is None else Panels._make(panels)
-    return Variable(name, port, *place, offsets, whole, order, winograd, also)
+    more = winograd, also, cuts
+    return Variable(name, port, *place, offsets, whole, order, *more)
 
 
 def _kernel_from(*row: Any) -> Kernel:

@@ -26,12 +26,16 @@ def cut_outputs(
     The outputs by name, cut to their counts, without the counts. An output that is cut
     is a view of what is given if its elements lie one after the other, else a copy.
     """
-    import numpy as np
-
     counts = {cut.by for cut in cuts}
     found = {name: array for name, array in outputs.items() if name not in counts}
     for port, count, axis in cuts:
         if port in found:
-            kept = (slice(None),) * axis + (slice(int(outputs[count])),)
-            found[port] = np.ascontiguousarray(found[port][kept])
+            found[port] = first_of(found[port], int(outputs[count]), axis)
     return found
+
+
+def first_of(array: Array, count: int, axis: int) -> Array:
+    """The first elements of an array along an axis, one after the other."""
+    import numpy as np
+
+    return np.ascontiguousarray(array[(slice(None),) * axis + (slice(count),)])

@@ -340,6 +340,7 @@ def _variable(op: VariableOp) -> Variable:
         None if (found := op.panels) is None else panels_of(found),
         op.winograd is not None,
         tuple(op.other_names),
+        tuple((cut.count.data, cut.axis.value.data) for cut in op.cuts or ()),
     )
 
 

@@ -68,3 +68,34 @@ launch.program @p rank 0 {
     launch.fetch "y" from @x cut by "n" axis 0
   }
 }
+
+// -----
+
+job.job @no_variable placement <cpu, [0:0]> {
+  // expected-error@+1 {{there is no variable 'n' to cut it by}}
+  %w = job.variable "w" cut by "n" axis 0 init <zeros> : tensor<4xf32>
+}
+
+// -----
+
+job.job @no_number placement <cpu, [0:0]> {
+  // expected-error@+1 {{the variable 'n' should be a tensor<i64> that is not cut}}
+  %w = job.variable "w" cut by "n" axis 0 init <zeros> : tensor<4xf32>
+  %n = job.variable "n" init <zeros> : tensor<i32>
+}
+
+// -----
+
+job.job @axis_of_variable placement <cpu, [0:0]> {
+  // expected-error@+1 {{axis 1 is out of range for 1 dimensions}}
+  %w = job.variable "w" cut by "n" axis 1 init <zeros> : tensor<4xf32>
+  %n = job.variable "n" init <zeros> : tensor<i64>
+}
+
+// -----
+
+launch.program @variable rank 0 {
+  launch.chunk @c on <0, host> size 64
+  // expected-error@+1 {{launch.variable: there is no variable 'n' to cut it by}}
+  launch.variable @w cut by "n" axis 0 in @c at 0 init <zeros> : memref<4xf32>
+}

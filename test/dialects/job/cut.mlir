@@ -28,3 +28,15 @@ job.job @pairs placement <cpu, [0:0]> {
   job.output "q", %q cut by "n" axis 0, "n" axis 1 : tensor<32x32xi64>
   job.output "n", %n : tensor<i64>
 }
+
+// States have as many elements of a variable as another one says.
+
+// CHECK-LABEL: job.job @stored
+job.job @stored placement <cpu, [0:0]> {
+  // CHECK: %s = job.variable "s" cut by "c" axis 1 init <zeros> : tensor<2x32xi64>
+  // LAUNCH: launch.variable @s cut by "c" axis 1 in
+  %s = job.variable "s" cut by "c" axis 1 init <zeros> : tensor<2x32xi64>
+  %c = job.variable "c" also ["d"] init <zeros> : tensor<i64>
+  job.output "s_now", %s : tensor<2x32xi64>
+  job.output "c_now", %c : tensor<i64>
+}

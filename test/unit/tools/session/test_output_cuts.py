@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.executable import image_from_json
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.checkpoint import Checkpoints
 from penstock.tools.session.oracle import evaluate_model
 from penstock.tools.session.session import Session, read_model
 
@@ -79,3 +80,44 @@ job.job @rates placement <cpu, [0:0]> {
     message = "output 'p' comes 2 times in an iteration, so it cannot be cut"
     with pytest.raises(PenstockError, match=message):
         Session(read_model(installed_compiler()[0], path))
+
+
+STORED = """
+job.job @stored placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<3x6xf32>
+  %m = job.input "m" : tensor<6xi1>
+  %kept = job.variable "kept" cut by "number" axis 1 init <zeros> : tensor<3x6xf32>
+  %number = job.variable "number" init <zeros> : tensor<i64>
+  %k, %n = op.compress %x by %m axis 1
+    : tensor<3x6xf32>, tensor<6xi1> -> tensor<3x6xf32>, tensor<i64>
+  job.output "before", %kept : tensor<3x6xf32>
+  job.assign %k to %kept : tensor<3x6xf32>
+  job.assign %n to %number : tensor<i64>
+}
+"""
+
+
+@pytest.mark.parametrize("model_jobs", [False, True])
+def test_checkpoints_have_as_many_elements_as_there_are(
+    tmp_path: Path, model_jobs: bool
+) -> None:
+    (path := tmp_path / "stored.mlir").write_text(STORED)
+    checkpoints, job = Checkpoints(tmp_path / "kept"), "stored" if model_jobs else None
+    with Session.open(path, model_jobs=model_jobs) as session:
+        assert session.state()["kept"].shape == (3, 0)
+        session.run(piece(4), job)
+        checkpoints.save(session.state(), 1)
+    last = checkpoints.latest()
+    assert last is not None
+    state, x = last.state(), piece(4)["x"][:, 2:]
+    assert state["number"] == 4
+    np.testing.assert_array_equal(state["kept"], x)
+    with Session.open(path, model_jobs=model_jobs) as session:
+        session.load_state(state)
+        with pytest.raises(PenstockError) as raised:
+            session.load_state({**state, "kept": x[:, 1:]})
+        expected = "variable 'kept' has 3 elements along axis 1, but 'number' is 4"
+        assert str(raised.value) == expected
+        before = session.run(piece(1), job)["before"]
+        np.testing.assert_array_equal(before, np.pad(x, [(0, 0), (0, 2)]))
+        assert session.state()["kept"].shape == (3, 1)
