@@ -408,7 +408,7 @@ class RunTimeExtents:
 
 
 def _parts(count: SSAValue, size: int) -> SSAValue | None:
-    """How many times a count is a size, if it is a number times that."""
+    """The number that a count is a size times, if it is such a product."""
     op = count.owner
     if not isinstance(op, MulOp) or not isinstance(by := op.rhs.owner, ConstantOp):
         return None
