@@ -7,7 +7,7 @@ import pytest
 
 from penstock.lowering.convert.collective_tasks import CHOICES
 from penstock.runtime.errors import PenstockError
-from penstock.tools.cli import run_arguments
+from penstock.tools.cli.pipeline_options import COLLECTIVES
 from penstock.tools.cli.run_arguments import arguments, options_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.driver.pipeline_edits import Edit
@@ -132,7 +132,7 @@ def test_each_option_of_the_command_line_has_a_flag_to_name():
 
 
 def test_the_command_line_knows_the_collectives_of_the_pass():
-    assert run_arguments.COLLECTIVES == CHOICES
+    assert COLLECTIVES == CHOICES
 
 
 def test_files_are_told_in_no_folder():
