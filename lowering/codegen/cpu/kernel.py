@@ -10,7 +10,7 @@ is printed by the class that this package has for both.
 
 The line `PARTS = <n>` says into how many parts at most the work of the kernel can be
 usefully cut: calls with parts 0 to p - 1 of p do all of it, in any order or at once.
-Where it is 1, part 0 does all the work, and the others none.
+Where it is 1, part 0 may do all the work, and the others none.
 """
 
 from __future__ import annotations
