@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[4]
 
 CAUGHT_INSIDE = {
     *("AlreadyReported", "BadLoop", "CannotFollow", "Declined", "ExampleError"),
-    *("FiguresError", "UndefinedNames", "Unsupported", "VerifierCrash"),
+    *("FiguresError", "UndefinedNames", "Unsupported", "VerifierCrash", "_Changed"),
 }
 """Those of `runtime` and `tools` that no caller ever sees."""
 
