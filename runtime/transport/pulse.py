@@ -93,7 +93,7 @@ class Pulse:
             try:
                 sign = self._transport.pulse()
             except PenstockError:
-                # Whatever waits for the other ranks gets this error, too.
+                # All that wait for the other ranks get this error, too.
                 return
             silence.hear(sign, self._clock())
             if silence.is_longer_than(self._limit):

@@ -256,7 +256,7 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   Loops whose steps differ in shapes, or in what is known, are written out step by step.
 * How often a loop runs may follow from data: up to the trip count that it is given, the
   most that a count may be, or the number of `--max NAME=N`, the `maxima` of a session.
-  What it stacks has as many rows as iterations were made, and its state may grow.
+  Stacked results have as many rows as iterations were made, and its state may grow.
 * `NonZero`, `NonMaxSuppression`, `Unique` and `Compress` of data have room for the most
   elements there can be, and a count: the model is compiled once. What follows goes on
   with the count, up to the outputs, and folds are of what is there; shapes that follow

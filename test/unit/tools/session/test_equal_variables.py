@@ -76,7 +76,7 @@ def test_arrays_of_files_that_are_equal_are_one_variable_of_all_jobs(
     tmp_path: Path, weights: dict[str, np.ndarray]
 ) -> None:
     (path := tmp_path / "job.mlir").write_text(JOB + OTHER)
-    # What is assigned, and what formulas make, stays apart.
+    # Variables that are assigned, or made by formulas, stay apart.
     tied = ["a", "c", "d"]
     assert names_in(path) == [[tied, ["b"], ["e"], ["f"], ["g"]], [tied]]
     apart = [[name] for name in "abcdefg"]
