@@ -880,8 +880,11 @@ def tile_transform(draft: Draft) -> None:
     p = operand(draft, loops, ["i", "k"], span=span)
     q = operand(draft, loops, ["j", "l"], span=span)
     for matrix in draft.arrays:
-        # Of two factors of an infinity, sums of either one may be taken first.
-        matrix[~np.isfinite(matrix.astype(float))] = 1
+        # Of two factors of an infinity, sums of either one may be taken first, and the
+        # product of both may be 0 where one is too small to be normal.
+        values = np.abs(matrix.astype(float))
+        tiny = (values > 0) & (values < limits_of(draft.type).smallest_normal)
+        matrix[tiny | ~np.isfinite(values)] = 1
     places = list(random.choice((["k", "l", "s", "t"], ["s", "t", "k", "l"])))
     if draft.chance(0.4):
         step = random.choice((2, 4))
