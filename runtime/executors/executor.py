@@ -51,7 +51,7 @@ from penstock.runtime.options import (
 from penstock.runtime.program.output_cuts import cut_outputs
 from penstock.runtime.program.tables import Actor, Tables
 from penstock.runtime.transport.progress import MessageThread
-from penstock.runtime.transport.protocol import Transport
+from penstock.runtime.transport.protocol import Communicator, Transport
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +100,9 @@ class Executor(Closing):
         self._is_special: bool = program.tables.is_dynamic
         """Whether there was a stream, or there can be nothing else."""
         self._transport: Transport | None = None
+        self._communicator: Communicator | None = None
+        self._lost: str | None = None
+        """The reason for which messages are on their way that nobody waits for."""
         self._messages: MessageThread | None = None
         self._own_messages: Messages | None = None
         """Those of the reference executor."""
@@ -154,8 +157,9 @@ class Executor(Closing):
 
     def connect(self, transport: Transport) -> None:
         """
-        Exchange the messages of the program by a transport from now on. Raises
-        PenstockError for the virtual clock.
+        Exchange the messages of the program by a transport from now on, in a
+        communicator of its own: all ranks connect the same programs, in the same order.
+        Raises PenstockError for the virtual clock.
         """
         if self._engine == "sim":
             raise PenstockError(
@@ -164,12 +168,13 @@ class Executor(Closing):
             )
         self._transport = transport
         self._guard()
+        self._communicator = own = transport.communicator()
         if not (channels := self._program.channels):
             return
         if self._core is None:
-            self._own_messages = Messages(channels, self._program.tables, transport)
+            self._own_messages = Messages(channels, self._program.tables, own)
         else:
-            self._messages = MessageThread(self._core, channels, transport)
+            self._messages = MessageThread(self._core, channels, own)
 
     def watch(self, watchdog: Watchdog) -> None:
         """
@@ -222,6 +227,8 @@ class Executor(Closing):
             self._stream.close()
         if self._messages is not None:
             self._messages.close()
+        if self._communicator is not None:
+            self._communicator.close()
         if self._core is not None:
             self._core.close()
 
@@ -334,8 +341,10 @@ class Executor(Closing):
         """
         A run that ends when there are no more pieces: see
         `penstock.runtime.executors.stream`. No other run may be made until it is
-        closed.
+        closed. Raises PenstockError for a program of several ranks.
         """
+        if self._transport is not None:
+            raise PenstockError("a stream has the messages of one process only")
         with self._lock:
             self._check_free()
             times = self._times() if self._engine == "sim" else ()
@@ -442,21 +451,25 @@ class Executor(Closing):
     def _act_for(self, acts: int, log: Log | None) -> None:
         """
         Let all actors act, and fill the log if there is one. Of several ranks, an error
-        ends all of them.
+        ends all of them, and no run follows: messages are on their way.
         """
         if self._transport is None:
             self._act_alone(acts, log)
             return
+        if self._lost is not None:
+            raise PenstockError(
+                f"a run has failed before, and what ranks sent in it is lost: "
+                f"{self._lost}"
+            )
         try:
             self._act_alone(acts, log)
-        except PeerError:
-            raise
-        except WatchdogError as error:
-            # Its report is out.
-            self._transport.abort(error.summary)
-            raise
         except BaseException as error:
-            self._transport.abort(str(error) or type(error).__name__)
+            self._lost = str(error) or type(error).__name__
+            if isinstance(error, PeerError):
+                raise
+            # The report of a watchdog is out.
+            is_told = isinstance(error, WatchdogError)
+            self._transport.abort(error.summary if is_told else self._lost)
             raise
 
     def _act_alone(self, acts: int, log: Log | None) -> None:

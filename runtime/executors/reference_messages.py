@@ -12,7 +12,7 @@ from typing import Protocol
 from penstock.runtime.program.channels import Channel, Collective
 from penstock.runtime.program.tables import Tables
 from penstock.runtime.transport.progress import NAP_SECONDS, opened
-from penstock.runtime.transport.protocol import Transport
+from penstock.runtime.transport.protocol import Communicator
 
 
 class Run(Protocol):
@@ -39,10 +39,10 @@ class Messages:
         self,
         channels: Sequence[Channel | Collective],
         tables: Tables,
-        transport: Transport,
+        communicator: Communicator,
     ):
-        self._channels, self._transport = channels, transport
-        self._traffic = opened(channels, tables, transport)
+        self._channels, self._communicator = channels, communicator
+        self._traffic = opened(channels, tables, communicator)
         self._numbers = {
             handle: i for i, each in enumerate(self._traffic) for handle in each.handles
         }
@@ -59,7 +59,7 @@ class Messages:
                 self._traffic[number].begin(run.done[channel.actor])
         ended: list[int] = []
         while self._under_way and not ended:
-            for handle in self._transport.poll():
+            for handle in self._communicator.poll():
                 number = self._numbers.get(handle)
                 if number is not None and self._traffic[number].end(handle):
                     self._under_way.remove(number)

@@ -136,7 +136,7 @@ BUILT_IN: Mapping[str, Callable[[], Transport]] = {"mpi": mpi, "sockets": socket
 """Our own transports, by the names that `penstock-opt --list transport` shows."""
 END_WITH_PARENT = 1
 """Linux's `PR_SET_PDEATHSIG`."""
-MEMBERS = ("abort", "close", "exchange", "open", "poll", "rank", "size", "start")
+MEMBERS = ("abort", "close", "communicator", "rank", "size")
 """The names that each transport has."""
 
 

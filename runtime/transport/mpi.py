@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,10 @@ class GroupCollective:
         kind = self._mpi.Datatype.fromcode(np.dtype(self._collective.dtype).char)
         return self._start(*([x, kind] for x in buffers), op=self._mpi.SUM)
 
+    def close(self) -> None:
+        """Give its communicator back, when nothing is on its way."""
+        self._group.Free()
+
 
 class Neighbours:
     """
@@ -121,20 +126,118 @@ class Neighbours:
         return True
 
 
+class MpiCommunicator:
+    """The messages of one program, in a communicator of MPI of their own."""
+
+    def __init__(self, mpi: Any, own: Any):
+        self._mpi, self._own = mpi, own
+        self.rank: int = own.Get_rank()
+        """The rank of this process."""
+        self.size: int = own.Get_size()
+        """The number of ranks."""
+        self._channels: list[Channel | GroupCollective] = []
+        self._requests: dict[tuple[int, int, int], Any] = {}
+        """The persistent request of each place of a channel's messages."""
+        self._under_way: list[deque[Any]] = []
+        """The requests of each channel that were started, in that order."""
+
+    def open(self, channel: Channel) -> int:
+        """The handle of a channel."""
+        return self._add(channel)
+
+    def open_collective(self, collective: Collective) -> int:
+        """The handle of a collective, with a communicator of its own."""
+        group = self._own.Get_group().Incl(collective.ranks)
+        own = self._own.Create_group(group, collective.tag)
+        return self._add(GroupCollective(self._mpi, own, collective))
+
+    def _add(self, channel: Channel | GroupCollective) -> int:
+        self._channels.append(channel)
+        self._under_way.append(deque())
+        return len(self._channels) - 1
+
+    def start_collective(self, handle: int, addresses: Sequence[int]) -> None:
+        """Begin with the next exchange of a collective."""
+        channel = self._channels[handle]
+        assert isinstance(channel, GroupCollective), "it was opened as one"
+        self._under_way[handle].append(channel.start(addresses))
+
+    def start(self, handle: int, address: int, size: int) -> None:
+        """Begin with the next message of a channel."""
+        request = self._requests.get((handle, address, size))
+        if request is None:
+            channel = self._channels[handle]
+            assert isinstance(channel, Channel), "it was opened as one"
+            place = self._mpi.buffer.fromaddress(address, size)
+            buffer = [place, size, self._mpi.BYTE]
+            make = self._own.Ssend_init if channel.is_send else self._own.Recv_init
+            request = make(buffer, channel.peer, channel.tag)
+            self._requests[handle, address, size] = request
+        request.Start()
+        self._under_way[handle].append(request)
+
+    def poll(self) -> Sequence[int]:
+        """The handle of each message that has ended since the last look."""
+        found: list[int] = []
+        for handle, requests in enumerate(self._under_way):
+            # A later message may be there before, as large ones take several steps.
+            while requests and requests[0].Test():
+                requests.popleft()
+                found.append(handle)
+        return found
+
+    def exchange(self, data: bytes) -> list[bytes]:
+        """The bytes that each rank gives, by rank."""
+        sizes = np.zeros(self.size, np.int64)
+        _wait(self._own.Iallgather(np.array([len(data)], np.int64), sizes))
+        whole = bytearray(int(sizes.sum()))
+        place = [whole, sizes.tolist(), None, self._mpi.BYTE]
+        _wait(self._own.Iallgatherv(data, place))
+        ends = np.cumsum(sizes).tolist()
+        starts = [0, *ends[:-1]]
+        return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    def close(self) -> None:
+        """
+        Give all back, or only the receives of a run that has failed: what it sends
+        cannot be taken back, and its processes end.
+        """
+        # One that was given back is none.
+        if self._mpi.Is_finalized() or not self._own:
+            return
+        is_idle = not any(self._under_way)
+        for channel, requests in zip(self._channels, self._under_way, strict=True):
+            if isinstance(channel, Channel) and not channel.is_send:
+                for request in requests:
+                    request.Cancel()
+                    request.Wait()
+            elif isinstance(channel, GroupCollective) and is_idle:
+                channel.close()
+        for request in self._requests.values() if is_idle else ():
+            request.Free()
+        if is_idle:
+            self._own.Free()
+        self._under_way, self._channels, self._requests = [], [], {}
+
+
+def _wait(request: Any) -> None:
+    """Wait for the end of a collective, and let others have the core meanwhile."""
+    tests = 0
+    while not request.Test():
+        tests += 1
+        time.sleep(NAP_SECONDS if tests > EAGER_TESTS else 0)
+
+
 class MpiTransport:
     """The transport of a process that `mpiexec` has started."""
 
     def __init__(self) -> None:
         self._mpi = _mpi()
-        if self._mpi.Query_thread() < self._mpi.THREAD_SERIALIZED:
-            raise PenstockError("this MPI may be called by one thread only")
+        if self._mpi.Query_thread() < self._mpi.THREAD_MULTIPLE:
+            raise PenstockError("this MPI may not be called by several threads at once")
         self._world = self._mpi.COMM_WORLD.Dup()
-        self._channels: list[Channel | GroupCollective] = []
-        self._requests: dict[tuple[int, int, int], Any] = {}
-        """The persistent request of each place of a channel's messages."""
-        self._active: list[tuple[int, Any]] = []
         self._neighbours = Neighbours(self._mpi, self._world)
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     @property
     def rank(self) -> int:
@@ -146,91 +249,22 @@ class MpiTransport:
         """The number of ranks."""
         return self._world.Get_size()
 
-    def open(self, channel: Channel) -> int:
-        """The handle of a channel."""
-        self._channels.append(channel)
-        return len(self._channels) - 1
-
-    def open_collective(self, collective: Collective) -> int:
-        """The handle of a collective, with a communicator of its own."""
+    def communicator(self) -> MpiCommunicator:
+        """A new communicator, once all ranks ask for it."""
         with self._lock:
-            group = self._world.Get_group().Incl(collective.ranks)
-            own = self._world.Create_group(group, collective.tag)
-            self._channels.append(GroupCollective(self._mpi, own, collective))
-            return len(self._channels) - 1
-
-    def start_collective(self, handle: int, addresses: Sequence[int]) -> None:
-        """Begin with the next exchange of a collective."""
-        channel = self._channels[handle]
-        assert isinstance(channel, GroupCollective), "it was opened as one"
-        with self._lock:
-            self._active.append((handle, channel.start(addresses)))
-
-    def start(self, handle: int, address: int, size: int) -> None:
-        """Begin with the next message of a channel."""
-        with self._lock:
-            request = self._requests.get((handle, address, size))
-            if request is None:
-                channel = self._channels[handle]
-                assert isinstance(channel, Channel), "it was opened as one"
-                place = self._mpi.buffer.fromaddress(address, size)
-                buffer = [place, size, self._mpi.BYTE]
-                make = self._world.Recv_init
-                if channel.is_send:
-                    make = self._world.Ssend_init
-                request = make(buffer, channel.peer, channel.tag)
-                self._requests[handle, address, size] = request
-            request.Start()
-            self._active.append((handle, request))
-
-    def poll(self) -> Sequence[int]:
-        """The handle of each message that has ended since the last look."""
-        with self._lock:
-            found, active = list[int](), list[tuple[int, Any]]()
-            for handle, request in self._active:
-                if request.Test():
-                    found.append(handle)
-                else:
-                    active.append((handle, request))
-            self._active = active
-            return found
-
-    def exchange(self, data: bytes) -> list[bytes]:
-        """The bytes that each rank gives, by rank."""
-        sizes = np.zeros(self.size, np.int64)
-        self._wait(self._world.Iallgather, np.array([len(data)], np.int64), sizes)
-        whole = bytearray(int(sizes.sum()))
-        place = [whole, sizes.tolist(), None, self._mpi.BYTE]
-        self._wait(self._world.Iallgatherv, data, place)
-        ends = np.cumsum(sizes).tolist()
-        starts = [0, *ends[:-1]]
-        return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
-
-    def _wait(self, start: Callable[..., Any], *buffers: Any) -> None:
-        """Do a collective, and let other threads call MPI until it has ended."""
-        with self._lock:
-            request = start(*buffers)
-        tests = 0
-        while True:
-            with self._lock:
-                if request.Test():
-                    return
-            tests += 1
-            time.sleep(NAP_SECONDS if tests > EAGER_TESTS else 0)
+            made, request = self._world.Idup()
+            _wait(request)
+        return MpiCommunicator(self._mpi, made)
 
     def pulse(self) -> Sign:
         """Give the next rank a sign of life; that of the rank before this one."""
-        with self._lock:
-            self._neighbours.give()
-            return self._neighbours.take()
+        self._neighbours.give()
+        return self._neighbours.take()
 
     def leave(self) -> None:
         """Give the last sign, if the next rank listens."""
         end = time.monotonic() + LAST_SECONDS
-        while time.monotonic() < end:
-            with self._lock:
-                if self._neighbours.leave():
-                    return
+        while time.monotonic() < end and not self._neighbours.leave():
             time.sleep(NAP_SECONDS)
 
     def abort(self, reason: str) -> None:
@@ -239,13 +273,4 @@ class MpiTransport:
         self._world.Abort(1)
 
     def close(self) -> None:
-        """Give requests back that wait for messages which never come."""
-        with self._lock:
-            for handle, request in self._active:
-                # A collective cannot be given back.
-                if isinstance(self._channels[handle], Channel):
-                    request.Cancel()
-                    request.Wait()
-            for request in self._requests.values():
-                request.Free()
-            self._active, self._requests = [], {}
+        """Leave all to the end of MPI."""

@@ -24,7 +24,7 @@ from penstock.runtime.core.entry_points import halt, move_on
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Bytes, Channel, Collective
 from penstock.runtime.program.tables import Tables
-from penstock.runtime.transport.protocol import CollectiveTransport, Transport
+from penstock.runtime.transport.protocol import CollectiveCommunicator, Communicator
 from penstock.runtime.transport.ring import Places, Ring
 
 EAGER_LOOKS = 200
@@ -38,11 +38,11 @@ REST_SECONDS = 0.02
 class Message:
     """The messages of one channel, from or to the slots of a register in turn."""
 
-    def __init__(self, channel: Channel, transport: Transport, places: Places):
+    def __init__(self, channel: Channel, communicator: Communicator, places: Places):
         (self._places,) = places
         self._size = channel.size
-        self._start = transport.start
-        self._handle = transport.open(channel)
+        self._start = communicator.start
+        self._handle = communicator.open(channel)
         self.handles = [self._handle]
         self.most = len(self._places)
         """The messages that are on their way at once at most."""
@@ -64,11 +64,14 @@ class OwnCollective:
     most = 1
 
     def __init__(
-        self, collective: Collective, transport: CollectiveTransport, places: Places
+        self,
+        collective: Collective,
+        communicator: CollectiveCommunicator,
+        places: Places,
     ):
         self._places = places
-        self._start = transport.start_collective
-        self._handle = transport.open_collective(collective)
+        self._start = communicator.start_collective
+        self._handle = communicator.open_collective(collective)
         self.handles = [self._handle]
 
     def begin(self, number: int) -> None:
@@ -85,32 +88,34 @@ Traffic: TypeAlias = Message | Ring | OwnCollective
 
 
 def opened(
-    channels: Sequence[Channel | Collective], tables: Tables, transport: Transport
+    channels: Sequence[Channel | Collective],
+    tables: Tables,
+    communicator: Communicator,
 ) -> list[Traffic]:
     """The traffic of each channel; all ranks open collectives in the same order."""
     in_order = sorted(channels, key=lambda channel: channel.tag)
-    made = {channel.done: _open(channel, tables, transport) for channel in in_order}
+    made = {channel.done: _open(channel, tables, communicator) for channel in in_order}
     return [made[channel.done] for channel in channels]
 
 
 def _open(
-    channel: Channel | Collective, tables: Tables, transport: Transport
+    channel: Channel | Collective, tables: Tables, communicator: Communicator
 ) -> Traffic:
     if isinstance(channel, Channel):
         places = _places_of(channel.data, tables, is_written=not channel.is_send)
-        return Message(channel, transport, [places])
+        return Message(channel, communicator, [places])
     places = [
         *(_places_of(x, tables, is_written=False) for x in channel.sources),
         *(_places_of(x, tables, is_written=True) for x in channel.targets),
     ]
     if channel.algorithm == "ring":
-        return Ring(channel, transport, places)
-    if not isinstance(transport, CollectiveTransport):
+        return Ring(channel, communicator, places)
+    if not isinstance(communicator, CollectiveCommunicator):
         raise PenstockError(
             f"{channel} is to be done by '{channel.algorithm}', which moves no "
             "messages here: collectives=ring is for any transport"
         )
-    return OwnCollective(channel, transport, places)
+    return OwnCollective(channel, communicator, places)
 
 
 def _places_of(data: Bytes, tables: Tables, *, is_written: bool) -> Sequence[int]:
@@ -162,19 +167,19 @@ class Limits:
 
 class MessageThread:
     """
-    Moves the messages of the programs on a core, from its making until it is closed.
+    Moves the messages of the program on a core, from its making until it is closed.
     """
 
     def __init__(
         self,
         core: Core,
         channels: Sequence[Channel | Collective],
-        transport: Transport,
+        communicator: Communicator,
     ):
-        self._core, self._transport = core, transport
+        self._core, self._communicator = core, communicator
         self._channels = channels
         self._limits = Limits(core.tables, channels)
-        self._traffic = opened(channels, core.tables, transport)
+        self._traffic = opened(channels, core.tables, communicator)
         self._numbers = {
             handle: i for i, each in enumerate(self._traffic) for handle in each.handles
         }
@@ -242,7 +247,7 @@ class MessageThread:
                 self._begun[number] += 1
                 traffic.begin(self._begun[number] - 1)
                 moved = True
-        for handle in self._transport.poll():
+        for handle in self._communicator.poll():
             number = self._numbers.get(handle)
             if number is not None and self._traffic[number].end(handle):
                 self._ended[number] += 1

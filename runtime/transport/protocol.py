@@ -1,4 +1,10 @@
-"""The protocol of a transport, by which the programs of several ranks exchange data."""
+"""
+The protocol of a transport, by which the programs of several ranks exchange data.
+
+A transport is that of a process. Each program, and each session for what it says
+outside of runs, has a communicator of it, whose messages are apart from those of all
+others: several may be under way at once, under the same tags.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +15,11 @@ from typing import Protocol, runtime_checkable
 from penstock.runtime.program.channels import Channel, Collective
 
 
-class Transport(Protocol):
+class Communicator(Protocol):
     """
-    The messages of one process to those of the other ranks. `start`, `poll` and
-    `exchange` may be called from different threads; each raises PeerError if another
-    rank has ended.
+    The messages of one program to those of the same program on other ranks. One thread
+    uses it at a time, and other communicators are used meanwhile. `start`, `poll` and
+    `exchange` raise PeerError if another rank has ended.
     """
 
     @property
@@ -27,7 +33,10 @@ class Transport(Protocol):
         ...
 
     def open(self, channel: Channel) -> int:
-        """The handle of a channel, before its first message."""
+        """
+        The handle of a channel, before its first message; no other one between the same
+        ranks in the same direction has its tag.
+        """
         ...
 
     def start(self, handle: int, address: int, size: int) -> None:
@@ -40,11 +49,39 @@ class Transport(Protocol):
         ...
 
     def poll(self) -> Sequence[int]:
-        """The handle of each message that has ended since the last look, in order."""
+        """
+        The handle of each message that has ended since the last look. Those of one
+        channel end in the order in which they were started.
+        """
         ...
 
     def exchange(self, data: bytes) -> list[bytes]:
         """The bytes that each rank gives, by rank: all of them call this at once."""
+        ...
+
+    def close(self) -> None:
+        """End it: bytes of messages that are on their way are not touched any more."""
+        ...
+
+
+class Transport(Protocol):
+    """The connections of one process to those of the other ranks, for any thread."""
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        ...
+
+    def communicator(self) -> Communicator:
+        """
+        A new communicator, which all ranks make: the first of one is that of the first
+        of another, and so on.
+        """
         ...
 
     def abort(self, reason: str) -> None:
@@ -57,8 +94,8 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class CollectiveTransport(Transport, Protocol):
-    """A transport whose library does collectives of its own."""
+class CollectiveCommunicator(Communicator, Protocol):
+    """A communicator of a library that does collectives of its own."""
 
     def open_collective(self, collective: Collective) -> int:
         """

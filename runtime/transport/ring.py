@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.program.channels import Bytes, Channel, Collective
-from penstock.runtime.transport.protocol import Transport
+from penstock.runtime.transport.protocol import Communicator
 
 PIECE = 1 << 18
 """The bytes of a piece of a `broadcast`."""
@@ -41,11 +41,13 @@ class Ring:
     most = 1
     """The exchanges that are on their way at once at most."""
 
-    def __init__(self, collective: Collective, transport: Transport, places: Places):
-        self._collective, self._transport = collective, transport
+    def __init__(
+        self, collective: Collective, communicator: Communicator, places: Places
+    ):
+        self._collective, self._communicator = collective, communicator
         self._places = places
         self._count = len(collective.ranks)
-        self._place = collective.ranks.index(transport.rank)
+        self._place = collective.ranks.index(communicator.rank)
         is_sum = collective.kind in ("all_reduce", "reduce_scatter")
         # Elements that are not added are bytes.
         self._dtype = numpy_dtype(collective.dtype if is_sum else "uint8")
@@ -71,7 +73,7 @@ class Ring:
         channel = Channel(
             own.actor, own.name, is_send, peer, own.tag, data.size, own.done, data
         )
-        return self._transport.open(channel)
+        return self._communicator.open(channel)
 
     def begin(self, number: int) -> None:
         """Begin with the exchange of an act."""
@@ -179,4 +181,4 @@ class Ring:
         """Begin with a message, unless it has no bytes, which both ends know."""
         if data.size:
             self._pending += 1
-            self._transport.start(handle, data.ctypes.data, data.nbytes)
+            self._communicator.start(handle, data.ctypes.data, data.nbytes)

@@ -14,18 +14,23 @@ import socket
 import struct
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from penstock.runtime.errors import PeerError
+from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.program.channels import Channel
 from penstock.runtime.transport.protocol import Sign
 
-HEADER = struct.Struct("<qqq")
-"""The kind of a frame, its tag, and the bytes behind this header."""
+HEADER = struct.Struct("<qqqq")
+"""
+The kind of a frame, the number of its communicator, its tag, and the bytes behind this
+header.
+"""
 DATA, CREDIT, CONTROL, ABORT, ALIVE, LEFT = range(6)
+NONE = -1
+"""The communicator of frames that are of none."""
 WAIT_SECONDS = 0.0002
 """The time between looks at what other ranks say outside of runs."""
 LAST_SECONDS = 1.0
@@ -33,9 +38,13 @@ LAST_SECONDS = 1.0
 
 
 class Frame(NamedTuple):
-    """Bytes to be written, and the channel whose message ends with the last of them."""
+    """
+    Bytes to be written for a communicator, and the channel whose message ends with the
+    last of them.
+    """
 
     rest: memoryview
+    communicator: int
     handle: int | None
 
 
@@ -47,8 +56,6 @@ class Peer:
         self.rank = rank
         self.socket = connection
         self.outgoing: deque[Frame] = deque()
-        self.messages: deque[bytes] = deque()
-        """The bytes that the rank has given to an exchange."""
         self.sign = Sign.SILENT
         """The last sign of life since somebody has asked."""
         self.has_left = self.is_gone = False
@@ -58,66 +65,71 @@ class Peer:
 
     def begin(self) -> None:
         """Begin to read a header."""
-        self.kind, self.tag = -1, 0
+        self.kind, self.communicator, self.tag = NONE, NONE, 0
         self.target = memoryview(self._header)
         self.body = bytearray()
 
     @property
-    def header(self) -> tuple[int, int, int]:
+    def header(self) -> tuple[int, int, int, int]:
         """The header that has been read."""
         return HEADER.unpack(self._header)
 
     def send(
-        self, kind: int, tag: int, data: bytes | memoryview, handle: int | None = None
+        self,
+        kind: int,
+        data: bytes | memoryview = b"",
+        communicator: int = NONE,
+        tag: int = 0,
+        handle: int | None = None,
     ) -> None:
         """Queue a frame."""
+        header = memoryview(HEADER.pack(kind, communicator, tag, len(data)))
         last = handle if not len(data) else None
-        header = memoryview(HEADER.pack(kind, tag, len(data)))
-        self.outgoing.append(Frame(header, last))
+        self.outgoing.append(Frame(header, communicator, last))
         if len(data):
-            self.outgoing.append(Frame(memoryview(data), handle))
+            self.outgoing.append(Frame(memoryview(data), communicator, handle))
+
+    def let_go(self, communicator: int) -> None:
+        """
+        Touch no bytes of messages of a communicator any more: the rest of a frame still
+        goes its way, as others come behind it.
+        """
+        for i, frame in enumerate(self.outgoing):
+            if frame.communicator == communicator:
+                self.outgoing[i] = Frame(
+                    memoryview(bytes(frame.rest)), communicator, None
+                )
+        if (self.kind, self.communicator) == (DATA, communicator):
+            self.target = memoryview(bytearray(len(self.target)))
 
 
-class SocketTransport:
-    """The transport of a rank that has a connected socket to each other one."""
+class SocketCommunicator:
+    """The messages of one program, which its frames name by a number."""
 
-    def __init__(self, rank: int, sockets: Mapping[int, socket.socket]):
-        self._rank = rank
-        self._peers = {other: Peer(other, x) for other, x in sorted(sockets.items())}
+    def __init__(self, transport: SocketTransport, number: int):
+        self._transport, self._number = transport, number
+        self.rank: int = transport.rank
+        """The rank of this process."""
+        self.size: int = transport.size
+        """The number of ranks."""
         self._channels: list[Channel] = []
         self._waiting: list[deque[memoryview]] = []
         """The places of messages of each channel that were started."""
-        self._credits: list[int] = []
-        self._early: dict[tuple[int, int], int] = {}
-        """Credits for channels that are not open yet, by rank and tag."""
         self._handles: dict[tuple[bool, int, int], int] = {}
+        self._credits: defaultdict[tuple[int, int], int] = defaultdict(int)
+        """Messages that a rank is ready for, by its number and their tag."""
+        self._given: defaultdict[int, deque[bytes]] = defaultdict(deque)
+        """The bytes that each rank has given to exchanges."""
         self._ended: deque[int] = deque()
-        self._error: PeerError | None = None
-        """The error after which no message can be moved any more."""
-        self._lock = threading.RLock()
-
-    @property
-    def rank(self) -> int:
-        """The rank of this process."""
-        return self._rank
-
-    @property
-    def size(self) -> int:
-        """The number of ranks."""
-        return len(self._peers) + 1
 
     def open(self, channel: Channel) -> int:
         """The handle of a channel."""
-        with self._lock:
+        with self._transport.lock:
             handle = len(self._channels)
+            key = channel.is_send, channel.peer, channel.tag
+            assert key not in self._handles, f"there is another {channel}"
             self._channels.append(channel)
             self._waiting.append(deque())
-            key = channel.is_send, channel.peer, channel.tag
-            early = self._early.pop(key[1:], 0) if channel.is_send else 0
-            if (before := self._handles.get(key)) is not None:
-                # The peer may have opened its end anew already.
-                early, self._credits[before] = early + self._credits[before], 0
-            self._credits.append(early)
             self._handles[key] = handle
             return handle
 
@@ -125,93 +137,172 @@ class SocketTransport:
         """Begin with the next message of a channel."""
         channel = self._channels[handle]
         place = (ctypes.c_char * size).from_address(address)
-        with self._lock:
+        with self._transport.lock:
             self._waiting[handle].append(memoryview(place).cast("B"))
-            if not channel.is_send:
-                self._peers[channel.peer].send(CREDIT, channel.tag, b"")
-            self._fill(handle)
-            self._move(reads=False)
+            if channel.is_send:
+                self._fill(handle)
+            else:
+                peer = self._transport.peers[channel.peer]
+                peer.send(CREDIT, b"", self._number, channel.tag)
+            self._transport.move(reads=False)
 
     def poll(self) -> Sequence[int]:
         """The handle of each message that has ended since the last look."""
-        with self._lock:
-            self._move()
+        with self._transport.lock:
+            self._transport.move()
             found = list(self._ended)
             self._ended.clear()
             return found
 
     def exchange(self, data: bytes) -> list[bytes]:
         """The bytes that each rank gives, by rank."""
-        with self._lock:
-            for peer in self._peers.values():
-                peer.send(CONTROL, 0, data)
-        found = {self._rank: data}
-        while len(found) < self.size:
-            with self._lock:
-                self._move()
-                for peer in self._peers.values():
-                    if peer.rank not in found and peer.messages:
-                        found[peer.rank] = peer.messages.popleft()
-                    elif peer.rank not in found and peer.is_gone:
-                        raise PeerError(peer.rank, "has ended")
-            if len(found) < self.size:
-                time.sleep(WAIT_SECONDS)
-        with self._lock:
-            while any(peer.outgoing for peer in self._peers.values()):
-                self._move(reads=False)
-        return [found[rank] for rank in sorted(found)]
+        peers = self._transport.peers
+        with self._transport.lock:
+            for peer in peers.values():
+                peer.send(CONTROL, data, self._number)
+        found = {self.rank: data}
+        while True:
+            with self._transport.lock:
+                self._transport.move()
+                for rank, peer in peers.items():
+                    if rank not in found and self._given[rank]:
+                        found[rank] = self._given[rank].popleft()
+                    elif rank not in found and peer.is_gone:
+                        raise PeerError(rank, "has ended")
+                # Nobody may move frames after this.
+                rest = (x for peer in peers.values() for x in peer.outgoing)
+                is_out = all(x.communicator != self._number for x in rest)
+            if is_out and len(found) == self.size:
+                return [found[rank] for rank in sorted(found)]
+            time.sleep(WAIT_SECONDS)
+
+    def close(self) -> None:
+        """Touch no bytes of messages any more."""
+        with self._transport.lock:
+            self._transport.forget(self._number)
+
+    # Frames, while the transport is locked
+
+    def place_of(self, rank: int, tag: int) -> memoryview:
+        """The place of a message that comes, for which there was a credit."""
+        return self._waiting[self._handles[False, rank, tag]].popleft()
+
+    def take(self, kind: int, rank: int, tag: int, body: bytes) -> None:
+        """Act on a frame that has come."""
+        if kind == DATA:
+            self._ended.append(self._handles[False, rank, tag])
+        elif kind == CONTROL:
+            self._given[rank].append(body)
+        else:
+            self._credits[rank, tag] += 1
+            # The channel may not be open yet.
+            if (handle := self._handles.get((True, rank, tag))) is not None:
+                self._fill(handle)
+
+    def end(self, handle: int) -> None:
+        """Take in that a message is written."""
+        self._ended.append(handle)
+
+    def is_waiting_for(self, ranks: Collection[int]) -> int | None:
+        """The first of some ranks for which a message waits."""
+        pairs = zip(self._channels, self._waiting, strict=True)
+        return next((x.peer for x, each in pairs if each and x.peer in ranks), None)
+
+    def _fill(self, handle: int) -> None:
+        """Queue the messages of a channel that the other rank is ready for."""
+        channel, waiting = self._channels[handle], self._waiting[handle]
+        key = channel.peer, channel.tag
+        while self._credits[key] and waiting:
+            self._credits[key] -= 1
+            peer = self._transport.peers[channel.peer]
+            peer.send(DATA, waiting.popleft(), self._number, channel.tag, handle)
+
+
+class SocketTransport:
+    """The transport of a rank that has a connected socket to each other one."""
+
+    def __init__(self, rank: int, sockets: Mapping[int, socket.socket]):
+        self.rank: int = rank
+        """The rank of this process."""
+        self.size: int = len(sockets) + 1
+        """The number of ranks."""
+        self.peers = {other: Peer(other, x) for other, x in sorted(sockets.items())}
+        """The connections to the other ranks."""
+        self.lock = threading.RLock()
+        """Held by whoever looks at connections and communicators."""
+        self._made = 0
+        self._communicators: dict[int, SocketCommunicator] = {}
+        self._early: defaultdict[int, list[tuple[int, int, int, bytes]]]
+        self._early = defaultdict(list)
+        """The frames for communicators that are not made yet."""
+        self._error: PenstockError | None = None
+        """The error after which no message can be moved any more."""
+
+    def communicator(self) -> SocketCommunicator:
+        """A new communicator."""
+        with self.lock:
+            number = self._made
+            self._made += 1
+            made = SocketCommunicator(self, number)
+            self._communicators[number] = made
+            for frame in self._early.pop(number, []):
+                made.take(*frame)
+            return made
+
+    def forget(self, number: int) -> None:
+        """Let the messages of a communicator go nowhere."""
+        if self._communicators.pop(number, None) is not None:
+            for peer in self.peers.values():
+                peer.let_go(number)
 
     def abort(self, reason: str) -> None:
         """Let all other ranks end, as far as they can still be told."""
         end = time.monotonic() + LAST_SECONDS
-        with self._lock:
-            for peer in self._peers.values():
+        with self.lock:
+            self._error = self._error or PenstockError(
+                f"this rank has failed: {reason}"
+            )
+            text = reason.encode()
+            for peer in self.peers.values():
                 with suppress(OSError):
                     peer.socket.settimeout(max(0.0, end - time.monotonic()))
                     for frame in peer.outgoing:
                         peer.socket.sendall(frame.rest)
-                    text = reason.encode()
-                    peer.socket.sendall(HEADER.pack(ABORT, 0, len(text)) + text)
+                    head = HEADER.pack(ABORT, NONE, 0, len(text))
+                    peer.socket.sendall(head + text)
             self.close()
 
     def pulse(self) -> Sign:
         """Give the next rank a sign of life; that of the rank before this one."""
-        with self._lock:
-            after = self._peers[(self._rank + 1) % self.size]
-            before = self._peers[(self._rank - 1) % self.size]
+        with self.lock:
+            after = self.peers[(self.rank + 1) % self.size]
+            before = self.peers[(self.rank - 1) % self.size]
             if not after.outgoing:
-                after.send(ALIVE, 0, b"")
-            self._move()
+                after.send(ALIVE)
+            self.move()
             sign, before.sign = before.sign, Sign.SILENT
             return sign
 
     def leave(self) -> None:
         """Tell all ranks that this one ends."""
-        with self._lock, suppress(PeerError):
-            for peer in self._peers.values():
-                peer.send(LEFT, 0, b"")
-            self._move(reads=False)
+        with self.lock, suppress(PenstockError):
+            for peer in self.peers.values():
+                peer.send(LEFT)
+            self.move(reads=False)
 
     def close(self) -> None:
         """Close all sockets."""
-        with self._lock:
-            for peer in self._peers.values():
+        with self.lock:
+            for peer in self.peers.values():
                 peer.socket.close()
 
     # Frames
 
-    def _fill(self, handle: int) -> None:
-        """Queue the messages of a channel that the other rank is ready for."""
-        channel = self._channels[handle]
-        while channel.is_send and self._credits[handle] and self._waiting[handle]:
-            self._credits[handle] -= 1
-            data = self._waiting[handle].popleft()
-            self._peers[channel.peer].send(DATA, channel.tag, data, handle)
-
-    def _move(self, *, reads: bool = True) -> None:
+    def move(self, *, reads: bool = True) -> None:
         """
-        Write and read what goes without a wait. Raises PeerError, at each call from
-        then on, once another rank is missing.
+        Write and read what goes without a wait, while it is locked. Raises PeerError,
+        at each call from then on, once another rank is missing, and PenstockError once
+        this one has failed.
         """
         if self._error is not None:
             raise self._error
@@ -225,9 +316,9 @@ class SocketTransport:
             raise
 
     def _write(self) -> None:
-        for peer in self._peers.values():
+        for peer in self.peers.values():
             while peer.outgoing:
-                rest, handle = peer.outgoing[0]
+                rest, communicator, handle = peer.outgoing[0]
                 try:
                     count = peer.socket.send(rest)
                 except BlockingIOError:
@@ -242,24 +333,23 @@ class SocketTransport:
                     peer.outgoing.clear()
                     break
                 if count < len(rest):
-                    peer.outgoing[0] = Frame(rest[count:], handle)
+                    peer.outgoing[0] = Frame(rest[count:], communicator, handle)
                     continue
                 peer.outgoing.popleft()
-                if handle is not None:
-                    self._ended.append(handle)
+                own = self._communicators.get(communicator)
+                if handle is not None and own is not None:
+                    own.end(handle)
 
     def _read(self) -> None:
-        for peer in self._peers.values():
+        for peer in self.peers.values():
             self._read_from(peer)
 
     def _refuse_waits(self) -> None:
         """Raise PeerError if a message of a rank that has ended is waited for."""
-        gone = {peer.rank for peer in self._peers.values() if peer.is_gone}
-        if not gone:
-            return
-        for channel, waiting in zip(self._channels, self._waiting, strict=True):
-            if channel.peer in gone and waiting:
-                raise PeerError(channel.peer, "has ended")
+        gone = {peer.rank for peer in self.peers.values() if peer.is_gone}
+        for communicator in self._communicators.values() if gone else ():
+            if (rank := communicator.is_waiting_for(gone)) is not None:
+                raise PeerError(rank, "has ended")
 
     def _read_from(self, peer: Peer) -> None:
         while not peer.is_gone:
@@ -276,37 +366,31 @@ class SocketTransport:
                 return
             peer.target = peer.target[count:]
             while not len(peer.target):
-                if peer.kind < 0:
+                if peer.kind == NONE:
                     self._begin_frame(peer)
                 else:
                     self._end_frame(peer)
 
     def _begin_frame(self, peer: Peer) -> None:
         """Go on behind a header."""
-        peer.kind, peer.tag, size = peer.header
-        if peer.kind == DATA:
-            handle = self._handles[False, peer.rank, peer.tag]
-            peer.target = self._waiting[handle].popleft()
+        peer.kind, peer.communicator, peer.tag, size = peer.header
+        own = self._communicators.get(peer.communicator)
+        if peer.kind == DATA and own is not None:
+            peer.target = own.place_of(peer.rank, peer.tag)
         else:
             peer.body = bytearray(size)
             peer.target = memoryview(peer.body)
 
     def _end_frame(self, peer: Peer) -> None:
         """Act on a frame that has been read."""
-        kind, tag, body = peer.kind, peer.tag, peer.body
-        if kind == DATA:
-            self._ended.append(self._handles[False, peer.rank, tag])
-        elif kind == CONTROL:
-            peer.messages.append(bytes(body))
-        elif kind in (ALIVE, LEFT):
+        kind, number, body = peer.kind, peer.communicator, bytes(peer.body)
+        if kind == ABORT:
+            raise PeerError(peer.rank, f"failed: {body.decode()}")
+        if kind in (ALIVE, LEFT):
             peer.sign = Sign.ALIVE if kind == ALIVE else Sign.LEFT
             peer.has_left = kind == LEFT
-        elif kind == ABORT:
-            raise PeerError(peer.rank, f"failed: {body.decode()}")
-        elif (handle := self._handles.get((True, peer.rank, tag))) is None:
-            key = peer.rank, tag
-            self._early[key] = self._early.get(key, 0) + 1
-        else:
-            self._credits[handle] += 1
-            self._fill(handle)
+        elif (own := self._communicators.get(number)) is not None:
+            own.take(kind, peer.rank, peer.tag, body)
+        elif number >= self._made:
+            self._early[number].append((kind, peer.rank, peer.tag, body))
         peer.begin()

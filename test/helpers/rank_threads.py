@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from penstock.runtime.transport.sockets import SocketTransport
+from penstock.runtime.transport.sockets import SocketCommunicator, SocketTransport
 
 
 @contextmanager
@@ -26,6 +26,13 @@ def connected(count: int) -> Generator[list[SocketTransport]]:
     finally:
         for transport in made:
             transport.close()
+
+
+@contextmanager
+def communicating(count: int) -> Generator[list[SocketCommunicator]]:
+    """The first communicator of each of so many ranks."""
+    with connected(count) as transports:
+        yield [transport.communicator() for transport in transports]
 
 
 def in_threads(functions: Sequence[Callable[[], object]]) -> list[object]:

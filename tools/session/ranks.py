@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -61,7 +62,10 @@ def path_of_rank(path: Path, rank: int) -> Path:
 
 
 class Ranks:
-    """The exchange between the processes of a session, outside of runs."""
+    """
+    The exchange between the processes of a session, outside of runs: all of them open
+    their sessions in the same order, and ask each for the same in the same order.
+    """
 
     def __init__(self, transport: Transport, count: int | None):
         if count is not None and count != transport.size:
@@ -69,6 +73,8 @@ class Ranks:
                 f"{count} ranks are asked for, but {_processes(transport.size)}"
             )
         self.transport = transport
+        self._communicator = transport.communicator()
+        weakref.finalize(self, self._communicator.close)
         self._digest = ""
 
     @property
@@ -125,7 +131,7 @@ class Ranks:
     def _agree_on(self, digest: str) -> None:
         """Raise UsageError unless all ranks have the same programs."""
         self._digest = digest
-        digests = self.transport.exchange(digest.encode())
+        digests = self._communicator.exchange(digest.encode())
         if different := [r for r, x in enumerate(digests) if x != digests[0]]:
             raise UsageError(
                 f"rank {different[0]} has another program than rank 0: all processes "
@@ -146,7 +152,7 @@ class Ranks:
         arrays = [np.ascontiguousarray(x.array).tobytes() for x in own]
         data = b"".join((len(head).to_bytes(8, "little"), head, *arrays))
         found: list[Part] = []
-        for given in self.transport.exchange(data):
+        for given in self._communicator.exchange(data):
             end = 8 + int.from_bytes(given[:8], "little")
             for name, offsets, whole, shape, dtype in json.loads(given[8:end]):
                 kind, start = numpy_dtype(dtype), end
@@ -157,9 +163,8 @@ class Ranks:
 
     def values(self, own: Any) -> list[Any]:
         """The values that each rank gives, as JSON gives them back, by rank."""
-        return [
-            json.loads(x) for x in self.transport.exchange(json.dumps(own).encode())
-        ]
+        given = self._communicator.exchange(json.dumps(own).encode())
+        return [json.loads(x) for x in given]
 
     def agree(self, problems: Sequence[str], what: str = "state") -> None:
         """

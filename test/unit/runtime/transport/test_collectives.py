@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from rank_threads import connected, in_threads
+from rank_threads import communicating, in_threads
 
 from penstock.runtime.program.channels import Bytes, Collective
-from penstock.runtime.transport.protocol import CollectiveTransport, Transport
+from penstock.runtime.transport.protocol import CollectiveCommunicator, Communicator
 from penstock.runtime.transport.ring import PIECE, Ring
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ def bytes_of(array: Array) -> Bytes:
 
 
 def exchange(
-    transport: Transport,
+    communicator: Communicator,
     kind: str,
     algorithm: str,
     given: Sequence[Array],
@@ -48,7 +48,7 @@ def exchange(
     ranks: Sequence[int],
 ) -> None:
     """Take part in a collective with each of the given arrays, one after the other."""
-    own = transport.rank
+    own = communicator.rank
     is_root = kind == "broadcast" and own == ranks[0]
     sources = [*given[:1]] if kind != "broadcast" or is_root else []
     targets = [] if result is None else [result]
@@ -61,19 +61,19 @@ def exchange(
     )
     places = [[x.address] for x in (*both[0], *both[1])]
     if algorithm == "ring":
-        ring = Ring(collective, transport, places)
+        ring = Ring(collective, communicator, places)
         for data in given:
             given[0][:] = data
             ring.begin(0)
-            while not any([ring.end(x) for x in transport.poll()]):
+            while not any([ring.end(x) for x in communicator.poll()]):
                 time.sleep(0)
         return
-    assert isinstance(transport, CollectiveTransport)
-    handle = transport.open_collective(collective)
+    assert isinstance(communicator, CollectiveCommunicator)
+    handle = communicator.open_collective(collective)
     for data in given:
         given[0][:] = data
-        transport.start_collective(handle, [x[0] for x in places])
-        while handle not in transport.poll():
+        communicator.start_collective(handle, [x[0] for x in places])
+        while handle not in communicator.poll():
             time.sleep(0)
 
 
@@ -109,10 +109,10 @@ def test_a_ring_gives_each_rank_its_part(
         for rank, x in enumerate(given)
     ]
     wanted = EXCHANGES[kind]([given[rank][-1].copy() for rank in ranks])
-    with connected(count) as transports:
+    with communicating(count) as communicators:
 
         def work(rank: int) -> Callable[[], object]:
-            own = transports[rank]
+            own = communicators[rank]
             return lambda: exchange(
                 own, kind, "ring", given[rank], results[rank], ranks
             )
@@ -127,10 +127,10 @@ def test_sums_of_a_ring_are_the_same_bits_everywhere() -> None:
     generator = np.random.default_rng()
     given = [[generator.standard_normal(1001).astype("float32")] for _ in range(4)]
     results = [np.zeros_like(x) for (x,) in given]
-    with connected(4) as transports:
+    with communicating(4) as communicators:
 
         def work(rank: int) -> Callable[[], object]:
-            own, ranks = transports[rank], range(4)
+            own, ranks = communicators[rank], range(4)
             return lambda: exchange(
                 own, "all_reduce", "ring", given[rank], results[rank], ranks
             )
@@ -146,18 +146,18 @@ def of_mpi() -> None:
     """Be a process of `mpiexec`: take part in all collectives, and compare."""
     from penstock.runtime.transport.mpi import MpiTransport
 
-    transport = MpiTransport()
-    count, own = transport.size, transport.rank
+    communicator = MpiTransport().communicator()
+    count, own = communicator.size, communicator.rank
     ranks = [*range(1, count), 0]
     for kind in EXCHANGES:
         for algorithm in ("mpi", "ring"):
             given = arrays(kind, count, "float64", 5)
             wanted = EXCHANGES[kind]([given[rank][-1].copy() for rank in ranks])
             result = result_of(kind, given[own][0], count, is_root=own == ranks[0])
-            exchange(transport, kind, algorithm, given[own], result, ranks)
+            exchange(communicator, kind, algorithm, given[own], result, ranks)
             if (array := wanted[ranks.index(own)]) is not None:
                 np.testing.assert_array_equal(result, array)
-            transport.exchange(b"")
+            communicator.exchange(b"")
     print(f"rank {own} has compared all")
 
 

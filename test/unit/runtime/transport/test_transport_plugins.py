@@ -33,16 +33,8 @@ class Alone:
 
     def abort(self, reason: str) -> None: ...
     def close(self) -> None: ...
-    def exchange(self, data: bytes) -> list[bytes]:
-        return [data]
-
-    def open(self, channel: object) -> int:
+    def communicator(self) -> object:
         raise AssertionError("there is nobody")
-
-    def poll(self) -> list[int]:
-        return []
-
-    def start(self, handle: int, address: int, size: int) -> None: ...
 
 
 def alone() -> Alone:
@@ -80,7 +72,7 @@ def alone_in_this_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_the_members_are_those_of_the_protocol() -> None:
     assert set(MEMBERS) == {x for x in vars(Transport) if not x.startswith("_")}
-    assert all(hasattr(SocketTransport, member) for member in MEMBERS)
+    assert all(hasattr(SocketTransport(0, {}), member) for member in MEMBERS)
 
 
 def test_the_environment_names_a_transport(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +98,10 @@ def test_ranks_that_we_start_have_sockets(monkeypatch: pytest.MonkeyPatch) -> No
     ("name", "message"),
     [
         ("alon", "no transport 'alon', did you mean 'alone'?"),
-        ("rubbish", "transport 'rubbish' returns no transport: it lacks abort, close,"),
+        (
+            "rubbish",
+            "transport 'rubbish' returns no transport: it lacks abort, close, comm",
+        ),
         ("broken", "transport 'broken' fails: ConnectionError: no network"),
         ("sockets", "sockets are handed to ranks by penstock-run --ranks N"),
     ],

@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from rank_threads import connected, in_threads
+from rank_threads import communicating, connected, in_threads
 
 from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Bytes, Channel
 
 SIZES = (1, 8, 4096, 1 << 20)
+LARGE = 1 << 26
+"""More bytes than sockets hold."""
 
 
 def channel(*, is_send: bool, peer: int, size: int, tag: int = 5) -> Channel:
@@ -29,7 +31,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_a_message_ends_where_it_is_to_lie(size: int) -> None:
     sent = np.random.default_rng().integers(0, 256, size, np.uint8)
     got = np.zeros_like(sent)
-    with connected(2) as (first, second):
+    with communicating(2) as (first, second):
         out = first.open(channel(is_send=True, peer=1, size=size))
         into = second.open(channel(is_send=False, peer=0, size=size))
         first.start(out, sent.ctypes.data, sent.nbytes)
@@ -48,7 +50,7 @@ def test_a_message_ends_where_it_is_to_lie(size: int) -> None:
 def test_a_send_waits_for_the_receiver() -> None:
     sent = np.arange(16, dtype=np.uint8)
     got = np.zeros_like(sent)
-    with connected(2) as (first, second):
+    with communicating(2) as (first, second):
         out = first.open(channel(is_send=True, peer=1, size=16))
         first.start(out, sent.ctypes.data, sent.nbytes)
         for _ in range(100):
@@ -61,24 +63,89 @@ def test_a_send_waits_for_the_receiver() -> None:
     np.testing.assert_array_equal(got, sent)
 
 
-def test_a_channel_is_opened_anew_after_the_receiver_is_ready() -> None:
+def test_a_receiver_may_be_ready_before_the_sender_has_opened_anything() -> None:
     sent = np.random.default_rng().integers(0, 256, 16, np.uint8)
     got = np.zeros_like(sent)
-    ends = (
-        channel(is_send=True, peer=1, size=16),
-        channel(is_send=False, peer=0, size=16),
-    )
-    with connected(2) as (first, second):
-        first.open(ends[0])
-        into = second.open(ends[1])
+    with connected(2) as (here, there):
+        second = there.communicator()
+        into = second.open(channel(is_send=False, peer=0, size=16))
         second.start(into, got.ctypes.data, got.nbytes)
-        # The credit is there before the second end.
-        first.poll()
-        out = first.open(ends[0])
+        # Its credit is there before the other communicator.
+        until(lambda: bool(here.pulse() and not there.peers[0].outgoing))
+        here.pulse()
+        first = here.communicator()
+        out = first.open(channel(is_send=True, peer=1, size=16))
         first.start(out, sent.ctypes.data, sent.nbytes)
         until(lambda: list(first.poll()) == [out])
         until(lambda: list(second.poll()) == [into])
     np.testing.assert_array_equal(got, sent)
+
+
+def test_communicators_have_messages_of_their_own() -> None:
+    """Two programs send under one tag; the one begun first ends last."""
+    sent = np.random.default_rng().integers(0, 256, (2, 16), np.uint8)
+    got = np.zeros_like(sent)
+    with connected(2) as ranks:
+        pairs = [[x.communicator() for x in ranks] for _ in range(2)]
+        for (first, second), place in zip(pairs, got, strict=True):
+            into = second.open(channel(is_send=False, peer=0, size=16))
+            second.start(into, place.ctypes.data, place.nbytes)
+            first.open(channel(is_send=True, peer=1, size=16))
+        for (first, second), data in reversed([*zip(pairs, sent, strict=True)]):
+            first.start(0, data.ctypes.data, data.nbytes)
+            until(lambda x=first: list(x.poll()) == [0])
+            until(lambda x=second: list(x.poll()) == [0])
+    np.testing.assert_array_equal(got, sent)
+
+
+def test_exchanges_of_communicators_are_apart() -> None:
+    with connected(2) as (first, second):
+        ours, theirs = ([x.communicator() for _ in range(2)] for x in (first, second))
+        # The other rank begins with the second one.
+        begun = [
+            lambda: ours[0].exchange(b"a0"),
+            lambda: ours[1].exchange(b"a1"),
+            lambda: [theirs[1].exchange(b"b1"), theirs[0].exchange(b"b0")],
+        ]
+        found = in_threads(begun)
+    of_first, of_second = [b"a0", b"b0"], [b"a1", b"b1"]
+    assert found == [of_first, of_second, [of_second, of_first]]
+
+
+def test_a_communicator_that_is_closed_touches_no_bytes() -> None:
+    """One end of each, in the middle of a message, and others go on."""
+    sent = np.random.default_rng().integers(1, 256, LARGE, np.uint8)
+    got = np.zeros_like(sent)
+    small, come = np.arange(16, dtype=np.uint8), np.zeros(16, np.uint8)
+    with connected(2) as ranks:
+        (first, second), (other, its_peer) = (
+            [x.communicator() for x in ranks] for _ in range(2)
+        )
+        into = second.open(channel(is_send=False, peer=0, size=LARGE))
+        second.start(into, got.ctypes.data, got.nbytes)
+        out = first.open(channel(is_send=True, peer=1, size=LARGE))
+        first.start(out, sent.ctypes.data, sent.nbytes)
+        until(lambda: not first.poll() and not second.poll() and bool(got[0]))
+        assert not got[-1]
+        second.close()
+        kept = got.copy()
+        first.close()
+        sent[:] = 0
+        into = its_peer.open(channel(is_send=False, peer=0, size=16))
+        its_peer.start(into, come.ctypes.data, come.nbytes)
+        other.start(
+            other.open(channel(is_send=True, peer=1, size=16)),
+            small.ctypes.data,
+            small.nbytes,
+        )
+
+        def poll() -> bool:
+            other.poll()
+            return list(its_peer.poll()) == [into]
+
+        until(poll)
+    np.testing.assert_array_equal(come, small)
+    np.testing.assert_array_equal(got, kept)
 
 
 def test_messages_of_several_tags_find_their_places() -> None:
@@ -86,7 +153,7 @@ def test_messages_of_several_tags_find_their_places() -> None:
     sent = [np.frombuffer(random.bytes(1 + 7 * i), np.uint8) for i in range(20)]
     got = [np.zeros(x.size, np.uint8) for x in sent]
     order: list[int] = random.permutation(len(sent)).tolist()
-    with connected(2) as (first, second):
+    with communicating(2) as (first, second):
         for tag, data in enumerate(sent):
             x = channel(is_send=True, peer=1, size=data.size, tag=tag)
             first.start(first.open(x), data.ctypes.data, data.nbytes)
@@ -107,7 +174,7 @@ def test_messages_of_several_tags_find_their_places() -> None:
 
 def test_all_ranks_exchange_what_each_gives() -> None:
     given = [b"", b"one", b"2" * 300_000]
-    with connected(3) as ranks:
+    with communicating(3) as ranks:
 
         def work(rank: int) -> Callable[[], object]:
             return lambda: ranks[rank].exchange(given[rank])
@@ -118,14 +185,16 @@ def test_all_ranks_exchange_what_each_gives() -> None:
 def test_a_rank_that_fails_tells_the_others() -> None:
     with connected(2) as (first, second):
         first.abort("the kernel is wrong")
+        own = second.communicator()
         with pytest.raises(PeerError, match="rank 0 failed: the kernel is wrong"):
-            until(lambda: bool(second.poll()))
+            until(lambda: bool(own.poll()))
 
 
 def test_a_rank_that_ends_is_missed() -> None:
     with connected(2) as (first, second):
         first.close()
+        own = second.communicator()
         with pytest.raises(PeerError, match="rank 0 has ended"):
-            until(lambda: bool(second.poll()))
+            until(lambda: bool(own.poll()))
         with pytest.raises(PeerError, match="rank 0 has ended"):
-            second.exchange(b"lost")
+            own.exchange(b"lost")

@@ -75,7 +75,8 @@ import os, signal, sys
 from penstock.runtime.transport.join import join
 
 transport = join()
-pids = [int(pid) for pid in transport.exchange(str(os.getpid()).encode())]
+own = str(os.getpid()).encode()
+pids = [int(pid) for pid in transport.communicator().exchange(own)]
 if transport.rank == 0:
     print(*pids, flush=True)
 signal.pause()

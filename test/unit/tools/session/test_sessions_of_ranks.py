@@ -1,0 +1,166 @@
+"""Several sessions of one process on several ranks, and runs after one that failed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rank_threads import connected, in_threads
+
+from penstock.runtime.errors import PeerError, PenstockError, TaskError
+from penstock.runtime.loading.initializers import Array
+from penstock.runtime.transport.sockets import SocketTransport
+from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.model import Model, lower, programs_of
+from penstock.tools.session.program_export import ExportedProgram
+from penstock.tools.session.session import Session
+
+JOB = """
+!t = tensor<16xf32>
+
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %far = op.tanh %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %y = op.add %far, %x : !t, !t -> !t
+  job.output "y", %y : !t
+}
+"""
+
+PICKS = """
+!t = tensor<16xf32>
+
+job.job @picks placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %i = job.input "i" : tensor<2xi64>
+  %far = op.tanh %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %y = op.gather %far[%i] axis 0 {placement = #job.placement<cpu, [1:0]>}
+    : !t, tensor<2xi64> -> tensor<2xf32>
+  job.output "y", %y : tensor<2xf32>
+}
+"""
+"""Rank 1 gathers by indices that may be out of range."""
+
+RUN = """
+import sys, threading, time
+import numpy as np
+from penstock.tools.session.session import Session
+
+path, given, result = sys.argv[1:]
+first, second = np.load(given)
+with Session.open(path, ranks=2) as kept, Session.open(path, ranks=2) as other:
+    if kept.ranks.is_first:
+        found = []
+        run = threading.Thread(target=lambda: found.append(kept.run({"x": first})))
+        run.start()
+        while not kept.executor.acts_made():
+            time.sleep(0)
+        # The other rank takes part in that run after these.
+        seen = [other.run({"x": second})["y"] for _ in range(3)]
+        other.close()
+        assert not found
+        kept.ranks.values(None)
+        run.join()
+        np.save(result, [found[0]["y"], *seen])
+    else:
+        for _ in range(3):
+            other.run({})
+        other.close()
+        kept.ranks.values(None)
+        kept.run({})
+"""
+"""A program that each rank runs: one session runs and ends while a run is under way."""
+
+START = """
+import sys
+from penstock.tools.cli.start_ranks import start_ranks
+sys.exit(start_ranks("two_sessions", sys.argv[1:], 2))
+"""
+
+
+def random_inputs(*shape: int) -> NDArray[np.float32]:
+    return np.random.default_rng().standard_normal(shape).astype(np.float32)
+
+
+def expected(x: NDArray[np.float32]) -> NDArray[np.float64]:
+    wide = x.astype(np.float64)
+    return np.tanh(wide) + wide
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["sockets", "mpi"])
+def test_a_session_runs_and_ends_while_another_one_runs(
+    tmp_path: Path, way: str
+) -> None:
+    program, given = tmp_path / "two_sessions.py", tmp_path / "given.npy"
+    program.write_text(RUN)
+    (tmp_path / "net.mlir").write_text(JOB)
+    np.save(given, inputs := random_inputs(2, 16))
+    start = [sys.executable, "-P", "-c", START]
+    if way == "mpi":
+        mpiexec = Path(sys.executable).parent / "mpiexec"
+        if not mpiexec.exists():
+            pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
+        start = [str(mpiexec), "-n", "2", sys.executable, "-P", str(program)]
+    words = tmp_path / "net.mlir", given, tmp_path / "found.npy"
+    done = subprocess.run(
+        [*start, *map(str, words)],
+        capture_output=True,
+        text=True,
+        # A hang ends here.
+        timeout=540,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    assert done.returncode == 0, done.stderr
+    found = np.load(tmp_path / "found.npy")
+    wanted = expected(inputs[[0, 1, 1, 1]])
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def programs(text: str) -> list[ExportedProgram]:
+    """The programs of both ranks of a job."""
+    front = installed_compiler()
+    model = Model(front[0].parse(text.encode(), "net.mlir"), {}, Path())
+    lower(*front, model)
+    return [ExportedProgram(program) for program in programs_of(model)]
+
+
+@pytest.mark.parametrize("engine", ["actors", "sequential"])
+def test_no_run_follows_one_that_failed(engine: str) -> None:
+    """Messages on their way then are no pieces of another run, which would wait."""
+    both, x = programs(PICKS), random_inputs(16)
+    given: Sequence[dict[str, Array]] = ({"x": x, "i": np.array([0, 16])}, {})
+    found: dict[int, list[PenstockError]] = {0: [], 1: []}
+
+    def errors(transport: SocketTransport) -> Callable[[], None]:
+        def work() -> None:
+            rank = transport.rank
+            with Session.of(both[rank], engine=engine) as session:
+                session.executor.connect(transport)
+                for _ in range(2):
+                    with pytest.raises(PenstockError) as caught:
+                        session.run(given[rank])
+                    found[rank].append(caught.value)
+
+        return work
+
+    with connected(2) as transports:
+        in_threads([errors(transport) for transport in transports])
+    (missed, after_that), (failure, after) = found[0], found[1]
+    assert isinstance(failure, TaskError)
+    assert isinstance(missed, PeerError)
+    start = "a run has failed before, and what ranks sent in it is lost: "
+    assert str(after) == f"{start}{failure}"
+    assert str(after_that) == f"{start}{missed}"
+
+
+def test_streams_are_of_one_process() -> None:
+    with connected(2) as (first, _), Session.of(programs(JOB)[0]) as session:
+        session.executor.connect(first)
+        with pytest.raises(PenstockError, match="a stream has the messages of one"):
+            session.stream()
