@@ -1,8 +1,8 @@
 """
 Progress of the first start, when a process compiles parts of this package itself.
 
-The core of the executor, and searches for places of registers, are compiled once in an
-environment, which takes a few seconds. A listener can tell the user.
+The core of the executor, and long searches for places of registers, are compiled once
+in an environment, which takes a few seconds. A listener can tell the user.
 """
 
 from __future__ import annotations

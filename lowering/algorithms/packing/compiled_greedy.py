@@ -1,5 +1,5 @@
 """
-The compiled rules, and searches that put buffers into a sequence: import it lazily.
+Rules on tables, and searches that put buffers into a sequence.
 
 A *sequence* of buffers stands for the layout in which each lies on the highest end of
 those before it that it conflicts with. That end is its head; its tail is the least that
@@ -270,13 +270,19 @@ def pick_place(layout: Layout, limit: int) -> int:
     return picked
 
 
-@compiled
-def restore(layout: Layout, sequence: Numbers) -> int:
+@inner
+def go_back(layout: Layout, sequence: Numbers) -> int:
     """Go back to a sequence of all buffers; returns its end."""
     layout.sequence[:] = sequence
     for place, i in enumerate(sequence):
         layout.items[i].place = place
     return find_heads(layout)
+
+
+@compiled
+def restore(layout: Layout, sequence: Numbers) -> int:
+    """Go back to a sequence of all buffers; returns its end."""
+    return go_back(layout, sequence)
 
 
 @compiled
@@ -304,5 +310,5 @@ def move_buffers(layout: Layout, best: Numbers, limit: int, moves: int) -> int:
             least = peak
             best[:] = layout.sequence
         elif peak > least + least // 20:
-            peak = restore(layout, best)
+            peak = go_back(layout, best)
     return least

@@ -1,9 +1,8 @@
 """
-Branch and bound for static memory packing, compiled by Numba: the inner search loop.
+Branch and bound for static memory packing: the inner search loop.
 
 `penstock.lowering.algorithms.packing.branch_and_bound` calls `start`, and then `run` in
 slices, for each capacity and order, on behalf of the pass `regst-plan-memory`.
-Importing this module imports Numba, so import it only where a search is to run.
 
 A *canonical* layout is one that is built from the bottom to the top, each buffer as low
 as those below it allow; every layout can be lowered into a canonical one that is no

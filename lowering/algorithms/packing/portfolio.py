@@ -3,8 +3,8 @@ The portfolio of packing algorithms: rules first, then branch and bound; the bes
 is taken.
 
 Buffers fall into parts that have no conflict with each other; the highest part is
-worked on, until none is higher than the highest bound of a part. Importing this module
-imports Numba.
+worked on, until none is higher than the highest bound of a part. Small problems that
+are soon solved are solved by Python, others by compiled functions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from penstock.lowering.algorithms.packing.compiled import (
     Numbers,
     numbers_of,
     table_of,
+    use_machine_code,
 )
 from penstock.lowering.algorithms.packing.greedy import ORDERS, Order, by_size
 from penstock.lowering.algorithms.packing.problem import Lifetime, Problem
@@ -35,6 +36,11 @@ from penstock.lowering.algorithms.packing.tables import (
 QUICK_CONFLICTS = 1 << 20
 """With up to so many conflicts, `compact-insert` takes up to some 0.3 s."""
 
+PLAIN_BUFFERS = 256
+"""With up to so many buffers, Python takes up to some 0.5 s for all rules."""
+
+MOVING = 1 << 20
+"""The steps of a local search after which it looks at its budget."""
 
 SMALL = Problem(
     [Lifetime(0, 0, 2), Lifetime(0, 2, 1), Lifetime(2, 2, 2), Lifetime(1, 1, 1)]
@@ -47,7 +53,8 @@ time.
 
 @cache
 def warm_up() -> None:
-    """Load what `improve` needs."""
+    """Load, or compile for all processes, what `improve` needs."""
+    use_machine_code()
     tables = Tables(SMALL)
     for _ in laid_out_by_rules(tables):
         pass
@@ -58,6 +65,7 @@ def warm_up() -> None:
 @cache
 def warm_up_local_search() -> None:
     """Load what `local_search` needs."""
+    use_machine_code()
     local_search(SMALL, Budget(steps=1))
 
 
@@ -116,9 +124,12 @@ def improve(
     """
     parts = [Part(problem, indices, offsets) for indices in parts_of(problem)]
     enough = max(problem.bound, budget.capacity or 0)
+    if max(len(part.indices) for part in parts) > PLAIN_BUFFERS:
+        compile_functions(budget)
     for part in parts if rules else ():
         part.follow_rules(enough, budget)
     searches = [part.search(problem.bound, budget.capacity) for part in parts]
+    done = 0
     while not budget.is_spent:
         highest = max(range(len(parts)), key=lambda i: parts[i].peak)
         if parts[highest].peak <= enough:
@@ -126,11 +137,20 @@ def improve(
         if (steps := next(searches[highest], None)) is None:
             break
         budget.spend(steps)
+        done += steps
+        if done >= SLICE:
+            compile_functions(budget)
     best = list(offsets)
     for part in parts:
         for index, offset in zip(part.indices, part.offsets, strict=True):
             best[index] = offset
     return best
+
+
+def compile_functions(budget: Budget) -> None:
+    """Go on by machine code, which takes no time off the budget."""
+    with budget.clock_stopped():
+        warm_up()
 
 
 ################################################################################
@@ -186,6 +206,8 @@ def compact_insert(problem: Problem, budget: Budget) -> list[int]:
     tables = Tables(problem)
     if not tables.indices:
         return [0] * len(problem.sizes)
+    if len(tables.indices) > PLAIN_BUFFERS:
+        compile_functions(budget)
     layout = layout_of(tables)
     insertion.insert_in_order(layout, ordered(tables, by_size))
     return heads_of(tables, layout)
@@ -205,7 +227,7 @@ def local_search(problem: Problem, budget: Budget) -> list[int]:
     best = numbers_of(np.fromiter(layout.sequence, np.int64))
     # A move looks at each conflict up to four times, but quickly.
     steps = len(layout.links) + len(best)
-    moves = max(1, SLICE // steps)
+    moves = max(1, MOVING // steps)
     while not budget.is_spent:
         if insertion.move_buffers(layout, best, enough, moves) <= enough:
             break

@@ -97,7 +97,7 @@ def best(problem: Problem, budget: Budget) -> list[int]:
 
 def improved(problem: Problem, budget: Budget, *, rules: bool) -> list[int]:
     """A layout by a rule, which is improved if it is not low enough."""
-    # Most layouts are as low as they can be, so that Numba need not even be loaded.
+    # Most layouts are as low as they can be, so that no search need be loaded.
     offsets = Rule(by_size, "first")(problem)
     enough = max(problem.bound, budget.capacity or 0)
     if problem.peak(offsets) <= enough:
@@ -109,10 +109,8 @@ def improved(problem: Problem, budget: Budget, *, rules: bool) -> list[int]:
             return offsets
     if is_large:
         return offsets
-    with budget.clock_stopped():
-        from penstock.lowering.algorithms.packing import portfolio
+    from penstock.lowering.algorithms.packing import portfolio
 
-        portfolio.warm_up()
     return portfolio.improve(problem, offsets, budget, rules=rules)
 
 

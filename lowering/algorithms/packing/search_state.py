@@ -1,6 +1,5 @@
 """
-The state of a compiled search: its tables, and its progress. Importing this module
-imports Numba.
+The state of a search: its tables, and its progress.
 
 Sizes and offsets are in units.
 """

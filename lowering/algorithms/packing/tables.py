@@ -1,23 +1,25 @@
-"""Problems as tables for the compiled searches. Importing this module imports Numba."""
+"""Problems as tables for the searches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.lowering.algorithms.packing.compiled import Ints, Numbers, numbers_of
+from penstock.lowering.algorithms.packing.compiled import (
+    Ints,
+    Numbers,
+    Rows,
+    numbers_of,
+)
 from penstock.lowering.algorithms.packing.greedy import further_neighbours
 from penstock.lowering.algorithms.packing.problem import Problem
 
 T = TypeVar("T")
-
-Rows: TypeAlias = NDArray[np.void]
-"""A table of `arrays.table_of`, to be filled in by columns."""
 
 
 @dataclass(frozen=True)

@@ -415,19 +415,40 @@ def test_parts_are_improved_where_they_are_highest():
     assert problem.peak(found) == 3000
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_compiled_rules_place_like_the_others(seed: int):
+@pytest.fixture(params=["Python", "machine code"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The way in which the functions of searches run; Python compiles nothing."""
+    from penstock.lowering.algorithms.packing import compiled, portfolio
+
+    compiled.use_machine_code()
+    if request.param == "Python":
+        monkeypatch.delattr(portfolio, "compile_functions")
+        for each in compiled._functions:  # pyright: ignore[reportPrivateUsage]
+            monkeypatch.setattr(each, "machine_code", None)
+    return request.param
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rules_on_tables_place_like_the_others(seed: int, way: str):
     from penstock.lowering.algorithms.packing.portfolio import laid_out_by_rules
     from penstock.lowering.algorithms.packing.tables import Tables
 
     problem = random_problem(seed, 60, further=True)
-    compiled = laid_out_by_rules(Tables(problem))
+    layouts = laid_out_by_rules(Tables(problem))
     for order in ORDERS:
         for fit in ("first", "best"):
             placed = place_in_order(problem, order(problem), fit)
-            found = next(compiled)
+            found = next(layouts)
             pairs = zip(found, placed, problem.sizes, strict=True)
             assert all(a == b for a, b, size in pairs if size)
+
+
+def test_short_searches_are_the_same_in_python(way: str):
+    """A box, by some hundred steps on rows that are objects or those of arrays."""
+    problem = tiling(3, 12, 60, 300)
+    found = pack(problem, "branch-and-bound")
+    assert_sound(problem, found)
+    assert problem.peak(found) == problem.bound == 300
 
 
 @pytest.mark.slow

@@ -16,6 +16,10 @@ from numba import njit, types
 
 from penstock.lowering.algorithms.packing import compiled_greedy as insertion
 from penstock.lowering.algorithms.packing import compiled_search as search
+from penstock.lowering.algorithms.packing.compiled import (
+    SearchFunction,
+    use_machine_code,
+)
 from penstock.runtime.core.object_key import packing_folder
 from penstock.runtime.jit import cache_files as kept_files
 from penstock.runtime.jit import first_start as first_start_module
@@ -93,8 +97,9 @@ def test_a_function_that_cannot_be_kept_is_compiled(
 
 
 @pytest.mark.parametrize("function", [insertion.place_in_order, search.run])
-def test_searches_are_kept_in_the_cache(function: Callable[..., object]) -> None:
-    kept = cast("Any", function).stats.cache_path
+def test_searches_are_kept_in_the_cache(function: SearchFunction[..., object]) -> None:
+    use_machine_code()
+    kept = cast("Any", function.machine_code).stats.cache_path
     assert Path(kept).name == packing_folder().name
 
 
