@@ -3,7 +3,8 @@ Numba's compiler with those of its passes alone that plain code needs: loops, nu
 arrays and calls.
 
 The others, for closures, `with`, `literal_unroll` and the like, find nothing to do in
-such code, and took an eighth of the time.
+such code. Signatures of built-in functions are found once a process, and uses of
+variables once a function: Numba looks for them before each of its steps.
 """
 
 # llvmlite and most of numba carry no types.
@@ -19,20 +20,62 @@ from typing import Any
 
 from numba.core import typed_passes, untyped_passes
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher
+from numba.core.rewrites.registry import rewrite_registry
+from numba.core.ssa import reconstruct_ssa
+from numba.core.transforms import canonicalize_cfg
 from numba.core.typeinfer import register_dispatcher
 
 from penstock.runtime.jit.first_start import first_start
+from penstock.runtime.jit.known_signatures import known_signatures
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Rename(untyped_passes.ReconstructSSA):
+    """
+    Numba's rewrites before types are known, such as indices that are constants, and a
+    variable for each assignment. Numba looks for all uses of variables after each of
+    these steps, which only the lowering asks for.
+    """
+
+    _name = "rename"
+
+    def run_pass(self, state: Any) -> bool:
+        """Bring a function into the form that types are found in."""
+        function = state.func_ir
+        blocks = function.blocks = canonicalize_cfg(function.blocks)
+        for each in rewrite_registry.rewrites["before-inference"]:
+            rewrite = each(state)
+            for label in list(blocks):
+                while rewrite.match(function, blocks[label], None, None):
+                    blocks[label] = rewrite.apply()
+        state.func_ir = function = reconstruct_ssa(function)
+        function._definitions = build_definitions(function.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _StripPhis(typed_passes.PreLowerStripPhis):
+    """Assignments in place of phis. The pass behind it looks for uses of variables."""
+
+    _name = "strip_phis_alone"
+
+    def run_pass(self, state: Any) -> bool:
+        """Replace the phis of a function."""
+        state.func_ir = function = self._strip_phi_nodes(state.func_ir)
+        function._definitions = build_definitions(function.blocks)
+        return True
+
 
 _PASSES: Any = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
-    untyped_passes.IRProcessing,
-    untyped_passes.GenericRewrites,
-    untyped_passes.ReconstructSSA,
+    _Rename,
     typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis,
+    _StripPhis,
     typed_passes.IRLegalization,
 )
 
@@ -41,6 +84,10 @@ class LeanCompiler(Compiler):
     """Numba's compiler without the passes that plain code does not need."""
 
     lowering: Any = typed_passes.NativeLowering
+
+    def _compile_core(self) -> Any:
+        with global_compiler_lock, known_signatures():
+            return super()._compile_core()
 
     def define_pipelines(self) -> list[PassManager]:
         """The passes, in their order."""
