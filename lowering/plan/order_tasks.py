@@ -18,7 +18,8 @@ later.
   after the other, move together, and an order is taken only if bytes times time get
   less: saving a share of the bytes may not cost a greater share of the time.
 * `early-updates` keeps the order, but has tasks that free at least as many bytes as
-  they make run as soon as they can, within what the order needs already.
+  they make, or add less than 1/4096 of the peak, run as soon as they can, within what
+  the order needs already.
 * `overlap` looks for the least time: it compares the order as it is; with copies, and
   tasks that are part of a collective, as soon as their operands are there; and with the
   tasks that most time depends on first, of all or of those that can begin when a stream

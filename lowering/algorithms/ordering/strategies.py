@@ -63,9 +63,10 @@ The largest number of times that tasks which free and make bytes are moved to an
 
 def early_order(problem: Problem) -> Order:
     """
-    The source order, but what frees at least as much as it makes runs as soon as it can
-    without more bytes alive than there are in the source order at some step. If some
-    memory needs more then, while another one needs less, it is the source order.
+    The source order, but what frees at least as much as it makes, or adds next to
+    nothing, runs as soon as it can without more bytes alive than there are in the
+    source order at some step. If some memory needs more then, while another one needs
+    less, it is the source order.
     """
     return if_no_worse(problem, swept(problem, problem.source, backward=False))
 

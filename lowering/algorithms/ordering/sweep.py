@@ -2,7 +2,8 @@
 List scheduling: always run the task that looks best among those that can run.
 
 A task that frees at least as much as it makes goes first, as soon as it fits below what
-is allowed to be alive: all that runs later then needs no more than before. Backwards,
+is allowed to be alive: all that runs later then needs no more than before. So does one
+that adds next to nothing, as much may be freed by those that wait for it. Backwards,
 from the last task to the first, the same holds of tasks that make at least as much as
 they free: those come as late as they can.
 """
@@ -45,6 +46,13 @@ def by_place(order: Sequence[int]) -> Key:
         return (place[task],)
 
     return key
+
+
+SMALL = 4096
+"""
+The part of the bytes that are allowed, as one of so many, that counts as nothing:
+updates that wait for a few numbers, such as a rate, keep all gradients alive.
+"""
 
 
 class Sweep:
@@ -104,7 +112,7 @@ class Sweep:
         rise, net = self._rise[task], self._net[task]
         key = self._key(task, rise, net, self._since[task])
         heappush(self._ready, (key, task))
-        if net <= 0:
+        if net <= self._allowed // SMALL:
             heappush(self._freeing, (rise, task))
 
     def _do(self, task: int, step: int) -> None:

@@ -32,6 +32,8 @@ class Training:
     """
 
     rng: random.Random
+    rate: int | None = None
+    """The bytes of a rate, made behind all gradients, which updates read."""
     values: list[Value] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     updates: list[int] = field(default_factory=list)
@@ -65,9 +67,10 @@ class Training:
                 gradient = self.add((inner,), batch * widths[layer])
             size = widths[layer] * widths[layer + 1]
             weights.append(self.add((inputs[layer], inner), size))
+        rate = () if self.rate is None else (self.add((), self.rate),)
         for weight in weights:
             self.updates.append(len(self.tasks))
-            self.add((weight,))
+            self.add((weight, *rate))
         return Problem(self.values, self.tasks)
 
 
@@ -98,6 +101,13 @@ def test_each_update_runs_as_soon_as_its_gradient_is_there(seed: int):
     assert is_order(problem, order)
     for update in job.updates:
         assert order[order.index(update) - 1] in problem.before[update]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradients_do_not_wait_for_a_rate_that_is_made_last(seed: int):
+    jobs = [Training(random.Random(seed), rate).build() for rate in (None, 4)]
+    plain, rated = (live_bytes(job, early_order(job)) for job in jobs)
+    assert rated <= plain + 4
 
 
 def test_early_updates_need_two_thirds_of_the_bytes():
