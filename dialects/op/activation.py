@@ -154,11 +154,12 @@ class ClipOp(UnaryOp):
         return value
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
-        g, x = only(grads), self.operand
+        # The result tells as much as the operand, which need not be kept then.
+        g, y = only(grads), self.result
         if self.min is not None:
-            g = o.where(o.greater_equal(x, self.min.value.data), g, 0)
+            g = o.where(o.greater(y, self.min.value.data), g, 0)
         if self.max is not None:
-            g = o.where(o.greater_equal(self.max.value.data, x), g, 0)
+            g = o.where(o.greater(self.max.value.data, y), g, 0)
         return [g]
 
 

@@ -37,6 +37,24 @@ job.job @zeros placement <cpu, [0:0]> {
 
 // -----
 
+// A clip asks its result where its gradient passes: inside the bounds, not at them.
+
+job.job @clipped placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %y = op.clip %w min -2.0 max 6.0 : tensor<4xf32> -> tensor<4xf32>
+  %loss = op.reduce_sum %y axes [0] : tensor<4xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+  job.output "g", %g : tensor<4xf32>
+}
+// CHECK-LABEL: @clipped
+// CHECK:         %[[y:.*]] = op.clip %w
+// CHECK:         %[[low:.*]] = op.constant {pass = "backward"} dense<-2.000000e+00> : tensor<f32>
+// CHECK-NEXT:    op.greater %[[y]], %[[low]] {pass = "backward"}
+// CHECK:         %[[high:.*]] = op.constant {pass = "backward"} dense<6.000000e+00> : tensor<f32>
+// CHECK-NEXT:    op.greater %[[high]], %[[y]] {pass = "backward"}
+
+// -----
+
 // The gradient by a variable lies as the variable does.
 
 job.job @parts placement <cpu, [0:0-1]> {
