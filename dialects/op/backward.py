@@ -233,6 +233,18 @@ def source_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def needed_ops(
+    block: Block, values: Collection[SSAValue | None]
+) -> dict[Operation, None]:
+    """The ops of a body that values are made of, the last one first."""
+    wanted, found = {*values}, dict[Operation, None]()
+    for op in reversed(list(block.ops)):
+        if not wanted.isdisjoint(op.results):
+            found[op] = None
+            wanted.update(op.operands)
+    return found
+
+
 def erase_unused(block: Block) -> None:
     """Erase the ops of a body whose results nothing uses."""
     for op in reversed(list(block.ops)):

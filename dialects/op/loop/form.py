@@ -250,16 +250,14 @@ class LoopForm(FlowOp, ABC):
         resize(self, SLICES, 1)
         return arg
 
-    def keep(self, starts: Sequence[int], *, made: bool) -> Sequence[SSAValue]:
+    def keep(self, values: Sequence[SSAValue], *, made: bool) -> Sequence[SSAValue]:
         """
-        Stack some carried values as they are before an iteration, as further results,
-        and give the number of the iterations that were made if that is asked for; the
-        stacks.
+        Stack some values of an iteration, as further results, and give the number of
+        the iterations that were made if that is asked for; the stacks.
         """
-        args = [self.body.block.args[1 + number] for number in starts]
         end = yield_of(self.body.block)
-        end.operands = [*end.operands, *args]
-        types = [stacked_type(tensor_type(arg), self.count) for arg in args]
+        end.operands = [*end.operands, *values]
+        types = [stacked_type(tensor_type(value), self.count) for value in values]
         stacks = [OpResult(type, self, 0) for type in types]
         has_made = self.made is not None
         results = [*self.results[: len(self.outs) - has_made], *stacks]

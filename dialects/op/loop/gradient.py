@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from penstock.dialects.op.backward import (
     SumOfAll,
     erase_unused,
     gradients_of_body,
     has_floats,
+    needed_ops,
     sums_of_all,
 )
 from penstock.dialects.op.body import YieldOp, clone_body
 from penstock.dialects.op.loop.form import INDEX, LoopForm, slice_type
+from penstock.dialects.op.tensor_op import ContractionOp, TensorOp, is_elementwise
 from penstock.dialects.utils.gradients import in_f32
-from penstock.dialects.utils.tensors import element_count, tensor_type
+from penstock.dialects.utils.tensors import byte_count, element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.utils.gradients import GradientBuilder, Gradients
@@ -29,8 +31,10 @@ class BackwardLoop:
     The loop that makes the gradients of the operands of a `loop`.
 
     Its body computes an iteration once more, from the values that were carried into it,
-    which the loop stacks as far as they are needed. It makes as many iterations as the
-    loop has made; what either stacks for the others, up to a maximum, is zeros.
+    which the loop stacks as far as they are needed. Products of matrices are not made
+    again: the loop stacks them, or what cheap ops make of them. It makes as many
+    iterations as the loop has made; what either stacks for the others, up to a maximum,
+    is zeros.
     """
 
     def __init__(
@@ -78,7 +82,10 @@ class BackwardLoop:
         made = list[Operation]()
         block, number = self._loop.body.block, self._body.args[0]
         values = [number, *starts, *taken, *reads]
-        ends = clone_body(block, dict(zip(block.args, values, strict=True)), made)
+        known: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
+        ends = clone_body(block, known, made)
+        self._original = {new: old for old, new in known.items()}
+        """The values of an iteration of the loop, by those that are made again."""
         carried = zip(self._carried, self._after, strict=True)
         seeds: list[tuple[SSAValue, SSAValue]] = [(ends[i], g) for i, g in carried]
         stacked = zip(given, self._by_stacks, strict=True)
@@ -92,6 +99,50 @@ class BackwardLoop:
         whole = [self._or_zeros(self._inner, *pair) for pair in pairs]
         self._yielded = whole[: len(self._carried)]
         self._stacked = whole[len(self._carried) :]
+        self._products = self._take_products()
+
+    def _take_products(self) -> dict[BlockArgument, SSAValue]:
+        """
+        Give the body slices of what is made of products of matrices; the values of the
+        loop that these are slices of, in a stack of each.
+        """
+        grads = {*self._yielded, *self._stacked, *self._by_reads}
+        needed = needed_ops(self._body, grads)
+        found: dict[SSAValue, None] = {}
+        for op in needed:
+            if isinstance(op, ContractionOp) and op.results[0] in self._original:
+                found.update(dict.fromkeys(self._ends(op.results[0], needed)))
+        taken: dict[BlockArgument, SSAValue] = {}
+        for value in found:
+            place = 1 + len(self._firsts) + len(self._starts) + len(taken)
+            arg = self._body.insert_arg(value.type, place)
+            taken[arg] = self._original[value]
+            value.replace_all_uses_with(arg)
+        return taken
+
+    def _ends(
+        self, value: SSAValue, needed: Collection[Operation]
+    ) -> Iterator[SSAValue]:
+        """
+        The values to be stacked in place of one that is made again: those behind it, as
+        far as they take no more bytes.
+        """
+        readers = {use.operation for use in value.uses if use.operation in needed}
+        reader = next(iter(readers)) if len(readers) == 1 else None
+        if reader is None or not self._is_cheap(reader, byte_count(value.type)):
+            yield value
+            return
+        for result in reader.results:
+            if any(use.operation in needed for use in result.uses):
+                yield from self._ends(result, needed)
+
+    def _is_cheap(self, op: Operation, most: int) -> bool:
+        """Whether an op made again moves up to `most` bytes, or maps their elements."""
+        if not isinstance(op, TensorOp) or op.regions:
+            return False
+        is_again = all(result in self._original for result in op.results)
+        size = sum(byte_count(result.type) for result in op.results)
+        return is_again and size <= most and (is_elementwise(op) or op.FLOPS == 0)
 
     @staticmethod
     def _or_zeros(
@@ -131,7 +182,7 @@ class BackwardLoop:
         """
         terms = sums_of_all(self._body, grad)
         factors = dict.fromkeys(x for term in terms or () for x in term.sources)
-        known = {*self._starts, *self._stacked}
+        known = {*self._starts, *self._products, *self._stacked}
         if not self._loop.is_bounded:
             # Else others have rows that are not zeros beyond the iterations made.
             known |= self._tensor_of.keys()
@@ -151,15 +202,14 @@ class BackwardLoop:
         loop = self._loop
         erase_unused(self._body)
         factors = {x for terms in sums for term in terms for x in term.sources}
-        starts = [
-            i for i, arg in enumerate(self._starts) if arg.first_use or arg in factors
-        ]
+        carried = loop.body.block.args[1 : 1 + len(loop.carried)]
+        values = {**dict(zip(self._starts, carried, strict=True)), **self._products}
+        kept = [arg for arg in values if arg.first_use or arg in factors]
         counts = loop.going is not None
-        stacks = loop.keep(starts, made=counts)
-        kept = [self._starts[i] for i in starts]
+        stacks = loop.keep([values[arg] for arg in kept], made=counts)
         self._tensor_of.update(zip(kept, stacks, strict=True))
         rows = [x for x in (*kept, *self._slices, *self._by_stacks) if x.first_use]
-        for arg in (*self._starts, *self._slices, *self._by_stacks):
+        for arg in (*values, *self._slices, *self._by_stacks):
             if not arg.first_use:
                 self._body.erase_arg(arg)
         made = type(loop)(
