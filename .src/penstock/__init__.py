@@ -1,5 +1,6 @@
 """Penstock: neural-network jobs compiled to static plans and run by actors."""
 
+import os
 import sys
 
 # What type checkers take for `typing.TYPE_CHECKING`, without importing `typing`.
@@ -102,6 +103,11 @@ class _MovedModules:
 
 
 sys.meta_path.append(_MovedModules)
+
+if "PENSTOCK_VECTOR_BYTES" in os.environ:
+    from penstock.processor import limit_numba
+
+    limit_numba()
 
 
 def __getattr__(name: str) -> object:

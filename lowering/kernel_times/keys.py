@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, Region
 
 from penstock.dialects.utils.attributes import OF_VALUES, own_attributes
 from penstock.dialects.utils.exact_printer import ExactPrinter
+from penstock.processor import flat_features
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp
@@ -166,11 +167,10 @@ def machine_here() -> str:
     from llvmlite import binding
 
     name = binding.get_host_cpu_name()
-    features = binding.get_host_cpu_features().flatten()
     facts = {
         "abi": ABI,
         "processor": f"{platform.machine()} {name} {_model()}",
-        "features": features,
+        "features": flat_features(),
         "versions": [f"{package} {_version(package)}" for package in _PACKAGES],
         "generators": _digest(generators()),
     }

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
+from penstock.processor import flat_features
 from penstock.runtime.jit.cache_files import ENTRY, is_private
 from penstock.runtime.jit.package_digest import code_of, version_of
 
@@ -190,8 +191,7 @@ def environment() -> tuple[str, ...]:
     """The facts that compiled code depends on besides its source and our modules."""
     from llvmlite import binding
 
-    features = binding.get_host_cpu_features().flatten()
     # Our own modules are told apart by their texts.
     versions = [*map(code_of, _PACKAGES), f"penstock {version_of('penstock')}"]
     python = f"{sys.implementation.cache_tag} {platform.machine()}"
-    return (*versions, python, binding.get_host_cpu_name(), features)
+    return (*versions, python, binding.get_host_cpu_name(), flat_features())

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import cast
 
-from llvmlite import binding
-
+from penstock.processor import features
 from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 
@@ -62,7 +60,6 @@ class Processor:
 
 @cache
 def processor_here() -> Processor:
-    """The processor of this process."""
-    features = cast("dict[str, bool]", binding.get_host_cpu_features())
-    here = frozenset(name for name, has in features.items() if has)
-    return Processor(here, may_use_amx())
+    """The processor of this process, as much of it as code may use."""
+    here = features()
+    return Processor(here, "amx-int8" in here and may_use_amx())

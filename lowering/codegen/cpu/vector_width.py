@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
-
 from xdsl.utils.exceptions import PassFailedException
 
-VECTOR_BYTES = (16, 32, 64)
+from penstock.processor import VECTOR_BYTES, features
+
 REGISTERS = {16: 16, 32: 16, 64: 32}
 """Vector registers of CPUs with vectors of this many bytes."""
 
 
 def vector_bytes_here() -> int:
-    """The bytes of the widest vectors of this CPU."""
-    from llvmlite import binding
-
-    features = cast("Mapping[str, bool]", binding.get_host_cpu_features())
-    if features.get("avx512f"):
+    """The bytes of the widest vectors of this CPU that code may use."""
+    here = features()
+    if "avx512f" in here:
         return 64
-    return 32 if features.get("avx2") else 16
+    return 32 if "avx2" in here else 16
 
 
 def checked_vector_bytes(asked: int | None) -> int:
@@ -34,8 +30,5 @@ def checked_vector_bytes(asked: int | None) -> int:
 
 
 def has_matrices_here() -> bool:
-    """Whether this CPU has AMX instructions for int8 matmuls."""
-    from llvmlite import binding
-
-    features = cast("Mapping[str, bool]", binding.get_host_cpu_features())
-    return bool(features.get("amx-int8"))
+    """Whether this CPU has AMX instructions for int8 matmuls that code may use."""
+    return "amx-int8" in features()

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
+from penstock.processor import features
 from penstock.runtime.errors import KernelError
 from penstock.runtime.jit.package_digest import version_of
 from penstock.runtime.loading.loader import port_shape
@@ -245,11 +246,8 @@ def cpu_name() -> str:
 
 
 def cpu_features() -> frozenset[str]:
-    """The features of this CPU, by their names in LLVM."""
-    from llvmlite import binding
-
-    features = cast("dict[str, bool]", binding.get_host_cpu_features())
-    return frozenset(name for name, present in features.items() if present)
+    """The features of this CPU that code may use, by their names in LLVM."""
+    return features()
 
 
 def _needed_features(text: str) -> list[str]:
