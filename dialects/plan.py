@@ -112,6 +112,8 @@ from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import OF_PLANS, KnownAttributes
 from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
 from penstock.dialects.utils.python_values import properties_of
+from penstock.dialects.utils.quick_accessors import quick_accessors
+from penstock.dialects.utils.walk import ops_of
 
 ################################################################################
 # Attributes                                                                   #
@@ -154,6 +156,7 @@ class StreamAttr(ParametrizedAttribute):
 ################################################################################
 
 
+@quick_accessors
 @irdl_op_definition
 class PlanOp(IRDLOperation):
     """
@@ -213,17 +216,17 @@ class PlanOp(IRDLOperation):
     @property
     def tasks(self) -> list[TaskOp]:
         """The tasks, as they are listed."""
-        return [op for op in self.body.block.ops if isinstance(op, TaskOp)]
+        return ops_of(self.body.block, TaskOp)
 
     @property
     def registers(self) -> list[RegisterOp]:
         """The registers, as they are listed."""
-        return [op for op in self.body.block.ops if isinstance(op, RegisterOp)]
+        return ops_of(self.body.block, RegisterOp)
 
     @property
     def chunks(self) -> list[ChunkOp]:
         """The chunks, as they are listed."""
-        return [op for op in self.body.block.ops if isinstance(op, ChunkOp)]
+        return ops_of(self.body.block, ChunkOp)
 
     @property
     def is_on_values(self) -> bool:
@@ -348,6 +351,7 @@ def name_of(register: SSAValue) -> str:
     return register.name_hint or "?"
 
 
+@quick_accessors
 @irdl_op_definition
 class YieldOp(IRDLOperation):
     """
@@ -412,6 +416,7 @@ def segments_of(ports: Ports) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, list(map(len, ports)))
 
 
+@quick_accessors
 @irdl_op_definition
 class TaskOp(IRDLOperation):
     """

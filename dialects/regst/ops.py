@@ -38,10 +38,12 @@ from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.diagnostics import refuse_if_any, verifying
 from penstock.dialects.utils.python_values import properties_of
+from penstock.dialects.utils.quick_accessors import quick_accessors
 
 Bytes = IntegerAttr.constr(eq(i64), value=AtLeast(0))
 
 
+@quick_accessors
 @irdl_op_definition
 class ChunkOp(IRDLOperation):
     """
@@ -75,6 +77,7 @@ class ChunkOp(IRDLOperation):
             )
 
 
+@quick_accessors
 @irdl_op_definition
 class BlockOp(IRDLOperation):
     """
@@ -152,6 +155,7 @@ def is_carried_on(after: StringAttr | None, before: str) -> bool:
     return number.isdecimal() and before == f"{INPUT}{int(number) + 1}"
 
 
+@quick_accessors
 @irdl_op_definition
 class RegisterOp(IRDLOperation):
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -22,4 +22,16 @@ def outermost(root: Operation, kind: type[OpT]) -> list[OpT]:
                     found.append(op)
                 elif op.regions:
                     found += outermost(op, kind)
+    return found
+
+
+def ops_of(block: Block, kind: type[OpT]) -> list[OpT]:
+    """The ops of a block that are of a class, and of none derived from it, in order."""
+    found: list[OpT] = []
+    op = block.first_op
+    while op is not None:
+        # Not `isinstance`, which xDSL makes slow, as plans are listed often.
+        if type(op) is kind:
+            found.append(op)
+        op = op.next_op
     return found

@@ -1,0 +1,93 @@
+"""
+Quick access to the named operands, results and regions of ops.
+
+xDSL unpacks the sizes of all segments each time that one is asked for, which took a
+tenth of the time of planning. Where a name lies depends on few things: on the sizes of
+the segments, or on how many operands, results or regions there are. So each place is
+looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Operation
+from xdsl.irdl import VarIRConstruct
+from xdsl.irdl.operations import BaseAccessor, BaseAttrAccessor
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def quick_accessors(definition: type[OpT]) -> type[OpT]:
+    """The definition of an op whose named operands, results and regions are quick."""
+    for name, accessor in list(vars(definition).items()):
+        if isinstance(accessor, BaseAttrAccessor):
+            setattr(definition, name, QuickSegment(accessor))
+        elif isinstance(accessor, BaseAccessor):
+            setattr(definition, name, QuickPart(accessor))
+    return definition
+
+
+class QuickPart:
+    """A name of operands, results or regions whose place their number says."""
+
+    def __init__(self, accessor: BaseAccessor):
+        self._accessor = accessor
+        self._of = ATTRIBUTES[accessor.construct]
+        self._places: dict[int, int | slice | None] = {}
+
+    def __get__(self, op: Operation, kind: type[Operation] | None = None) -> Any:
+        items = getattr(op, self._of)
+        count = len(items)
+        try:
+            place = self._places[count]
+        except KeyError:
+            place = self._places[count] = place_of(self._accessor.index(range(count)))
+        return None if place is None else items[place]
+
+    def __set__(self, op: Operation, value: object) -> None:
+        self._accessor.__set__(op, value)
+
+
+class QuickSegment:
+    """A name of operands, results or regions whose place an attribute says."""
+
+    def __init__(self, accessor: BaseAttrAccessor):
+        self._accessor = accessor
+        self._of = ATTRIBUTES[accessor.construct]
+        self._container = accessor.option.container
+        self._sizes = accessor.option.attribute_name
+        self._places: dict[bytes, int | slice | None] = {}
+
+    def __get__(self, op: Operation, kind: type[Operation] | None = None) -> Any:
+        sizes = self._container(op)[self._sizes]
+        assert isinstance(sizes, DenseArrayBase), "checked by the verifier"
+        data = sizes.data.data
+        try:
+            place = self._places[data]
+        except KeyError:
+            values = tuple(map(int, sizes.get_values()))
+            found = self._accessor.index(values, range(sum(values)))
+            place = self._places[data] = place_of(found)
+        return None if place is None else getattr(op, self._of)[place]
+
+    def __set__(self, op: Operation, value: object) -> None:
+        self._accessor.__set__(op, value)
+
+
+ATTRIBUTES = {
+    VarIRConstruct.OPERAND: "operands",
+    VarIRConstruct.RESULT: "results",
+    VarIRConstruct.REGION: "regions",
+    VarIRConstruct.SUCCESSOR: "successors",
+}
+"""The attributes of ops that hold all of a kind."""
+
+
+def place_of(found: int | Sequence[int] | None) -> int | slice | None:
+    """The place of some of all numbers from 0 on that are one, or side by side."""
+    if found is None or isinstance(found, int):
+        return found
+    return slice(found[0], found[-1] + 1) if found else slice(0, 0)
