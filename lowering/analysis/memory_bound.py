@@ -32,6 +32,7 @@ from penstock.lowering.algorithms.byte_sharing import CycleError
 from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
 from penstock.lowering.analysis.acting_order import acting_order, streams_of
 from penstock.lowering.analysis.register_usage import Guard, Usage
+from penstock.lowering.analysis.repetitions import rates_of
 
 
 class Life(NamedTuple):
@@ -111,9 +112,9 @@ class Liveness:
 
     def _look_at_acts(self) -> None:
         """Let steps be acts where tasks act at different rates."""
-        usage = Usage(self._plan)
-        if not usage.rates.is_rated:
+        if not rates_of(self._plan).is_rated:
             return
+        usage = Usage(self._plan)
         step = steps_of_acts(usage)
         place = {task: i for i, task in enumerate(self.tasks)}
         for register in usage.registers:
