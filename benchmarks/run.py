@@ -162,6 +162,12 @@ def _clusters(options: Options) -> Section:
     return clusters()
 
 
+def _predictions(options: Options) -> Section:
+    from benchmarks.predictions import predictions
+
+    return predictions()
+
+
 def _graph_page(options: Options) -> Section:
     from benchmarks.graph_page import graph_page
 
@@ -190,6 +196,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "packing": _packing,
     "scaling": _scaling,
     "clusters": _clusters,
+    "predictions": _predictions,
     "graph-page": _graph_page,
 }
 """All benchmarks by name; each imports what it needs."""
@@ -201,6 +208,7 @@ ON_REQUEST = frozenset(
         "graph-page",
         "ops",
         "packing",
+        "predictions",
         "recompute",
         "recurrent",
         "scaling",
