@@ -23,6 +23,9 @@ class PenstockError(Exception):
     a terminal.
     """
 
+    is_told = False
+    """Whether another rank tells of it, so that this one need not."""
+
     def __str__(self) -> str:
         return printable(self.wording())
 

@@ -41,6 +41,8 @@ TRANSPORT = "PENSTOCK_TRANSPORT"
 """The variable with the name of the transport, if that is another one."""
 OF_MPI = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 """The variables that processes have which an MPI has started."""
+OF_HOSTS = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+"""The variables with the number of such a process among those of its host."""
 OF_SLURM = "SLURM_STEP_NUM_TASKS"
 """The variable with the number of processes of a step that `srun` has started."""
 
@@ -89,7 +91,12 @@ def joined() -> Joined:
             "mpiexec -n N, or with penstock-run --ranks N"
         )
     usual = "sockets" if RANK in os.environ else "mpi"
-    transport = transport_of(os.environ.get(TRANSPORT) or usual)
+    try:
+        transport = transport_of(os.environ.get(TRANSPORT) or usual)
+    except PenstockError as error:
+        numbers = (os.environ[name] for name in OF_HOSTS if name in os.environ)
+        error.is_told = next(numbers, "0") != "0"
+        raise
     _end_all_on_error(transport)
     if transport.size == 1 or not isinstance(transport, LivelyTransport):
         return Joined(transport, None)
@@ -163,6 +170,8 @@ def _end_all_on_error(transport: Transport) -> None:
     def end_all(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, PenstockError) and error.is_told:
+            return
         usual(kind, error, trace)
         sys.stderr.flush()
         transport.abort(str(error) or kind.__name__)

@@ -48,8 +48,8 @@ def exit_code_of(
     try:
         with reserved_output():
             return run()
-    except UsageError as error:
-        return fail(program, str(error), usage_code(error))
+    except PenstockError as error:
+        return _code_of(error, program, file, debug=debug)
     except BrokenPipeError:
         # The reader is gone; Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,27 +61,38 @@ def exit_code_of(
         # A run notes the loops that it was in.
         notes = getattr(error, "__notes__", ())
         return fail(program, "; ".join(["interrupted", *notes]), EXIT_INTERRUPTED)
-    except Rejected as rejected:
-        if debug and rejected.__cause__ is not None:
-            traceback.print_exception(rejected.__cause__)
-        for diagnosis in rejected.diagnoses:
-            print(diagnosis.render(rejected.file or str(file)), file=sys.stderr)
-        return EXIT_FAILED
-    except InternalError as error:
-        return fail_inside(program, error, debug=debug)
-    except PeerError:
-        # The rank that has failed says why.
-        return EXIT_PEER
-    except TaskError as error:
-        where = error.place or program
-        return fail(where, error.reason, EXIT_FAILED)
-    except WatchdogError as error:
-        # Its report has been printed.
-        return fail(program, error.summary, EXIT_FAILED)
-    except PenstockError as error:
-        return fail(program, str(error), EXIT_FAILED)
     except Exception as error:
         return fail_inside(program, unexpected("", error), debug=debug)
+
+
+def _code_of(error: PenstockError, program: str, file: Path, *, debug: bool) -> int:
+    """Print an error of ours, and return the exit code."""
+    code = EXIT_FAILED
+    where, text = program, str(error)
+    match error:
+        case PeerError():
+            # The rank that has failed says why.
+            return EXIT_PEER
+        case InternalError():
+            return fail_inside(program, error, debug=debug)
+        case UsageError():
+            code = usage_code(error)
+        case TaskError():
+            where, text = error.place or program, error.reason
+        case WatchdogError():
+            # Its report has been printed.
+            text = error.summary
+        case _:
+            pass
+    if error.is_told:
+        return code
+    if isinstance(error, Rejected):
+        if debug and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        for diagnosis in error.diagnoses:
+            print(diagnosis.render(error.file or str(file)), file=sys.stderr)
+        return code
+    return fail(where, text, code)
 
 
 def usage_code(error: UsageError) -> int:

@@ -54,6 +54,7 @@ from penstock.tools.session.session import (
     Model,
     Session,
     joined,
+    opening,
     read_model,
 )
 
@@ -169,8 +170,12 @@ def _run(args: argparse.Namespace) -> int:
     is_saved = is_plan(args.file)
     if not is_saved and (args.dump_pipeline or args.compile_to is not None):
         return _print_lowered(args, options, given)
-    job = _open_plan(args, options) if is_saved else _open_model(args, options, given)
-    ranks = job.session.ranks
+    ranks = None if args.ranks is None else joined(args.ranks)
+    with opening(ranks):
+        if is_saved:
+            job = _open_plan(args, options, ranks)
+        else:
+            job = _open_model(args, options, given, ranks)
     with job.session as session:
         loading = time.perf_counter() - start
         first = first_start.seconds - before
@@ -317,7 +322,9 @@ def _loading_text(job: Job) -> str:
     return "load" if job.oracle is None else "compile and load"
 
 
-def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
+def _open_plan(
+    args: argparse.Namespace, options: CompileOptions, ranks: Ranks | None
+) -> Job:
     _refuse_onnx_options(args)
     changed = options.changed
     if args.tune or "database" in changed:
@@ -331,7 +338,6 @@ def _open_plan(args: argparse.Namespace, options: CompileOptions) -> Job:
         if name not in ("device", "threads", "load"):
             flag = f"--{options.edits[0].verb}" if name == "edits" else FLAGS[name]
             raise UsageError(f"{flag} is for what is compiled")
-    ranks = None if args.ranks is None else joined(args.ranks)
     plan = read_plan(args.file, options.device, options.load)
     return _job_of(args, plan, options.threads, ranks)
 
@@ -347,15 +353,16 @@ def _open_model(
     args: argparse.Namespace,
     options: CompileOptions,
     given: Mapping[str, Array] | None,
+    ranks: Ranks | None,
 ) -> Job:
     """A model as a program, compiled now or found in the cache."""
     request = _request(args, options, given)
     if request is None:
-        return _compile(args, options, given)
+        return _compile(args, options, given, ranks)
     plans = KnownPlans(args.file)
     plan = plans.find(request)
     if plan is None:
-        job = _compile(args, options, given, plans)
+        job = _compile(args, options, given, ranks, plans)
         if not job.known:
             plans.keep(request, job.session.executable, job.session.state)
         return job
@@ -434,6 +441,7 @@ def _compile(
     args: argparse.Namespace,
     options: CompileOptions,
     given: Mapping[str, Array] | None,
+    ranks: Ranks | None,
     plans: KnownPlans | None = None,
 ) -> Job:
     """A model compiled to a program, which may be kept among its plans."""
@@ -470,7 +478,7 @@ def _compile(
             compiler=front,
             show_progress=True,
             allow_source=args.allow_source,
-            ranks=args.ranks,
+            ranks=ranks,
         )
     return Job(session, oracle, onnx, known, tuned)
 

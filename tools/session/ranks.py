@@ -7,14 +7,17 @@ import json
 import os
 import platform
 import time
+import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.program.variable_part import Part
 from penstock.tools.driver.errors import UsageError
@@ -69,13 +72,16 @@ class Ranks:
 
     def __init__(self, transport: Transport, count: int | None):
         if count is not None and count != transport.size:
-            raise UsageError(
+            error = UsageError(
                 f"{count} ranks are asked for, but {_processes(transport.size)}"
             )
+            error.is_told = transport.rank > 0
+            raise error
         self.transport = transport
         self._communicator = transport.communicator()
         weakref.finalize(self, self._communicator.close)
         self._digest = ""
+        self._is_opening = self._has_agreed = False
 
     @property
     def share(self) -> Share:
@@ -109,7 +115,7 @@ class Ranks:
                 f"{_processes(self.transport.size)}"
             )
         text = "\n".join(map(str, programs))
-        self._agree_on(hashlib.sha256(text.encode()).hexdigest())
+        self.agree_on(hashlib.sha256(text.encode()).hexdigest())
         return found[self.transport.rank]
 
     def take(self, share: Share | None) -> None:
@@ -126,17 +132,70 @@ class Ranks:
             )
         if share.rank != rank:
             raise UsageError(f"rank {rank} has the plan of rank {share.rank}")
-        self._agree_on(share.digest)
+        self.agree_on(share.digest)
 
-    def _agree_on(self, digest: str) -> None:
+    def agree_on(self, digest: str) -> None:
         """Raise UsageError unless all ranks have the same programs."""
         self._digest = digest
-        digests = self._communicator.exchange(digest.encode())
+        digests = self._exchange([digest])
         if different := [r for r, x in enumerate(digests) if x != digests[0]]:
             raise UsageError(
                 f"rank {different[0]} has another program than rank 0: all processes "
                 "need the same model, options and version"
             )
+        self._has_agreed = True
+
+    @contextmanager
+    def opening(self) -> Generator[None]:
+        """
+        A context in which all ranks open a session: rank 0 gives each warning once,
+        with the ranks that have it, and one rank tells of an error that several have.
+        An error of some ranks is one of all. Within another such context it changes
+        nothing.
+        """
+        if self._is_opening:
+            yield
+            return
+        caught = list[warnings.WarningMessage]()
+        self._is_opening, self._has_agreed = True, False
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                yield
+                said = self._exchange([str(x.message) for x in caught])
+        except Exception as error:
+            give_warnings(str(x.message) for x in caught)
+            self._tell(error)
+            raise
+        finally:
+            self._is_opening = False
+        give_warnings(with_ranks(said) if self.is_first else ())
+
+    def _exchange(self, own: list[str]) -> list[list[str]]:
+        """
+        The texts of all ranks while these open a session. Raises PeerError if one has
+        failed meanwhile.
+        """
+        found = self.values([None, *own])
+        for rank, (error, *_) in enumerate(found):
+            if error is not None:
+                failure = PeerError(rank, f"failed: {error}")
+                failure.is_told = True
+                raise failure
+        return [texts for _, *texts in found]
+
+    def _tell(self, error: Exception) -> None:
+        """Let the ranks that wait for this one know of an error."""
+        # They know it, or have ended.
+        if isinstance(error, PeerError):
+            return
+        text = str(error) or type(error).__name__
+        if self._has_agreed or not isinstance(error, PenstockError):
+            self.transport.abort(text)
+            return
+        # In the exchange in which they are to agree.
+        with suppress(PeerError):
+            found = self.values([text])
+            error.is_told = [text] in found[: self.transport.rank]
 
     def union(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of all ranks by name, where each gives its own."""
@@ -202,6 +261,27 @@ class Ranks:
             for name, shape, dtype in given:
                 found[name] = RemotePort(tuple(shape), numpy_dtype(dtype))
         return found
+
+
+def with_ranks(said: Sequence[Sequence[str]]) -> list[str]:
+    """Each text that some ranks say, once, with those that do."""
+    found: dict[str, list[int]] = {}
+    for rank, texts in enumerate(said):
+        for text in dict.fromkeys(texts):
+            found.setdefault(text, []).append(rank)
+    return [f"{_names(ranks, len(said))}: {text}" for text, ranks in found.items()]
+
+
+def _names(ranks: Sequence[int], count: int) -> str:
+    if len(ranks) == count:
+        return "all ranks"
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+
+
+def give_warnings(texts: Iterable[str]) -> None:
+    """Give warnings about the opening of a session."""
+    for text in texts:
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _processes(count: int) -> str:

@@ -8,6 +8,7 @@ Compile a module and run it: where the compiler and the executor meet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
@@ -114,7 +115,7 @@ class Session(Closing, Displayed):
         show_progress: bool = False,
         variables: SharedVariables | None = None,
         allow_source: bool = False,
-        ranks: int | None = None,
+        ranks: int | Ranks | None = None,
         **keywords: Unpack[Keywords],
     ):
         options = with_keywords(options, keywords)
@@ -122,14 +123,20 @@ class Session(Closing, Displayed):
         if variables is not None:
             # Other sessions assign values in the usual layout: weights stay unpacked.
             options = replace(options, panels=False)
-        self._ranks = None if ranks is None else joined(ranks)
-        executable = compile_model(
-            model, options, compiler, allow_source=allow_source, ranks=self._ranks
-        )
-        if variables is not None:
-            _refuse_packed_variables(executable)
-        threads = executable.threads
-        self._load(executable, threads, engine, variables, show_progress=show_progress)
+        self._ranks = joined(ranks) if isinstance(ranks, int) else ranks
+        with opening(self._ranks):
+            executable = compile_model(
+                model, options, compiler, allow_source=allow_source, ranks=self._ranks
+            )
+            if variables is not None:
+                _refuse_packed_variables(executable)
+            self._load(
+                executable,
+                executable.threads,
+                engine,
+                variables,
+                show_progress=show_progress,
+            )
 
     def _load(
         self,
@@ -172,17 +179,23 @@ class Session(Closing, Displayed):
 
         options = with_keywords(options, keywords)
         check_name("engine", engine, ENGINES)
+        own = None if ranks is None else joined(ranks)
         if is_plan(Path(path)):
             refuse_pipeline(options)
-            own = None if ranks is None else joined(ranks)
             path = Path(path) if own is None else own.own_path(Path(path))
-            plan = read_plan(path, options.device, options.load)
-            threads = options.threads
-            return cls.of(plan, threads, engine, allow_source=allow_source, ranks=own)
+            with opening(own):
+                plan = read_plan(path, options.device, options.load)
+                return cls.of(
+                    plan,
+                    options.threads,
+                    engine,
+                    allow_source=allow_source,
+                    ranks=own,
+                )
         from penstock.tools.driver.compiler import installed_compiler
 
         compiler = installed_compiler(options.load)
-        with reading(path):
+        with opening(own), reading(path):
             return cls(
                 read_model(
                     compiler[0], Path(path), separate_weights=options.separate_weights
@@ -191,7 +204,7 @@ class Session(Closing, Displayed):
                 engine=engine,
                 compiler=compiler,
                 allow_source=allow_source,
-                ranks=ranks,
+                ranks=own,
             )
 
     @classmethod
@@ -239,7 +252,8 @@ class Session(Closing, Displayed):
         executable.check_ranks(ranks)
         session = cls.__new__(cls)
         session._ranks = ranks
-        session._load(executable, threads, engine)
+        with opening(ranks):
+            session._load(executable, threads, engine)
         return session
 
     @property
@@ -522,6 +536,11 @@ def _refuse_packed_variables(executable: Executable) -> None:
             f"variables that are shared lie as their arrays do, but the pipeline packs "
             f"{', '.join(packed)}: give its launch- passes panels=false"
         )
+
+
+def opening(ranks: Ranks | None) -> AbstractContextManager[None]:
+    """A context in which all ranks, if there are several, open a session together."""
+    return nullcontext() if ranks is None else ranks.opening()
 
 
 def joined(count: int) -> Ranks:

@@ -280,13 +280,17 @@ def test_bisection_of_ranks_names_the_wrong_pass(tmp_path: Path, after: str) -> 
     assert "first task that differs from the reference: far at" in done.stdout
 
 
-def run_by_mpi(*words: object) -> subprocess.CompletedProcess[str]:
+def run_by_mpi(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
     mpiexec = Path(sys.executable).parent / "mpiexec"
     if not mpiexec.exists():
         pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
     command = [mpiexec, "-n", "2", sys.executable, "-P", *words]
     return subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, timeout=300
+        [*map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **more},
     )
 
 
@@ -327,6 +331,18 @@ def test_there_is_a_process_for_each_rank(model: Path) -> None:
     text = "the model is placed on ranks 0, 1, but there are 3 processes"
     done = run(model, "--ranks", 3, "--random-inputs", 1, check=2)
     assert done.stderr == f"penstock-run: error: {text}\n"
+
+
+@pytest.mark.slow
+def test_wrong_input_is_told_once_by_processes_of_mpi(tmp_path: Path) -> None:
+    tool = ("-m", "penstock.tools.cli.run")
+    done = run_by_mpi(*tool, written(tmp_path, 4), "--random-inputs", 1)
+    text = "the model is placed on ranks 0, 1, 2, 3, but there are 2 processes"
+    assert (done.returncode, done.stderr) == (2, f"penstock-run: error: {text}\n")
+    nowhere = str(tmp_path / "libmpi.so")
+    done = run_by_mpi(*tool, tmp_path / "none.mlir", MPI4PY_LIBMPI=nowhere)
+    (line,) = done.stderr.splitlines()
+    assert "processes that an MPI has started need mpi4py" in line
 
 
 def test_a_failure_on_one_rank_is_told_once(tmp_path: Path) -> None:
@@ -401,10 +417,17 @@ def test_a_file_that_is_not_there_is_told_by_the_ranks(tmp_path: Path) -> None:
     assert "cannot read" in done.stderr
 
 
-def test_logs_of_ranks_are_kept(model: Path, tmp_path: Path) -> None:
+def test_logs_of_ranks_are_kept_and_their_warnings_given_once(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(model))
     logs = tmp_path / "logs"
-    run(model, "--ranks", 2, "--random-inputs", 1, "--log-ranks", logs)
+    done = run(model, "--ranks", 2, "--random-inputs", 1, "--log-ranks", logs)
     assert [path.name for path in logs.iterdir()] == ["rank-1.txt"]
+    start = "penstock-run: warning: all ranks: nothing counts as measured: "
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(start)
+    assert "warning" not in (logs / "rank-1.txt").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+"""Sessions that several ranks open: each warning and error is told once."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from rank_threads import connected
+
+from penstock.runtime.errors import PeerError, PenstockError
+from penstock.tools.driver.errors import UsageError
+from penstock.tools.session.ranks import Ranks
+
+
+@contextmanager
+def one_of(rank: int, said: Sequence[Sequence[object]]) -> Generator[Ranks]:
+    """
+    A rank among others, which each say something in an exchange. Only one thread may
+    catch warnings.
+    """
+    with connected(len(said)) as made:
+        ranks = [Ranks(transport, len(said)) for transport in made]
+        others = [
+            threading.Thread(target=ranks[i].values, args=(said[i],))
+            for i in range(len(said))
+            if i != rank
+        ]
+        for thread in others:
+            thread.start()
+        yield ranks[rank]
+        for thread in others:
+            thread.join()
+
+
+def warn_in(ranks: Ranks, *texts: str) -> list[str]:
+    """The warnings that a rank gives where these come while it opens a session."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        with ranks.opening(), ranks.opening():
+            for text in texts:
+                warnings.warn(text, RuntimeWarning, stacklevel=1)
+    return [str(x.message) for x in given]
+
+
+def fail_in(ranks: Ranks, error: Exception, agreed: str | None = None) -> None:
+    """Fail while a session is opened, once all have agreed on something or before."""
+    with ranks.opening():
+        if agreed is not None:
+            ranks.agree_on(agreed)
+        raise error
+
+
+def test_rank_0_gives_each_warning_once() -> None:
+    said = [[], [None, "slow", "old"], [None, "slow", "new"]]
+    with one_of(0, said) as ranks:
+        given = warn_in(ranks, "slow", "slow again", "new")
+    assert given == [
+        "all ranks: slow",
+        "rank 0: slow again",
+        "ranks 0, 2: new",
+        "rank 1: old",
+    ]
+
+
+def test_other_ranks_give_none() -> None:
+    with one_of(1, [[None], []]) as ranks:
+        assert warn_in(ranks, "slow") == []
+
+
+@pytest.mark.parametrize(
+    ("rank", "is_told"),
+    [(0, False), (1, False), (2, True)],
+    ids=["the first", "of another", "the same"],
+)
+def test_an_error_of_several_ranks_is_told_by_the_first(
+    rank: int, *, is_told: bool
+) -> None:
+    texts = ["no model", "no memory", "no memory"]
+    error = UsageError(texts[rank])
+    said = [[text] for text in texts]
+    with one_of(rank, said) as ranks, pytest.raises(UsageError):
+        fail_in(ranks, error)
+    assert error.is_told == is_told
+
+
+def test_an_error_of_another_rank_ends_this_one() -> None:
+    text = "rank 1 failed: no model"
+    with (
+        one_of(0, [[], ["no model"]]) as ranks,
+        pytest.raises(PeerError, match=text) as caught,
+    ):
+        warn_in(ranks)
+    assert caught.value.is_told
+
+
+def test_an_error_after_the_ranks_have_agreed_ends_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reasons: list[str] = []
+    with one_of(0, [[], [None, "digest"]]) as ranks:
+        monkeypatch.setattr(ranks.transport, "abort", reasons.append)
+        with pytest.raises(PenstockError):
+            fail_in(ranks, PenstockError("no memory"), agreed="digest")
+    assert reasons == ["no memory"]
