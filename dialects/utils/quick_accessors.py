@@ -10,7 +10,7 @@ looked up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation
@@ -47,8 +47,8 @@ class QuickPart:
             place = self._places[count] = place_of(self._accessor.index(range(count)))
         return None if place is None else items[place]
 
-    def __set__(self, op: Operation, value: object) -> None:
-        self._accessor.__set__(op, value)
+    def __set__(self, op: Operation, value: object) -> NoReturn:
+        raise NotImplementedError(READ_ONLY)
 
 
 class QuickSegment:
@@ -73,10 +73,11 @@ class QuickSegment:
             place = self._places[data] = place_of(found)
         return None if place is None else getattr(op, self._of)[place]
 
-    def __set__(self, op: Operation, value: object) -> None:
-        self._accessor.__set__(op, value)
+    def __set__(self, op: Operation, value: object) -> NoReturn:
+        raise NotImplementedError(READ_ONLY)
 
 
+READ_ONLY = "named operands, results and regions of an op are not written"
 ATTRIBUTES = {
     VarIRConstruct.OPERAND: "operands",
     VarIRConstruct.RESULT: "results",
