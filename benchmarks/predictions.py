@@ -193,7 +193,7 @@ def share_of_core(ranks: int) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """What this machine was measured to do."""
+    """Rates of this machine, as they were measured."""
 
     gflops: float
     gbytes: float
