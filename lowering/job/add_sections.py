@@ -44,10 +44,8 @@ def sections_for(job: JobOp) -> list[SectionAttr]:
         match op:
             case VariableOp():
                 variables.append(op.port.data)
-            case AssignOp():
-                target = op.target.owner
-                assert isinstance(target, VariableOp), "checked by the verifier"
-                assigned.append(target.port.data)
+            case AssignOp() if isinstance(variable := op.target.owner, VariableOp):
+                assigned.append(variable.port.data)
             case InputOp():
                 inputs.append(op.port.data)
             case OutputOp():

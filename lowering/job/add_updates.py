@@ -99,7 +99,8 @@ def findings_about(job: JobOp) -> Iterator[Finding]:
             continue
         owner = op.target.owner
         if not isinstance(owner, VariableOp):
-            yield op, "only variables are updated, and this is none"
+            if isinstance(op, UpdateOp):
+                yield op, "only variables are updated, and this is none"
             continue
         if (name := owner.port.data) in seen:
             yield op, f"variable '{name}' is updated or assigned to twice"

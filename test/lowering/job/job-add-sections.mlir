@@ -40,3 +40,17 @@ job.job @said placement <cpu, [0:0]> attributes {sections = [#job.section<"mine"
   %x = job.input "x" : tensor<4xf32>
   job.output "y", %x : tensor<4xf32>
 }
+
+// -----
+
+// States are of their job alone.
+
+// CHECK-LABEL: job.job @steps
+// CHECK-SAME: {sections = [#job.section<"total", total reads ["v"]>,
+// CHECK-SAME: #job.section<"input/x", input reads ["x"]>]}
+job.job @steps placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %s = job.state : tensor<4xf32>
+  job.assign %x to %s : tensor<4xf32>
+}

@@ -284,3 +284,18 @@ job.job @whole placement <cpu, [0:0]> {
 }
 // CHECK-LABEL: @whole
 // CHECK-NOT:     op.update_rows
+
+// -----
+
+// States that jobs assign to are no variables, and stay.
+
+// CHECK-LABEL: job.job @states
+// CHECK: job.assign %x to %s
+// CHECK: job.assign %v_next to %v
+job.job @states placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %s = job.state : tensor<4xf32>
+  job.assign %x to %s : tensor<4xf32>
+  job.update %v by %s with <sgd, rate = 0.5> : tensor<4xf32>
+}

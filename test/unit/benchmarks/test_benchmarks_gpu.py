@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -337,7 +339,23 @@ def _with_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "LEAST_SECONDS", 0.01)
 
 
-def test_sections_that_fail_or_take_too_long_leave_rows_and_others(tmp_path: Path):
+class Ended(subprocess.Popen[bytes]):
+    """A child that has used up a limit of one second once it has written a row."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout != 1:
+            return super().wait(timeout)
+        assert isinstance(self.args, list)
+        rows = Path(str(self.args[-1]))
+        while self.poll() is None and not rows.read_text(encoding="utf-8"):
+            time.sleep(0.01)
+        raise subprocess.TimeoutExpired(self.args, timeout)
+
+
+def test_sections_that_fail_or_take_too_long_leave_rows_and_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu.subprocess, "Popen", Ended)
     parts = {
         "good": python(ONE_ROW),
         "bad": python(f"{ONE_ROW}print('oh no'); sys.exit(3)"),
