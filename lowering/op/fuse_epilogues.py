@@ -8,8 +8,8 @@ operand, where there are several), if both have one type and run in the same pla
 contraction asks for no `slots` of its own, and the op is one that a kernel computes in
 registers: all its parts work on floats of one type, and all its results depend on the
 operand. If others read that result, it is
-one of the group's, too, and these stand behind the group: on a `cpu` only, as tiles on
-GPUs store one result. Depthwise convolutions are left alone: their sums are no tiles.
+one of the group's, too, and these stand behind the group: on one device only.
+Depthwise convolutions are left alone: their sums are no tiles.
 On several devices, where ops say how they are cut in parts, they stay apart, and so do
 ops that say `not_fused`. Ops that
 must write over an operand by a hint (`in_place`), or whose operand another op must, do
@@ -41,7 +41,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from penstock.dialects.job import AssignOp, JobOp, placement_of
+from penstock.dialects.job import AssignOp, DeviceAttr, JobOp, placement_of
 from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.fused import FusedOp
@@ -102,11 +102,16 @@ class EpilogueFusion:
         others = [user for user in users_of(root) if user is not op]
         is_several = others or len(root.results) > 1 or len(op.results) > 1
         return not is_several or (
-            self._is_on_cpu(op) and all(self._may_follow(x, op) for x in others)
+            self._device_of(op) is not None
+            and all(self._may_follow(x, op) for x in others)
         )
 
+    def _device_of(self, op: Operation) -> DeviceAttr | None:
+        """The device that an op runs on, if it is one."""
+        return placement_of(op, self.job).single_device()
+
     def _is_on_cpu(self, op: Operation) -> bool:
-        device = placement_of(op, self.job).single_device()
+        device = self._device_of(op)
         return device is not None and device.kind.data == "cpu"
 
     def _may_follow(self, user: Operation, op: Operation) -> bool:

@@ -54,7 +54,7 @@ def reserved_names() -> frozenset[str]:
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBERED = re.compile(
     r"[npvi][0-9]+"
-    r"|(body|cell|columns?|finish|join|kept|line|load|pack|panel|stage|slots|store|micro_kernel"
+    r"|(body|cell|columns?|finish|from|join|kept|line|load|pack|panel|stage|slots|store|micro_kernel"
     r"|turn)_[0-9]+(_tail|_plain)?"
 )
 

@@ -19,7 +19,7 @@ from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
 )
-from penstock.lowering.codegen.body.epilogue import stages_of
+from penstock.lowering.codegen.body.epilogue import epilogue_in, stages_of
 from penstock.lowering.codegen.body.printer_table import Facts
 from penstock.lowering.codegen.body.scalars import HALVES
 from penstock.lowering.codegen.body.scheduling import set_schedule
@@ -34,7 +34,6 @@ from penstock.lowering.codegen.cuda.fold_schedule import (
     fold_schedule,
     fold_stages_of,
 )
-from penstock.lowering.codegen.cuda.matmul_groups import device_epilogue_in
 from penstock.lowering.codegen.cuda.rows import rows_schedule
 from penstock.lowering.codegen.cuda.stage_printer import printers
 
@@ -151,7 +150,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
         is_narrow = found.element in HALVES
         choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
         block, thread = best_tiles(rows, columns, others, processors, choices)
-        _, unfit = device_epilogue_in(op, found)
+        _, unfit = epilogue_in(op, found)
         if any(unfit) and op.held is None:
             op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
             continue

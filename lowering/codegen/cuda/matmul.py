@@ -11,8 +11,11 @@ from math import gcd
 
 from penstock.dialects.kernel.loops import row_major
 from penstock.dialects.launch.schedules.cuda_matmul import PADDING
-from penstock.lowering.codegen.body.contraction import result_of
-from penstock.lowering.codegen.body.epilogue import epilogue_lines, is_trivial
+from penstock.lowering.codegen.body.epilogue import (
+    Input,
+    epilogue_lines,
+    is_trivial,
+)
 from penstock.lowering.codegen.body.statements import sum_of
 from penstock.lowering.codegen.cuda.device_limits import VECTORS
 from penstock.lowering.codegen.cuda.matmul_groups import FoldedScalars, TiledMatmul
@@ -43,9 +46,9 @@ class TiledMatmulPrinter(TilePrinter):
         self.rows, self.columns, self.terms = self.contraction.extents
         self.type = self.contraction.element
         self.wide = VECTORS.get(self.type, 1)
-        self.out = result_of(group.op)
+        self.results = group.results
         self.finish = ""
-        """The name of the function that makes of a sum what is stored, if any."""
+        """The name of the function that makes elements of results of a sum, if any."""
         self.tiles = self.factors()
 
     def print(self, name: str) -> str:
@@ -102,10 +105,12 @@ class TiledMatmulPrinter(TilePrinter):
         self.printer.split("e", [*outer, *firsts], extents)
         for name, size in zip(firsts, self.schedule.block, strict=False):
             self.line(f"{name} = {self.i32(f'{name} * {size}')}")
-        for name, number in (("a", contraction.a), ("b", contraction.b), ("o", -1)):
+        for name, number in (("a", contraction.a), ("b", contraction.b)):
             access = contraction.nest.accesses[number]
             strides = contraction.outer_strides(access)
             self.print_offset(f"from_{name}", outer, strides, access.offset)
+        for number, result in enumerate(self.results):
+            self.print_offset(first_of(number), outer, result.outer, result.offset)
         for number, input in enumerate(self.group.finish.inputs):
             self.print_offset(f"line_{number}", outer, input.outer, input.offset)
 
@@ -270,24 +275,22 @@ class TiledMatmulPrinter(TilePrinter):
 
     # Results
 
-    def are_together(self, count: int) -> bool:
-        """Whether so many neighbours in a row begin at a multiple of as many."""
-        contraction = self.contraction
-        access = contraction.nest.accesses[-1]
-        step, along = (
-            contraction.stride(-1, loop)
-            for loop in (contraction.row, contraction.column)
-        )
-        strides = contraction.outer_strides(access)
-        return (
-            along == 1 and gcd(self.columns, step, access.offset, *strides) % count == 0
-        )
+    def are_together(self, result: Input, count: int) -> bool:
+        """
+        Whether so many neighbours in a row of a result begin at a multiple of as many.
+        """
+        places = self.columns, result.row, result.offset, *result.outer
+        return result.column == 1 and gcd(*places) % count == 0
+
+    def are_all_together(self, count: int) -> bool:
+        """Whether so many neighbours are in all results."""
+        return all(self.are_together(result, count) for result in self.results)
 
     def print_finish(self) -> None:
         """Print how the sums of a thread are finished and stored."""
         rows, columns, _ = self.schedule.block
         height, width = self.schedule.tile
-        is_wide = width % self.wide == 0 and self.are_together(self.wide)
+        is_wide = width % self.wide == 0 and self.are_all_together(self.wide)
         together = self.wide if is_wide else 1
         number = "n" if together == 1 else f"(n * {together})"
         for _ in self.finishing(height, width):
@@ -319,39 +322,57 @@ class TiledMatmulPrinter(TilePrinter):
                 yield
 
     def _print_results(self, condition: str, together: int) -> None:
-        """Print how some contiguous elements are made and stored."""
+        """Print how some contiguous elements of each result are made and stored."""
         width = self.schedule.tile[1]
         if together == 1:
-            value = self.result(f"kept_0[i * {width} + n]", 0)
-            self.printer.store_if(condition, self.out, self.place_of_result, value)
+            self.print_element(f"kept_0[i * {width} + n]", condition)
             return
         sums = [f"kept_0[i * {width} + n * {together} + {k}]" for k in range(together)]
-        values = f"({', '.join(self.printed_results(sums))})"
-        arguments = self.printer.name(self.out), self.place_of_result, values
-        self.line(self.call(f"put_{together}", condition or "True", *arguments))
+        made = self.printed_elements(sums)
+        for number, (result, parts) in enumerate(zip(self.results, made, strict=True)):
+            values = f"({', '.join(parts)})"
+            arguments = self.printer.name(result.buffer), self.place(number), values
+            self.line(self.call(f"put_{together}", condition or "True", *arguments))
 
-    @property
-    def place_of_result(self) -> str:
-        """The number of the element of the result at `line` and `term`."""
-        step = self.contraction.stride(-1, self.contraction.row)
-        along = self.contraction.stride(-1, self.contraction.column)
-        return self.i32(f"from_o + {sum_of([('line', step), ('term', along)])}")
+    def print_element(self, sum: str, condition: str) -> None:
+        """Print that the element of each result that a sum becomes is stored."""
+        if len(self.results) == 1:
+            values = [self.finished(sum, 0)]
+        else:
+            values = [value for (value,) in self.printed_elements([sum])]
+        for number, (result, value) in enumerate(
+            zip(self.results, values, strict=True)
+        ):
+            place = self.place(number)
+            self.printer.store_if(condition, result.buffer, place, value)
 
-    def printed_results(self, sums: Sequence[str]) -> Sequence[str]:
-        """Print the elements that contiguous accumulators become; their names."""
-        parts = [self.printer.new_value() for _ in sums]
-        for number, (part, sum) in enumerate(zip(parts, sums, strict=True)):
-            self.line(f"{part} = {self.result(sum, number)}")
-        return parts
+    def place(self, number: int) -> str:
+        """The number of the element of a result at `line` and `term`."""
+        result = self.results[number]
+        text = sum_of([("line", result.row), ("term", result.column)])
+        return self.i32(f"{first_of(number)} + {text}")
 
-    def result(self, sum: str, number: int) -> str:
-        """The stored value of an accumulator, so many columns after `term`."""
+    def printed_elements(self, sums: Sequence[str]) -> Sequence[Sequence[str]]:
+        """
+        Print the elements that contiguous accumulators become; their names, for each
+        result.
+        """
+        parts = [[self.printer.new_value() for _ in self.results] for _ in sums]
+        for number, (names, sum) in enumerate(zip(parts, sums, strict=True)):
+            self.line(f"{', '.join(names)} = {self.finished(sum, number)}")
+        return [*zip(*parts, strict=True)]
+
+    def finished(self, sum: str, number: int) -> str:
+        """
+        The element that an accumulator becomes, so many columns after `term`; where
+        there are several results, a tuple of one for each.
+        """
         if not self.contraction.starts:
             # The sums go on from what is there.
-            step = self.contraction.stride(-1, self.contraction.row)
-            text = sum_of([("line", step), ("term", 1)], number)
-            place = self.i32(f"from_o + {text}")
-            sum = f"{self.printer.loaded(self.out, place)} + {sum}"
+            held = self.results[0]
+            text = sum_of([("line", held.row), ("term", 1)], number)
+            place = self.i32(f"{first_of(0)} + {text}")
+            sum = f"{self.printer.loaded(held.buffer, place)} + {sum}"
         if not self.finish:
             return sum
         given = [sum]
@@ -361,3 +382,8 @@ class TiledMatmulPrinter(TilePrinter):
             place = self.i32(f"line_{index} + {text}")
             given.append(self.printer.loaded(input.buffer, place))
         return f"{self.finish}({', '.join(given)})"
+
+
+def first_of(number: int) -> str:
+    """The name of the place of the first element of a tile in a result."""
+    return f"from_{number}" if number else "from_o"

@@ -29,9 +29,11 @@ from penstock.dialects.launch.schedules.cuda_matmul import (
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     device_contraction_of,
+    result_of,
 )
 from penstock.lowering.codegen.body.epilogue import (
     Epilogue,
+    Input,
     Unfit,
     VectorScalars,
     epilogue_in,
@@ -47,6 +49,19 @@ class TiledMatmul:
     contraction: Contraction
     schedule: TilesAttr
     finish: Epilogue
+
+    @property
+    def results(self) -> list[Input]:
+        """The result that holds the sums, then the others."""
+        found = self.contraction
+        held = Input(
+            result_of(self.op),
+            found.stride(-1, found.row),
+            found.stride(-1, found.column),
+            found.outer_strides(access := found.nest.accesses[-1]),
+            access.offset,
+        )
+        return [held, *self.finish.results]
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -78,19 +93,9 @@ def tiled_matmul_of(op: StructuredOp, schedule: Attribute) -> TiledMatmul | str:
         return f"there are no tiles of {found.element} {where}"
     if found.element == "f64" and 2 * schedule.shared_elements > MAX_SHARED_ELEMENTS:
         return f"{schedule} does not fit into shared memory for f64"
-    finish, unfit = device_epilogue_in(op, found)
+    finish, unfit = epilogue_in(op, found)
     why = unfit.start or unfit.finish
     return why or TiledMatmul(op, found, schedule, finish)
-
-
-def device_epilogue_in(
-    op: ContractOp, contraction: Contraction
-) -> tuple[Epilogue, Unfit]:
-    """As `epilogue_in`, for tiles on devices."""
-    found, unfit = epilogue_in(op, contraction)
-    if len(op.outs) == 1:
-        return found, unfit
-    return found, Unfit(unfit.start, "tiles on devices store one result")
 
 
 def unfit_of_device_tiles(op: StructuredOp) -> Unfit:
@@ -98,7 +103,7 @@ def unfit_of_device_tiles(op: StructuredOp) -> Unfit:
     found = device_contraction_of(op)
     if not isinstance(op, ContractOp) or not isinstance(found, Contraction):
         return Unfit()
-    return device_epilogue_in(op, found)[1]
+    return epilogue_in(op, found)[1]
 
 
 class FoldedScalars(VectorScalars):

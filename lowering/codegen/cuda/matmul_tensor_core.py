@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.dialects.launch.schedules.cuda_matmul import MATRIX, NARROW_PADDING, WARP
+from penstock.lowering.codegen.body.epilogue import Input
 from penstock.lowering.codegen.cuda.device_limits import CHUNK
 from penstock.lowering.codegen.cuda.matmul import TiledMatmulPrinter
 from penstock.lowering.codegen.cuda.matmul_groups import TiledMatmul
@@ -57,7 +58,7 @@ class TensorCorePrinter(TiledMatmulPrinter):
         self._align(False)
         fallback = self.print_function(f"{name}_plain")
         self._align(True)
-        if not (any(tile.is_copied for tile in self.tiles) or self.are_together(2)):
+        if not (any(tile.is_copied for tile in self.tiles) or self.are_all_together(2)):
             self.printer.functions.pop()
             return f"{self.print_function(name)})"
         return f"{self.print_function(name)}, fallback={fallback}))"
@@ -205,27 +206,36 @@ class TensorCorePrinter(TiledMatmulPrinter):
 
     # Results
 
-    def are_together(self, count: int) -> bool:
-        return self._aligned and super().are_together(count)
+    def are_together(self, result: Input, count: int) -> bool:
+        return self._aligned and super().are_together(result, count)
 
-    @property
-    def _result_tile(self) -> Tile | None:
+    def _result_tiles(self) -> Sequence[Tile | None]:
         """
-        The tile of the result, if it is stored by way of shared memory, 16 bytes at
-        once.
+        The tile of each result that is stored by way of shared memory, 16 bytes at
+        once, beside those of the results before it.
         """
         rows, columns, _ = self.schedule.block
-        tile = Tile(
-            *("o", self.out, self.place_of_result, "first_row", self.rows, rows),
-            *(columns, True),
-            pad=NARROW_PADDING,
-            together=CHUNK,
-        )
-        fits = tile.elements <= self.schedule.stages * self._stage
-        return tile if fits and self.are_together(CHUNK) else None
+        found: list[Tile | None] = []
+        start, most = 0, self.schedule.stages * self._stage
+        if not self.are_all_together(2):
+            most = 0
+        for number, result in enumerate(self.results):
+            tile = Tile(
+                *("o", result.buffer, self.place(number), "first_row", self.rows, rows),
+                *(columns, True),
+                pad=NARROW_PADDING,
+                together=CHUNK,
+                start=start,
+            )
+            end = start + tile.elements
+            is_wide = end <= most and self.are_together(result, CHUNK)
+            found.append(tile if is_wide else None)
+            start = end if is_wide else start
+        return found
 
     def print_finish(self) -> None:
         height, width = self.schedule.tile
+        tiles = self._result_tiles()
         for _ in self.finishing(height // CHUNK, width // CHUNK * 2):
             row = f"row * {height} + i * {CHUNK} + (lane >> 2)"
             self.line(f"line = {self.i32(f'first_row + {row}')}")
@@ -234,51 +244,65 @@ class TensorCorePrinter(TiledMatmulPrinter):
             with self.block(f"for n in range({width // CHUNK}):"):
                 column = f"column * {width} + n * {CHUNK} + (lane & 3) * 2"
                 self.line(f"place = {self.i32(f'first_column + {column}')}")
-                if self.are_together(2):
-                    self._print_pair(edges, row, column)
+                if self.are_all_together(2):
+                    self._print_pair(tiles, edges, row, column)
                 else:
                     for number in range(2):
                         self._print_one(edges, number)
-        if self._result_tile:
-            self._print_chunks(self._result_tile)
+        self._print_chunks([tile for tile in tiles if tile is not None])
 
-    def _print_pair(self, edges: Sequence[str], row: str, column: str) -> None:
-        """Print two neighbours in a row, given where they are in their tile."""
+    def _print_pair(
+        self,
+        tiles: Sequence[Tile | None],
+        edges: Sequence[str],
+        row: str,
+        column: str,
+    ) -> None:
+        """
+        Print two neighbours in a row of each result, given where they are in its tile.
+        """
         self.line("term = place")
         condition = " & ".join([*edges, *self.print_column_edge(2)])
-        parts = self.printed_results([self._sum(number) for number in range(2)])
-        if self._result_tile:
-            slot = self.i32(self._result_tile.slot(f"({row})", column))
+        made = self.printed_elements([self._sum(number) for number in range(2)])
+        for number, (tile, parts) in enumerate(zip(tiles, made, strict=True)):
+            if tile is None:
+                buffer, place = self.results[number].buffer, self.place(number)
+                self.printer.print_vector_store(condition, buffer, place, parts)
+                continue
+            slot = self.i32(tile.slot(f"({row})", column, tile.start))
             word = self.call(f"pack_{self.contraction.element}", *parts)
             self.line(self.call("put_word", "slots_0", slot, word))
-            return
-        place = self.place_of_result
-        self.printer.print_vector_store(condition, self.out, place, parts)
 
     def _print_one(self, edges: Sequence[str], number: int) -> None:
         self.line(f"term = {self.i32(f'place + {number}')}")
         condition = " & ".join([*edges, *self.print_column_edge(1)])
-        value = self.result(self._sum(number), 0)
-        self.printer.store_if(condition, self.out, self.place_of_result, value)
+        self.print_element(self._sum(number), condition)
 
     def _sum(self, number: int) -> str:
         """An accumulator of a thread: the first or second of two in a row."""
         columns = self.schedule.tile[1] // CHUNK
         return f"kept_0[((i // 2) * {columns} + n) * 4 + (i % 2) * 2 + {number}]"
 
-    def _print_chunks(self, tile: Tile) -> None:
+    def _print_chunks(self, tiles: Sequence[Tile]) -> None:
         """Print how results come from shared memory to where they are stored."""
+        if not tiles:
+            return
         self.line("cuda.syncthreads()")
-        with self.pieces(tile):
-            self.line(f"slot = {self.i32(tile.slot('line', 'term'))}")
-            for name, first in (("line", tile.first), ("term", "first_column")):
-                self.line(f"{name} = {self.i32(f'{first} + {name}')}")
-            edges = [f"line < {self.rows}"] * bool(self.rows % tile.size)
-            edges += [f"term < {self.columns}"] * bool(self.columns % tile.terms)
-            arguments = self.printer.name(self.out), tile.place, "slots_0", "slot"
-            if edges:
-                self.line(self.call("copy_back_if", all_of(edges), *arguments))
-            else:
-                self.line(self.call("copy_back", *arguments))
+        for tile in tiles:
+            with self.pieces(tile):
+                self.line(f"slot = {self.i32(tile.slot('line', 'term', tile.start))}")
+                for name, first in (("line", tile.first), ("term", "first_column")):
+                    self.line(f"{name} = {self.i32(f'{first} + {name}')}")
+                self._print_chunk(tile)
         # The next tile is brought to where the results are.
         self.line("cuda.syncthreads()")
+
+    def _print_chunk(self, tile: Tile) -> None:
+        """Print that 16 bytes of a result are stored."""
+        edges = [f"line < {self.rows}"] * bool(self.rows % tile.size)
+        edges += [f"term < {self.columns}"] * bool(self.columns % tile.terms)
+        arguments = self.printer.name(tile.buffer), tile.place, "slots_0", "slot"
+        if edges:
+            self.line(self.call("copy_back_if", all_of(edges), *arguments))
+        else:
+            self.line(self.call("copy_back", *arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 from crafted_schedules import set_schedule
-from kernel_runs import run_on_copies
+from kernel_runs import run_on_copies, run_source
 from numpy.typing import NDArray
 from scipy import special
 from xdsl.context import Context
@@ -22,15 +23,18 @@ from penstock.dialects.kernel.interface import NO_FINISH, SCHEDULE
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
+from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu import kernel_schedule as cpu
 from penstock.lowering.codegen.cuda import kernel_schedule as cuda
+from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.loading.weight_layout import as_stored
 from penstock.tools.session.program_export import panels_of
 from penstock.tools.session.session import Model, Session
 
 Array: TypeAlias = NDArray[Any]
 ParseKernel: TypeAlias = Callable[[str], KernelOp]
+DeviceKernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 TEXT = """
 launch.kernel @k target "{target}" (%a: memref<{m}x{k}x{t}>, %b: memref<{shape}x{t}>,
@@ -138,21 +142,78 @@ def test_results_in_another_order_are_a_stage_behind(parse_kernel: ParseKernel) 
     assert [x.name for x in stages_of(kernel.body.block)][1:] == ["linalg.generic"]
 
 
-def test_tiles_on_devices_store_one_result(parse_kernel: ParseKernel) -> None:
-    text = text_of((16, 16, 8)).replace('target "cpu"', 'target "cuda"')
-    kernel = parse_kernel(text)
+DEVICE_JOB = """
+  %x = job.input "x" : tensor<{m}x{k}x{t}>
+  %w = job.input "w" : tensor<{k}x{n}x{t}>
+  %r = job.input "r" : tensor<{m}x{n}x{t}>
+  %y = op.matmul %x, %w
+    : tensor<{m}x{k}x{t}>, tensor<{k}x{n}x{t}> -> tensor<{m}x{n}x{t}>
+  %p = op.relu %y : tensor<{m}x{n}x{t}> -> tensor<{m}x{n}x{t}>
+  %s = op.sub %p, %r : tensor<{m}x{n}x{t}>, tensor<{m}x{n}x{t}> -> tensor<{m}x{n}x{t}>
+  job.output "y", %y : tensor<{m}x{n}x{t}>
+  job.output "p", %p : tensor<{m}x{n}x{t}>
+  job.output "s", %s : tensor<{m}x{n}x{t}>"""
+DEVICE_CASES = [
+    ("f32", (20, 64, 9), "put_4"),
+    ("f32", (17, 67, 9), "store_if"),
+    ("f64", (16, 64, 8), "put_2"),
+    ("bf16", (32, 64, 24), "copy_back"),
+    ("f16", (33, 72, 24), "copy_back_if"),
+    ("f16", (24, 70, 9), "store_2_if"),
+    ("f16", (16, 33, 8), "store_if"),
+]
+
+
+@pytest.mark.parametrize(("type", "extents", "stores"), DEVICE_CASES)
+def test_a_matmul_of_three_results_is_one_kernel_on_a_device(
+    device_kernels: DeviceKernels, type: str, extents: tuple[int, ...], stores: str
+) -> None:
+    m, n, k = extents
+    (kernel,) = device_kernels(DEVICE_JOB.format(m=m, n=n, k=k, t=type))
+    source = kernel_source(kernel)
+    assert len(re.findall(r"\bStage\(stage_[0-9]+,", source)) == 1
+    assert f"{stores}(" in source
+    random = np.random.default_rng()
+    # Sums of so few terms are exact in 8 bits.
+    shapes = [type.get_shape() for type in kernel.arguments]
+    dtype = dtype_of(kernel.arguments[0].element_type)
+    arrays = [random.integers(-2, 3, shape).astype(dtype) for shape in shapes]
+    x, w, r = (array.astype(np.float64) for array in arrays[:3])
+    wanted = np.maximum(x @ w, 0) - r, np.maximum(x @ w, 0), x @ w
+    for offset in (0, 1):
+        given = [array.copy() for array in arrays]
+        assert run_source(source, given, target="cuda", offset=offset) == 0
+        for result, exact in zip(given[3:], wanted, strict=True):
+            np.testing.assert_array_equal(result.astype(np.float64), exact)
+
+
+def test_results_on_a_device_have_strides_of_their_own(
+    parse_kernel: ParseKernel,
+) -> None:
+    kernel = parse_kernel("""
+      launch.kernel @k target "cuda" (%a: memref<3x16x8xf32>, %b: memref<3x8x64xf32>,
+          %x: memref<3x16x64xf32>, %y: memref<16x3x64xf32>) {
+        kernel.contract indexing_maps = [
+            affine_map<(g, m, n, k) -> (g, m, k)>,
+            affine_map<(g, m, n, k) -> (g, k, n)>,
+            affine_map<(g, m, n, k) -> (g, m, n)>,
+            affine_map<(g, m, n, k) -> (m, g, n)>]
+            ins(%a, %b : memref<3x16x8xf32>, memref<3x8x64xf32>)
+            outs(%x, %y : memref<3x16x64xf32>, memref<16x3x64xf32>) {
+        ^bb0(%sum: f32):
+          %0 = arith.negf %sum : f32
+          kernel.yield %sum, %0 : f32, f32
+        }
+      }""")
     cuda.schedule_kernel(kernel, 132)
-    op = contraction_in(kernel)
-    why = "finish: tiles on devices store one result"
-    assert op.attributes[NO_FINISH] == StringAttr(why)
-    random = np.random.default_rng(3)
+    assert NO_FINISH not in contraction_in(kernel).attributes
+    random = np.random.default_rng()
     shapes = [type.get_shape() for type in kernel.arguments]
     arrays = [random.integers(-3, 4, x).astype(np.float32) for x in shapes]
-    a, b, c, r, *_ = arrays
-    wanted = np.maximum(a @ b + c, 0), a @ b, (a @ b) * r
-    results = run_on_copies(kernel, arrays)[-3:]
-    for result, exact in zip(results, wanted, strict=True):
-        np.testing.assert_array_equal(result, exact)
+    a, b, _, _ = arrays
+    *_, x, y = run_on_copies(kernel, arrays)
+    np.testing.assert_array_equal(x, a @ b)
+    np.testing.assert_array_equal(y, -(a @ b).transpose(1, 0, 2))
 
 
 JOB = """
