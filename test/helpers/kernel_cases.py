@@ -83,6 +83,11 @@ class Draft:
     longer: int = 0
     """The turns that long loops have more than those of the seed."""
     is_exact: bool = False
+    is_tiny: bool = False
+    """
+    Whether some elements may be too small to be normal, or else infinite: of two that
+    are too small the product is 0 in some types only, and 0 times infinity is NaN.
+    """
     arguments: list[tuple[str, tuple[int, ...], str]] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -143,7 +148,8 @@ class Draft:
         else:
             found = rng.standard_normal(shape).astype(dtype)
             tiny = float(limits_of(type).smallest_subnormal)
-            strange = (np.nan, np.inf, -np.inf, tiny, -3 * tiny, -0.0)
+            small, large = (tiny, -3 * tiny, -0.0), (np.inf, -np.inf)
+            strange = (np.nan, *(small if self.is_tiny else large))
         if found.size and rng.random() < 0.3:
             for _ in range(rng.integers(1, 4)):
                 found.reshape(-1)[rng.integers(found.size)] = rng.choice(strange)
@@ -273,6 +279,11 @@ class Operand:
 
 def memref(shape: Sequence[int], type: str) -> str:
     return f"memref<{''.join(f'{n}x' for n in shape)}{type}>"
+
+
+def keep_finite(array: Array) -> None:
+    """Put ones for elements that are infinite or no numbers."""
+    array[~np.isfinite(array.astype(float))] = 1
 
 
 def operand(
@@ -779,9 +790,11 @@ def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
         value = lines.two("add", value, lines.argument(draft.type))
     if draft.chance(0.15):
         value = lines.op("math.tanh", value)
+    is_far = False
     if draft.chance(0.1):
-        place = [*loops].index(random.choice([*stack, "r", "k"]))
-        value = lines.two("maxnum", value, lines.index(place))
+        name = random.choice([*stack, "r", "k"])
+        is_far = name == "k"
+        value = lines.two("maxnum", value, lines.index([*loops].index(name)))
     out = operand(draft, loops, layout([*stack, "r", "c"]), is_result=True)
     sums: list[Operand] = []
     if draft.chance(0.4):
@@ -789,12 +802,13 @@ def attention(draft: Draft, heads: Sequence[int] = ()) -> None:
         sums.append(operand(draft, loops, places, is_result=True, type=draft.wide))
     causal = ""
     if draft.chance(0.4):
-        # A value that a row does not see is multiplied with 0, or not at all.
-        values = draft.arrays[2]
-        values[~np.isfinite(values.astype(float))] = 1
         causal = f"causal {random.choice([0, 1, 5, loops['k'] - 1])}"
         if int(causal.split()[1]) >= loops["k"]:
             causal = ""
+    if causal or is_far:
+        # A value that a row does not see is multiplied with 0, or not at all, and the
+        # share of one whose score is far below others is 0 in some types only.
+        keep_finite(draft.arrays[2])
     region = lines.region([value], [draft.wide], "kernel.yield")
     groups = [("ins", (q, k, v)), ("score", inputs), ("outs", [out]), ("lse", sums)]
     draft.op(f"kernel.attention {causal}", loops, groups, region)
@@ -830,7 +844,7 @@ def attention_gradient(draft: Draft) -> None:
     rows = [operand(draft, loops, [*stack, "r"], draft.wide) for _ in range(2)]
     for array in draft.arrays:
         # Each factor counts for many results: one that is no number leaves nothing.
-        array[~np.isfinite(array.astype(float))] = 1
+        keep_finite(array)
     # The logarithm of a sum of exponentials is not less than one of its scores.
     lse = draft.arrays[4]
     lse[...] = np.abs(lse) + (4 if draft.type in HALVES else 8)
@@ -880,11 +894,8 @@ def tile_transform(draft: Draft) -> None:
     p = operand(draft, loops, ["i", "k"], span=span)
     q = operand(draft, loops, ["j", "l"], span=span)
     for matrix in draft.arrays:
-        # Of two factors of an infinity, sums of either one may be taken first, and the
-        # product of both may be 0 where one is too small to be normal.
-        values = np.abs(matrix.astype(float))
-        tiny = (values > 0) & (values < limits_of(draft.type).smallest_normal)
-        matrix[tiny | ~np.isfinite(values)] = 1
+        # Of two factors of an infinity, sums of either one may be taken first.
+        keep_finite(matrix)
     places = list(random.choice((["k", "l", "s", "t"], ["s", "t", "k", "l"])))
     if draft.chance(0.4):
         step = random.choice((2, 4))
@@ -1041,6 +1052,9 @@ def chained_product(draft: Draft, last: Operand | None) -> Operand:
     draft.terms += loops["k"]
     a = chained_operand(draft, loops, last, ["m", "k"])
     b = operand(draft, loops, ["k", "n"], span=1)
+    if last is not None and not draft.is_exact:
+        # Shares of a softmax of products may be 0 in some types only.
+        keep_finite(draft.arrays[-1])
     factors = (a, b) if draft.chance(0.7) else (b, a)
     out = linking(draft, loops, ["m", "n"])
     starts, extras, outs, region = ends_of(draft, out, loops, ["m", "n"])
@@ -1128,10 +1142,14 @@ def case_of(
     own = random.choice(types)
     is_exact = random.random() < 0.5 and "kernel.attention" not in op
     is_exact = is_exact or own not in FLOATS
-    draft = Draft(random, type or own, BUDGET, data, longer, is_exact)
+    is_tiny = Random(f"{kind} {seed} {data}").random() < 0.5
+    draft = Draft(random, type or own, BUDGET, data, longer, is_exact, is_tiny)
     make(draft)
     text, arrays = draft.text(), draft.arrays
     is_exact = draft.is_exact or op == "kernel.gather"
+    if op == "kernel.contract" and draft.type in HALVES:
+        # Sums of as many products of 1 as this have all their bits.
+        is_exact &= draft.terms * float(limits_of(draft.type).eps) <= 1
     case = Case(op, draft.type, text, arrays, is_exact, draft.terms, draft.turns)
     if not is_exact and not type:
         case.wide = case_of(kind, seed, data, "f64", longer)

@@ -31,8 +31,9 @@ def test_softmaxes(op: Any, axis: int) -> None:
     check_op(op, fresh().normal(size=(2, 3, 2)), axis=axis)
 
 
-@pytest.mark.parametrize(("axis", "epsilon"), [(0, 1e-5), (1, 0.5), (-1, 1e-5)])
+@pytest.mark.parametrize(("axis", "epsilon"), [(0, 1e-5), (1, 0.5), (-1, 0.01)])
 def test_norms(axis: int, epsilon: float) -> None:
+    """Norms of few elements that are nearly equal bend in a step with less epsilon."""
     rng, shape = fresh(), (2, 2, 3)
     x, scale, bias = (rng.normal(size=s) for s in (shape, shape[axis:], shape[axis:]))
     settings = {"axis": axis, "epsilon": epsilon}
@@ -47,7 +48,8 @@ def test_norms_of_channels(shape: tuple[int, ...]) -> None:
     x, *others = (rng.normal(size=s) for s in (shape, *[shape[1]] * 3))
     variance = rng.uniform(0.5, 2, shape[1])
     check_op(BatchNormOp, x, *others, variance, epsilon=0.01)
-    check_op(GroupNormOp, x, *others[:2], groups=2)
+    # A group of two elements bends in a step where they are nearly equal.
+    check_op(GroupNormOp, x, *others[:2], groups=2, epsilon=0.01)
     check_op(GroupNormOp, x, others[0], groups=1, epsilon=0.1)
 
 

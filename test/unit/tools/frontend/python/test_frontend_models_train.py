@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from smooth_points import smooth_inputs
 
 import penstock
 from penstock import Tensor, ops
@@ -126,20 +127,22 @@ def job_of(loss: Loss, weights: Mapping[str, Array], x: Array, labels: Array) ->
     return penstock.job(train)
 
 
-def drawn(name: str, random: np.random.Generator) -> tuple[dict[str, Array], Any]:
+def drawn(name: str, random: np.random.Generator) -> dict[str, Array]:
     """Weights of a model, and a batch, in f64."""
     shapes, _, batch = MODELS[name]
     weights = {
         n: random.normal(size=s) / max(1, np.prod(s[1:])) ** 0.5
         for n, s in shapes.items()
     }
-    return weights, batch(random)
+    x, labels = batch(random)
+    return {**weights, "x": x, "labels": labels}
 
 
-def meaning(name: str, weights: Mapping[str, Array], batch: Any) -> dict[str, Array]:
+def meaning(name: str, values: Mapping[str, Array]) -> dict[str, Array]:
     """The loss and the gradients in f64, by NumPy."""
-    job = job_of(MODELS[name][1], weights, *batch)
-    x, labels = batch
+    shapes, loss, _ = MODELS[name]
+    x, labels = batch = values["x"], values["labels"]
+    job = job_of(loss, {key: values[key] for key in shapes}, *batch)
     found = evaluate_model(job.trace().model(), {"x": x, "labels": labels})
     return {key.removeprefix("out.1."): value for key, value in found.items()}
 
@@ -147,10 +150,14 @@ def meaning(name: str, weights: Mapping[str, Array], batch: Any) -> dict[str, Ar
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_on_kernels_are_those_of_f64(name: str) -> None:
-    weights, batch = drawn(name, seeded())
-    wanted = meaning(name, weights, batch)
-    single = {n: w.astype(np.float32) for n, w in weights.items()}
-    x, labels = batch
+    # Some hundred roundings one after the other, those of weights among them.
+    share = 256 * EPSILON
+    random = seeded()
+    values, wanted = smooth_inputs(
+        lambda: drawn(name, random), lambda values: meaning(name, values), share / 4
+    )
+    single = {n: values[n].astype(np.float32) for n in MODELS[name][0]}
+    x, labels = values["x"], values["labels"]
     x = x.astype(np.float32) if x.dtype == np.float64 else x
     runs: list[dict[str, Array]] = []
     for threads in (1, 2):
@@ -158,7 +165,6 @@ def test_gradients_on_kernels_are_those_of_f64(name: str) -> None:
             loss, gradients = job_of(MODELS[name][1], single, x, labels)(x, labels)
             runs.append({"out.0": loss, **gradients})
     for key, array in wanted.items():
-        # Some hundred roundings one after the other, those of weights among them.
-        bound = 256 * EPSILON * np.abs(array).max()
+        bound = share * np.abs(array).max()
         assert np.abs(runs[0][key] - array).max() <= bound, key
         np.testing.assert_array_equal(runs[0][key], runs[1][key])
