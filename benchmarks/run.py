@@ -156,6 +156,12 @@ def _scaling(options: Options) -> Section:
     return scaling()
 
 
+def _messages(options: Options) -> Section:
+    from benchmarks.messages import messages
+
+    return messages(options.rounds)
+
+
 def _clusters(options: Options) -> Section:
     from benchmarks.clusters import clusters
 
@@ -195,6 +201,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "ordering": _ordering,
     "packing": _packing,
     "scaling": _scaling,
+    "messages": _messages,
     "clusters": _clusters,
     "predictions": _predictions,
     "graph-page": _graph_page,
@@ -206,6 +213,7 @@ ON_REQUEST = frozenset(
         "clusters",
         "detection",
         "graph-page",
+        "messages",
         "ops",
         "packing",
         "predictions",

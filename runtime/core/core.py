@@ -412,12 +412,14 @@ class Core(Closing):
                 address_of_entry("dataflow") if self.is_dataflow else 0
             )
 
-    def connect(self, remote: Remote) -> None:
+    def connect(self, remote: Remote, messages: int = 0) -> None:
         """
-        Let actors wait for messages of other processes from now on. A run that fails
-        leaves variables as they are: the other processes fail, too.
+        Let actors wait for messages of other processes from now on, those of the table
+        at an address by the threads of runs. A run that fails leaves variables as they
+        are: the other processes fail, too.
         """
         self._remote = remote
+        self._control[w.MESSAGES] = messages
         self._control[w.REMOTE] = 1
         self._clean = self._clean
 

@@ -14,6 +14,7 @@ from penstock.runtime.core.dataflow_scheduler import (
 from penstock.runtime.core.direct_calls_compiled import direct
 from penstock.runtime.core.fault_kernel import fault
 from penstock.runtime.core.io_kernels_compiled import copy, feed, fetch
+from penstock.runtime.core.messages_compiled import close_messages, move_messages
 from penstock.runtime.core.scheduler import (
     NOBODY,
     StaticMachine,
@@ -55,6 +56,10 @@ def core(words: int) -> int:
         move_on(tables, first, second)
     elif verb == 7:
         return int(start(tables, first, second))
+    elif verb == 8:
+        return int(move_messages(state_at(tables + STATE_OFFSET)))
+    elif verb == 9:
+        close_messages(state_at(tables + STATE_OFFSET))
     return 0
 
 

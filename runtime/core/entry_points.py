@@ -30,7 +30,7 @@ _Loop = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 3)
 Starter: TypeAlias = Callable[[int, int], int]
 _NOBODY = -1
 _ATTEND, _BEGIN, _TAKE_PART, _HALT, _LOCK_ALL_WORKERS, _UNLOCK_ALL_WORKERS = range(6)
-_MOVE_ON, _START = 6, 7
+_MOVE_ON, _START, _MOVE_MESSAGES, _CLOSE_MESSAGES = range(6, 10)
 
 
 @cache
@@ -160,3 +160,16 @@ def move_on(tables: int, counter: int, value: int) -> None:
     wait for it.
     """
     _call(_MOVE_ON, tables, counter, value)
+
+
+def move_messages(tables: int) -> bool:
+    """
+    Begin and end the messages of the `MessageTable` of a core, unless a thread of a run
+    does; whether one has ended.
+    """
+    return _call(_MOVE_MESSAGES, tables) != 0
+
+
+def close_messages(tables: int) -> None:
+    """Let no thread look at them any more, from when this returns."""
+    _call(_CLOSE_MESSAGES, tables)

@@ -29,6 +29,7 @@ from penstock.runtime.core.atomics import (
     store_word,
 )
 from penstock.runtime.core.kernel_calls import calling, noting
+from penstock.runtime.core.messages_compiled import move_messages
 from penstock.runtime.core.os_calls import give_way, now, pause
 from penstock.runtime.core.scheduler_loop import (
     HAS_ENDED,
@@ -260,12 +261,18 @@ def serve(thread: Integer, layout: Layout, state: State, deadline: Integer) -> N
             and thread != w.OBSERVER
             and find_work(thread, layout, state, looks, deadline)
         ):
+            # All that can act has: now it is known which messages begin.
+            if control[w.MESSAGES] != 0:
+                move_messages(state)
             looks = 0
             if is_listed:
                 fetch_add(control, w.SLEEPERS, -1)
                 is_listed = False
             if is_caller and now() > deadline:
                 break
+            continue
+        if is_open and control[w.MESSAGES] != 0 and move_messages(state):
+            looks = 0
             continue
         looks += 1
         if looks == 1:

@@ -50,6 +50,8 @@ BY_PYTHON = REMOTE + 1
 """Whether Python has to begin the next run, which is one of these:"""
 NO, YES, UNCLEAN = 0, 1, 2
 """UNCLEAN if the last run has to be brought to its end before."""
+MESSAGES = REMOTE + 2
+"""The address of the `MessageTable` that compiled code moves, or 0."""
 CONTROL_WORDS = 8 * CACHE_LINE
 
 # Values of `control[STOP]`.

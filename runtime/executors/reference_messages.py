@@ -60,8 +60,8 @@ class Messages:
         ended: list[int] = []
         while self._under_way and not ended:
             for handle in self._communicator.poll():
-                number = self._numbers.get(handle)
-                if number is not None and self._traffic[number].end(handle):
+                number = self._numbers[handle]
+                if self._traffic[number].end(handle):
                     self._under_way.remove(number)
                     run.made[self._channels[number].done] += 1
                     ended.append(self._channels[number].actor)

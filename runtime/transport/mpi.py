@@ -8,6 +8,7 @@ of the receiver bound how far the sender gets ahead.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import numpy as np
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Channel, Collective
-from penstock.runtime.transport.protocol import Sign
+from penstock.runtime.transport.protocol import Functions, Sign
 
 EAGER_TESTS = 100
 """Fruitless tests of an exchange after which a process begins to sleep."""
@@ -140,6 +141,19 @@ class MpiCommunicator:
         """The persistent request of each place of a channel's messages."""
         self._under_way: list[deque[Any]] = []
         """The requests of each channel that were started, in that order."""
+        self._status = ctypes.create_string_buffer(mpi._sizeof(mpi.Status))
+
+    @property
+    def functions(self) -> Functions | None:
+        """The functions of MPI that compiled code calls, if they are found."""
+        try:
+            # It is linked with whichever MPI has been chosen.
+            library = ctypes.CDLL(self._mpi.__file__)
+            found = library.MPI_Start, library.MPI_Test
+        except (OSError, AttributeError):
+            return None
+        start, test = (ctypes.cast(x, ctypes.c_void_p).value or 0 for x in found)
+        return Functions(start, test, ctypes.addressof(self._status))
 
     def open(self, channel: Channel) -> int:
         """The handle of a channel."""
@@ -150,6 +164,16 @@ class MpiCommunicator:
         group = self._own.Get_group().Incl(collective.ranks)
         own = self._own.Create_group(group, collective.tag)
         return self._add(GroupCollective(self._mpi, own, collective))
+
+    def requests(self, channel: Channel, places: Sequence[int]) -> list[int]:
+        """The address of the request of each place of messages of a channel."""
+        handle = self._add(channel)
+        made = [self._request(handle, place, channel.size) for place in places]
+        return [self._mpi._addressof(request) for request in made]
+
+    def error_text(self, code: int) -> str:
+        """The error that a code of MPI says."""
+        return self._mpi.Get_error_string(code)
 
     def _add(self, channel: Channel | GroupCollective) -> int:
         self._channels.append(channel)
@@ -164,6 +188,12 @@ class MpiCommunicator:
 
     def start(self, handle: int, address: int, size: int) -> None:
         """Begin with the next message of a channel."""
+        request = self._request(handle, address, size)
+        request.Start()
+        self._under_way[handle].append(request)
+
+    def _request(self, handle: int, address: int, size: int) -> Any:
+        """The persistent request of a place of messages."""
         request = self._requests.get((handle, address, size))
         if request is None:
             channel = self._channels[handle]
@@ -173,8 +203,7 @@ class MpiCommunicator:
             make = self._own.Ssend_init if channel.is_send else self._own.Recv_init
             request = make(buffer, channel.peer, channel.tag)
             self._requests[handle, address, size] = request
-        request.Start()
-        self._under_way[handle].append(request)
+        return request
 
     def poll(self) -> Sequence[int]:
         """The handle of each message that has ended since the last look."""
@@ -205,17 +234,23 @@ class MpiCommunicator:
         # One that was given back is none.
         if self._mpi.Is_finalized() or not self._own:
             return
-        is_idle = not any(self._under_way)
-        for channel, requests in zip(self._channels, self._under_way, strict=True):
-            if isinstance(channel, Channel) and not channel.is_send:
-                for request in requests:
-                    request.Cancel()
-                    request.Wait()
-            elif isinstance(channel, GroupCollective) and is_idle:
-                channel.close()
-        for request in self._requests.values() if is_idle else ():
-            request.Free()
+        is_idle = all(x.Test() for requests in self._under_way for x in requests)
+        for (handle, *_), request in self._requests.items():
+            channel = self._channels[handle]
+            assert isinstance(channel, Channel), "requests are of such"
+            if request.Test():
+                continue
+            if channel.is_send:
+                is_idle = False
+                continue
+            request.Cancel()
+            request.Wait()
         if is_idle:
+            for request in self._requests.values():
+                request.Free()
+            for channel in self._channels:
+                if isinstance(channel, GroupCollective):
+                    channel.close()
             self._own.Free()
         self._under_way, self._channels, self._requests = [], [], {}
 

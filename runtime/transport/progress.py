@@ -18,13 +18,25 @@ from typing import TypeAlias
 
 import numpy as np
 
+from penstock.runtime.core import message_table as m
 from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import Core
-from penstock.runtime.core.entry_points import halt, move_on
+from penstock.runtime.core.entry_points import (
+    close_messages,
+    halt,
+    move_messages,
+    move_on,
+)
+from penstock.runtime.core.message_table import MessageTable
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Bytes, Channel, Collective
 from penstock.runtime.program.tables import Tables
-from penstock.runtime.transport.protocol import CollectiveCommunicator, Communicator
+from penstock.runtime.transport.protocol import (
+    CollectiveCommunicator,
+    Communicator,
+    CompiledCommunicator,
+    Functions,
+)
 from penstock.runtime.transport.ring import Places, Ring
 
 EAGER_LOOKS = 200
@@ -131,14 +143,13 @@ class Limits:
     """The number of messages that each channel may have begun so far."""
 
     def __init__(self, tables: Tables, channels: Sequence[Channel | Collective]):
-        rows: list[tuple[int, int, int]] = []
-        starts: list[int] = []
+        self.rows: list[list[tuple[int, int, int]]] = []
+        """Of each channel: counters, a factor and more, whose least sum it is."""
         edges = {edge: number for number, edge in enumerate(tables.edges)}
         for channel in channels:
-            starts.append(len(rows))
             actor = tables.actors[channel.actor]
             # One that always holds, so that there is a row for each channel.
-            rows.append((tables.produced_at(channel.done), 0, 1 << 60))
+            rows = [(tables.produced_at(channel.done), 0, 1 << 60)]
             for register in actor.reads:
                 if register != channel.done:
                     every = actor.acts_for(register)
@@ -152,8 +163,13 @@ class Limits:
                     for (other, _), number in edges.items()
                     if other == register
                 ]
-        self._counter, self._factor, self._more = np.array(rows, np.int64).T.copy()
-        self._starts = np.array(starts)
+            self.rows.append(rows)
+        whole = [row for rows in self.rows for row in rows]
+        self._counter, self._factor, self._more = (
+            np.array(whole, np.int64).reshape(-1, 3).T.copy()
+        )
+        sizes = [len(rows) for rows in self.rows]
+        self._starts = np.cumsum([0, *sizes[:-1]])
         self._repetitions = np.array(
             [tables.repetitions[x.actor] for x in channels], np.int64
         )
@@ -165,9 +181,60 @@ class Limits:
         return np.minimum(least, self._repetitions * target).tolist()
 
 
+class CompiledMessages:
+    """The messages of a program that the threads of its core move themselves."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        channels: Sequence[Channel],
+        communicator: CompiledCommunicator,
+        functions: Functions,
+    ):
+        self._channels, self._communicator = channels, communicator
+        words: list[int] = []
+        limits: list[int] = []
+        requests: list[int] = []
+        own = Limits(tables, channels).rows
+        for channel, rows in zip(channels, own, strict=True):
+            places = _places_of(channel.data, tables, is_written=not channel.is_send)
+            first, row = len(requests), len(limits)
+            requests += communicator.requests(channel, places)
+            limits += [word for each in rows for word in each]
+            done, made = tables.produced_at(channel.done), tables.repetitions
+            words += [0, 0, done, first, len(places), row, len(limits)]
+            words.append(made[channel.actor])
+        head = np.zeros(m.HEAD_WORDS, np.int64)
+        head[[m.START, m.TEST, m.STATUS]] = functions
+        rest = (np.array(x, np.int64) for x in (words, limits, requests))
+        self._table = MessageTable(head, *rest)
+        arrays = [word for x in self._table for word in (x.ctypes.data, x.size)]
+        self._arrays = np.array(arrays, np.int64)
+        self.address: int = self._arrays.ctypes.data
+        """The address of its table."""
+
+    @property
+    def error(self) -> PenstockError | None:
+        """The error of the library that has failed."""
+        if not (code := int(self._table.head[m.FAILURE])):
+            return None
+        text = self._communicator.error_text(code)
+        return PenstockError(f"messages between ranks have failed: {text}")
+
+    @property
+    def missing(self) -> list[str]:
+        """The messages that have begun, and not ended."""
+        rows = self._table.channels.reshape(-1, m.CHANNEL_WORDS)
+        pairs = zip(self._channels, rows[:, m.BEGUN] > rows[:, m.ENDED], strict=True)
+        return [str(channel) for channel, is_missing in pairs if is_missing]
+
+
 class MessageThread:
     """
     Moves the messages of the program on a core, from its making until it is closed.
+
+    Those that compiled code moves are moved by the threads of a run while they have
+    nothing to do, and by this one while they compute.
     """
 
     def __init__(
@@ -177,50 +244,67 @@ class MessageThread:
         communicator: Communicator,
     ):
         self._core, self._communicator = core, communicator
-        self._channels = channels
-        self._limits = Limits(core.tables, channels)
-        self._traffic = opened(channels, core.tables, communicator)
+        self._compiled = _compiled(core.tables, channels, communicator)
+        self._channels = [
+            x for x in channels if self._compiled is None or not isinstance(x, Channel)
+        ]
+        """Those whose messages this thread begins and ends."""
+        self._limits = Limits(core.tables, self._channels)
+        self._traffic = opened(self._channels, core.tables, communicator)
         self._numbers = {
             handle: i for i, each in enumerate(self._traffic) for handle in each.handles
         }
-        self._begun = [0] * len(channels)
-        self._ended = [0] * len(channels)
-        self.error: PenstockError | None = None
-        """The reason for which no message can be moved any more."""
+        self._begun = [0] * len(self._channels)
+        self._ended = [0] * len(self._channels)
+        self._error: PenstockError | None = None
         self._is_closed = False
         self._bell = threading.Event()
-        core.connect(self)
+        core.connect(self, 0 if self._compiled is None else self._compiled.address)
         self._thread = threading.Thread(
             target=self._serve, name="penstock-messages", daemon=True
         )
         self._thread.start()
 
     @property
+    def error(self) -> PenstockError | None:
+        """The reason for which no message can be moved any more."""
+        if self._error is None and self._compiled is not None:
+            return self._compiled.error
+        return self._error
+
+    @property
     def missing(self) -> list[str]:
         """The messages that have begun, and not ended."""
         pairs = zip(self._channels, self._begun, self._ended, strict=True)
-        return [str(channel) for channel, begun, ended in pairs if begun > ended]
+        found = [str(channel) for channel, begun, ended in pairs if begun > ended]
+        return found + ([] if self._compiled is None else self._compiled.missing)
 
     def ring(self) -> None:
         """Let the thread look at messages at once, as a run has begun."""
         self._bell.set()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and let no other one look at messages any more."""
+        if self._is_closed:
+            return
         self._is_closed = True
         self._bell.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
+        if self._compiled is not None:
+            close_messages(self._core.memory.address)
 
     def _serve(self) -> None:
         looks, control = 0, self._core.memory.state.control
+        # Threads of a run look often at what they can move themselves.
+        eager = EAGER_LOOKS if self._channels else 0
         try:
             while not self._is_closed:
                 if self._step():
                     looks = 0
                     continue
                 looks += 1
-                if looks < EAGER_LOOKS:
+                if looks < eager:
                     os.sched_yield()
                 elif control[w.OPEN] > 0:
                     time.sleep(NAP_SECONDS)
@@ -233,11 +317,20 @@ class MessageThread:
             self._fail(PenstockError(f"the thread of messages failed: {error!r}"))
 
     def _fail(self, error: PenstockError) -> None:
-        self.error = error
+        self._error = error
         halt(self._core.memory.address, w.INTERRUPTED)
 
     def _step(self) -> bool:
         """Begin and end what can be; whether there was anything."""
+        moved = False
+        if self._compiled is not None:
+            moved = move_messages(self._core.memory.address)
+            if (error := self._compiled.error) is not None:
+                raise error
+        return (bool(self._channels) and self._step_own()) or moved
+
+    def _step_own(self) -> bool:
+        """`_step` for the messages that this thread moves."""
         state, moved = self._core.memory.state, False
         limits = self._limits.of(state.counters, int(state.control[w.TARGET]))
         for number, limit in enumerate(limits):
@@ -248,10 +341,22 @@ class MessageThread:
                 traffic.begin(self._begun[number] - 1)
                 moved = True
         for handle in self._communicator.poll():
-            number = self._numbers.get(handle)
-            if number is not None and self._traffic[number].end(handle):
+            number = self._numbers[handle]
+            if self._traffic[number].end(handle):
                 self._ended[number] += 1
                 done = self._core.tables.produced_at(self._channels[number].done)
                 move_on(self._core.memory.address, done, self._ended[number])
                 moved = True
         return moved
+
+
+def _compiled(
+    tables: Tables, channels: Sequence[Channel | Collective], communicator: Communicator
+) -> CompiledMessages | None:
+    """The messages of these channels that compiled code can move, if any."""
+    own = [channel for channel in channels if isinstance(channel, Channel)]
+    if not own or not isinstance(communicator, CompiledCommunicator):
+        return None
+    if (functions := communicator.functions) is None:
+        return None
+    return CompiledMessages(tables, own, communicator, functions)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from penstock.runtime.program.channels import Channel, Collective
 
@@ -90,6 +90,42 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """End it, once no message is on its way."""
+        ...
+
+
+class Functions(NamedTuple):
+    """
+    The addresses of the functions of C by which compiled code moves messages.
+
+    `start(request)` begins with the next message of a place, `test(request, &ended,
+    status)` sets an `int` to whether it has ended. Both get the address of a request
+    and return 0, or a code. Any thread calls them, also at once for two requests.
+    """
+
+    start: int
+    test: int
+    status: int
+    """The address of bytes that the latter may write."""
+
+
+@runtime_checkable
+class CompiledCommunicator(Communicator, Protocol):
+    """A communicator of a library whose messages compiled code may move."""
+
+    @property
+    def functions(self) -> Functions | None:
+        """The functions for that, unless they cannot be found."""
+        ...
+
+    def requests(self, channel: Channel, places: Sequence[int]) -> Sequence[int]:
+        """
+        The address of the request of each place that the messages of a channel lie at,
+        in turn, until it is closed.
+        """
+        ...
+
+    def error_text(self, code: int) -> str:
+        """The error that a code of a function says."""
         ...
 
 

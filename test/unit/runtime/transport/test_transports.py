@@ -13,7 +13,7 @@ from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Bytes, Channel
 
 SIZES = (1, 8, 4096, 1 << 20)
-LARGE = 1 << 26
+LARGE = 1 << 23
 """More bytes than sockets hold."""
 
 

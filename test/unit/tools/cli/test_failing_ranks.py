@@ -116,8 +116,6 @@ def run_hit(
         [*map(str, command), how, after, folder / "sums.mlir", *words],
         capture_output=True,
         text=True,
-        # A hang ends here.
-        timeout=540,
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 1, done.stderr

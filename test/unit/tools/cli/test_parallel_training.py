@@ -124,7 +124,6 @@ def run_on_ranks(folder: Path, program: str, ranks: int) -> None:
         [sys.executable, "-P", "-c", START, folder, str(ranks), str(STEPS)],
         capture_output=True,
         text=True,
-        timeout=600,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
     )
     assert done.returncode == 0, done.stderr
