@@ -43,6 +43,7 @@ PASSES = (
     "op-select-branches",
     "op-split-groups",
     "op-split-pads",
+    "op-split-taps",
     "op-spread-loops",
     "op-unroll-loops",
     "op-use-winograd",

@@ -138,6 +138,7 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         recomputing(options),
         call("op-raise-patterns"),
         *(call("op-use-winograd"),) * options.winograd,
+        *splitting_taps(options),
         call("op-widen-sums", device=device),
         call("op-split-pads", device=device),
         call("job-clean"),
@@ -160,6 +161,12 @@ def job_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         call("plan-order-updates"),
         call("plan-order-commits"),
     )
+
+
+def splitting_taps(options: PipelineOptions) -> Passes:
+    """The split of weights by taps, unless other programs or jobs know them whole."""
+    is_shared = options.model_jobs or options.merge or not options.panels
+    return (call("op-split-taps", device=options.device),) * (not is_shared)
 
 
 def training_passes(options: PipelineOptions = DEFAULTS) -> Passes:

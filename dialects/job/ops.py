@@ -123,7 +123,7 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     def _findings(self) -> Iterator[Finding]:
         """The ops of the job that do not suit it, or others before them."""
-        seen: set[tuple[str, str]] = set()
+        seen: dict[tuple[str, str], list[Operation]] = {}
         for op in self.body.block.ops:
             placement = op.attributes.get("placement", self.placement)
             if not isinstance(placement, PlacementAttr):
@@ -132,11 +132,25 @@ class JobOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 yield op, target
                 continue
             for key in names_in_job(op):
-                if key in seen:
+                before = seen.setdefault(key, [])
+                if not all(are_apart(op, other) for other in before):
                     kind, name = key
                     yield op, DOUBLED[kind].format(name)
-                seen.add(key)
+                before.append(op)
         yield from wrong_cuts(self.body.block)
+
+
+def are_apart(one: Operation, other: Operation) -> bool:
+    """Whether two ops are parts of one variable that have no element in common."""
+    if not isinstance(one, VariableOp) or not isinstance(other, VariableOp):
+        return False
+    facts = [(op.init, op.whole, op.also, op.cuts) for op in (one, other)]
+    pairs = zip(one.place, other.place, strict=False)
+    return (
+        one.whole is not None
+        and facts[0] == facts[1]
+        and any(a.stop <= b.start or b.stop <= a.start for a, b in pairs)
+    )
 
 
 DOUBLED = {

@@ -113,9 +113,10 @@ class VariableOp(IRDLOperation):
     """
     A tensor that lives as long as the session: a weight. Or the `part` of one, from
     these places on, `of` a tensor of this shape: it has the values that this part of
-    the whole would have. Or, with `winograd` and the shape [out channels, channels, 3,
-    3] of weights that go by the name, what `op.winograd_split` and `op.winograd_join`
-    for tiles of 4 x 4 results multiply: G g G' of each, [36, out channels, channels].
+    the whole would have. A job may have several that do not overlap. Or, with
+    `winograd` and the shape [out channels, channels, 3, 3] of weights that go by the
+    name, what `op.winograd_split` and `op.winograd_join` for tiles of 4 x 4 results
+    multiply: G g G' of each, [36, out channels, channels].
     It is `also` known by the names of weights that were equal to it when a model was
     read; nothing assigns to it then, but what loads all of them. Of one that is `cut
     by` other variables, each an `i64`, states have as many elements along an axis as

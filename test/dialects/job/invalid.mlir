@@ -286,6 +286,27 @@ job.job @variable_of_one_name_twice placement <cpu, [0:0]> {
 
 // -----
 
+job.job @parts_that_overlap placement <cpu, [0:0]> {
+  %v = job.variable "v" init <zeros> part [0] of [8] : tensor<4xf32>
+  %w = job.variable "v" init <zeros> part [4] of [8] : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'v'}}
+  %x = job.variable "v" init <zeros> part [2] of [8] : tensor<2xf32>
+}
+
+// -----
+
+job.job @parts_of_others placement <cpu, [0:0]> {
+  %v = job.variable "v" init <zeros> part [0] of [8] : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'v'}}
+  %w = job.variable "v" init <ones> part [4] of [8] : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'v'}}
+  %x = job.variable "v" init <zeros> part [4] of [9] : tensor<4xf32>
+  // expected-error@+1 {{two inputs or variables are named 'v'}}
+  %y = job.variable "v" init <zeros> : tensor<8xf32>
+}
+
+// -----
+
 job.job @further_name_of_another placement <cpu, [0:0]> {
   %w = job.variable "w" also ["v"] init <zeros> : tensor<4xf32>
   // expected-error@+1 {{two inputs or variables are named 'v'}}
