@@ -89,12 +89,20 @@ def case_of(name: str) -> Case:
 ################################################################################
 
 
-def numbers(*shape: int, scale: float) -> Array:
-    """Normal numbers, the same each time."""
+Numbers = Callable[..., "Array"]
+"""A function of extents and a scale that gives other numbers at each call."""
+
+
+def seeded() -> Numbers:
+    """Normal numbers: each array has its own, a case the same each time."""
     import numpy as np
 
-    random = np.random.default_rng([7, *shape])
-    return random.normal(0, scale, shape).astype(np.float32)
+    random = np.random.default_rng(7)
+
+    def numbers(*shape: int, scale: float) -> Array:
+        return random.normal(0, scale, shape).astype(np.float32)
+
+    return numbers
 
 
 def layers_case(layers: Layers) -> Case:
@@ -102,7 +110,7 @@ def layers_case(layers: Layers) -> Case:
     import numpy as np
     from onnx import TensorProto, helper
 
-    gates, size = GATES[layers.op], layers.size
+    numbers, gates, size = seeded(), GATES[layers.op], layers.size
     weights: dict[str, Array] = {"order": np.array([layers.steps, 1, size])}
     nodes: list[NodeProto] = []
     value, width = "x", layers.features
@@ -130,6 +138,7 @@ def decoder_case() -> Case:
     import numpy as np
     from onnx import TensorProto, helper
 
+    numbers = seeded()
     shapes = {"q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH)}
     shapes |= {"o": (WIDTH, WIDTH), "up": (WIDTH, HIDDEN), "down": (HIDDEN, WIDTH)}
     weights = {

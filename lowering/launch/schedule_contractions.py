@@ -13,12 +13,13 @@ input:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` are not contiguous,
   terms of `a` and of `b` are, and there are few rows: then `inner` (vectors along
-  terms); so too where columns are at most five eighths of a vector, terms of `a` are
-  contiguous and are eight vectors or more, and `b` is a constant that only this kernel
-  reads: its columns then lie in panels, one after the other. Or `upright` (vectors
-  along rows), if columns would have to be packed, rows are whole vectors and `a` lies
-  in panels, and if transposing the sums, and reading panels of `a` that are not in L1,
-  takes less time than packing.
+  terms), but not of a `b` that may lie in panels, if its columns times the rows are
+  eight vectors or more; so too where columns are at most five eighths of a vector,
+  terms of `a` are contiguous and are eight vectors or more, and `b` is a constant that
+  only this kernel reads: its columns then lie in panels, one after the other. Or
+  `upright` (vectors along rows), if columns would have to be packed, rows are whole
+  vectors and `a` lies in panels, and if transposing the sums, and reading panels of `a`
+  that are not in L1, takes less time than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
   products, whichever takes longest; tiles at the edges count like the others.

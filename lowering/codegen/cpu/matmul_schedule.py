@@ -18,6 +18,7 @@ from penstock.dialects.launch.schedules.cpu_matmul import (
 from penstock.lowering.codegen.body.contraction import Contraction
 from penstock.lowering.codegen.cpu.tile_model import (
     BYTES,
+    IN_FLIGHT,
     LINE,
     NEAR_BYTES,
     PACKING,
@@ -56,7 +57,6 @@ UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
 MIN_WINDOW_ROWS = 4
 MAX_WINDOW_TERMS = 200
-PREFETCH = 8
 
 
 def has_lines(contraction: Contraction) -> bool:
@@ -76,6 +76,9 @@ def is_along_terms(contraction: Contraction, lanes: int, constant: str) -> bool:
     if rows >= FEW_ROWS:
         return False
     if has_lines(contraction) and columns > 1:
+        return False
+    # Panels need no sums of lanes, where tiles have enough vectors to be busy.
+    if constant == "b" and rows * columns >= IN_FLIGHT * lanes:
         return False
     steps = contraction.a_steps[1], contraction.b_steps[0]
     return terms == 1 or steps == (1, 1)
@@ -298,13 +301,13 @@ def schedule_of(
     in_order = packed or (columns > panel and is_large)
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
+    packed = packed and not (is_stored and constant == "b")
     depth = depth_of(contraction, most) if packed or rows > height else terms
     return ContractionAttr(
         "outer",
         (height, width, lanes),
         (height_of(contraction, height, panel, MIN_HEIGHT, parts), depth),
-        packed=packed and not (is_stored and constant == "b"),
-        prefetch=PREFETCH if rows == 1 and not packed else 0,
+        packed=packed,
         edge=int(edged is not None),
         panels=constant if is_stored else "",
     )

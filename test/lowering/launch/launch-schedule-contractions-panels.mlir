@@ -61,10 +61,10 @@ launch.program @right rank 0 {
   }
 }
 
-// So does a large right matrix that one row reads once, with lines ahead: 384 KiB.
+// So does a large right matrix that one row reads once: 384 KiB.
 // CHECK-LABEL: launch.program @row
 // CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 128, 768], axis 2, width {{[0-9]+}}, depth 128> : memref<128x768xf32>
-// CHECK:         #launch.contraction<outer, {{.*}}prefetch 8, panels b>
+// CHECK:         #launch.contraction<outer, {{.*}}, panels b>
 launch.program @row rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 8192
@@ -75,6 +75,69 @@ launch.program @row rank 0 {
     linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
                     iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%a, %b : memref<1x128xf32>, memref<128x768xf32>) outs(%o : memref<1x768xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// So does a transposed one that one row reads, of any size, where its columns are vectors
+// enough to keep the core busy: no sums of lanes are needed, and all terms are one block.
+// CHECK-LABEL: launch.program @turned
+// CHECK:         launch.variable @w in @v at 0 init <ones> panels <[1, 256, 512], axis 1, width 256, depth 512> : memref<256x512xf32>
+// CHECK:         #launch.contraction<outer, tile [1, 16, 16], block [1, 512], panels b>
+launch.program @turned rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 8192
+  launch.variable @w in @v at 0 init <ones> : memref<256x512xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x512xf32>
+  launch.register @y in @c at 4096 slots 1 : memref<1x256xf32>
+  launch.kernel @k target "cpu" (%a: memref<1x512xf32>, %b: memref<256x512xf32>, %o: memref<1x256xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<1x512xf32>, memref<256x512xf32>) outs(%o : memref<1x256xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %p = arith.mulf %x, %y : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+
+// Fewer columns are sums of lanes.
+// CHECK-LABEL: launch.program @few
+// CHECK:         launch.variable @w in @v at 0 init <ones> : memref<112x512xf32>
+// CHECK:         #launch.contraction<inner, tile [1, 8, 16], block [1, 512]>
+launch.program @few rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 8192
+  launch.variable @w in @v at 0 init <ones> : memref<112x512xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x512xf32>
+  launch.register @y in @c at 4096 slots 1 : memref<1x112xf32>
+  launch.kernel @k target "cpu" (%a: memref<1x512xf32>, %b: memref<112x512xf32>, %o: memref<1x112xf32>) {
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<1x512xf32>, memref<112x512xf32>) outs(%o : memref<1x112xf32>) {
     ^bb0(%x: f32, %y: f32, %s: f32):
       %p = arith.mulf %x, %y : f32
       %t = arith.addf %s, %p : f32

@@ -52,9 +52,9 @@ launch.kernel @narrow target "cpu" (%a: memref<512x64xf32>, %b: memref<64x16xf32
   linalg.matmul ins(%a, %b : memref<512x64xf32>, memref<64x16xf32>) outs(%o : memref<512x16xf32>)
 }
 
-// One row reads rows of the matrix as they lie, and fetches them ahead.
+// One row reads rows of the matrix as they lie.
 // CHECK-LABEL: launch.kernel @vector
-// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [1, 24, 16], block [1, 768], prefetch 8>}
+// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [1, 24, 16], block [1, 768]>}
 launch.kernel @vector target "cpu" (%a: memref<1x768xf32>, %b: memref<768x768xf32>, %o: memref<1x768xf32>) {
   linalg.matmul ins(%a, %b : memref<1x768xf32>, memref<768x768xf32>) outs(%o : memref<1x768xf32>)
 }
