@@ -61,15 +61,20 @@ def places_in(node: Node, places: Value, axis: int) -> Value:
     Places along an axis of the first operand, from its start on; those that are not
     there let the op that reads them fail, as they are behind its maximum.
     """
-    ops, count = node.ops, node.builder.extents.of(node.value()).get(axis)
+    count = node.builder.extents.of(node.value()).get(axis)
     if count is None:
         return node.tensor(1)
+    return inside_places(node.ops, places, count, node.shape()[axis])
+
+
+def inside_places(ops: Ops, places: Value, count: Value, outside: int) -> Value:
+    """Places from the start on of so many; a number for those that are not there."""
     places = ops.cast(places, i64)
     from_start = ops.where(ops.two(LessOp, places, 0), ops.add(places, count), places)
     is_inside = ops.one(LessOp, from_start, count)
     not_before = ops.one(LessEqualOp, np.asarray(0), from_start)
     is_there = ops.both(is_inside, not_before)
-    return ops.where(is_there, from_start, node.shape()[axis])
+    return ops.where(is_there, from_start, outside)
 
 
 def is_plain(node: Node, axis: int, start: int, end: int, step: int) -> bool:

@@ -38,7 +38,7 @@ from penstock.dialects.utils.numpy_types import dense_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.extents import CannotFollow, RunTimeExtents
 from penstock.tools.frontend.onnx.ops import Array, Ops, Tensors, Value
-from penstock.tools.frontend.onnx.sizes import Size, sizes_of
+from penstock.tools.frontend.onnx.sizes import Size
 
 LONGEST_CONSTANT = 8
 """Elements; longer arrays are data beside the IR, not text in it."""
@@ -368,7 +368,8 @@ class Node:
 
     def sizes(self, index: int, what: str) -> list[Size]:
         """The integers of an operand, each known or a value of its own."""
-        if (found := sizes_of(self.value(index))) is None:
+        bounds = self.builder.extents.bounds
+        if (found := bounds.sizes_of(self.value(index))) is None:
             raise NotKnown(f"{what} is only known at run time", self.inputs[index])
         return list(found)
 

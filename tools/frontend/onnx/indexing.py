@@ -23,7 +23,7 @@ from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of
-from penstock.tools.frontend.onnx.counted import places_in, scalar
+from penstock.tools.frontend.onnx.counted import inside_places, places_in, scalar
 from penstock.tools.frontend.onnx.extents import largest, least
 from penstock.tools.frontend.onnx.graph import Converter, Node, Unsupported
 from penstock.tools.frontend.onnx.ops import Value
@@ -64,11 +64,25 @@ def scatter_mode(node: Node) -> ScatterMode:
 
 def scatter_elements(node: Node) -> None:
     """Elements written to where indices say along an axis."""
-    operands = [node.value(index) for index in range(3)]
-    axis = node.int("axis", 0)
-    node.give_value(
-        node.ops.one(ScatterElementsOp, *operands, axis=axis, mode=scatter_mode(node))
-    )
+    ops, extents, axis = node.ops, node.builder.extents, node.axis(0)
+    value, places, updates = (node.value(index) for index in range(3))
+    facts = {"axis": axis, "mode": scatter_mode(node)}
+    counts = {**extents.of(updates), **extents.of(places)}
+    if not counts and value not in extents:
+        node.give_value(ops.one(ScatterElementsOp, value, places, updates, **facts))
+        return
+    # Updates that are not there go to a place behind the last one.
+    extent, axes = node.shape()[axis], range(len(node.shape()))
+    whole = extents.of(value).get(axis, np.asarray(extent))
+    places = inside_places(ops, places, whole, extent + 1)
+    places = extents.filled(places, extent, counts)
+    with extents.ignored([value, updates], *axes):
+        after = [int(each == axis) for each in axes]
+        room = ops.pad(value, [0] * len(axes), after)
+        found = ops.one(ScatterElementsOp, room, places, updates, **facts)
+        found = ops.slice(found, axis, 0, extent)
+    extents.copy(found, value)
+    node.give_value(found)
 
 
 def scatter_nd(node: Node) -> None:

@@ -133,9 +133,14 @@ def number_range(node: Node) -> None:
     """Numbers from 0 on, as many as a count says."""
     start, step = (node.known_number(index, "a number") for index in (0, 2))
     (size,) = node.sizes(1, "the end")
-    if (start, step) != (0, 1) or not isinstance(size, SSAValue):
+    dtype = dtype_of(node.element())
+    if not isinstance(size, SSAValue):
+        # A known extent beside counted ones.
+        node.give_value(np.arange(start, size, step, dtype=dtype))
+        return
+    if (start, step) != (0, 1):
         raise NotKnown("the end is only known at run time", node.inputs[1])
-    numbers = np.arange(node.room(size, 1, "the end"), dtype=dtype_of(node.element()))
+    numbers = np.arange(node.room(size, 1, "the end"), dtype=dtype)
     node.give_value(node.builder.extents.first(numbers, scalar(node, size)))
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from xdsl.ir import SSAValue
 
 from penstock.dialects.op.cast import CastOp
+from penstock.dialects.op.comparison import EqualOp, WhereOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import (
     AddOp,
@@ -74,46 +75,6 @@ def is_same(a: SSAValue, b: SSAValue) -> bool:
     )
 
 
-def sizes_of(value: Value) -> Sequence[Size] | None:
-    """The integers of a list, if each is known or a value of its own."""
-    found = _entries(value)
-    return None if found is None else [*found.reshape(-1)]
-
-
-def _entries(value: Value) -> Numbers | None:
-    """
-    The elements of a tensor of integers, in an array of its shape: numbers, and values
-    that have one element. None if some are neither.
-    """
-    if not isinstance(value, SSAValue):
-        return value.astype(np.int64).astype(object)
-    shape = tensor_type(value).get_shape()
-    if prod(shape) > MOST_SIZES:
-        return None
-    op, found = value.owner, None
-    if isinstance(op, ConstantOp):
-        found = op.meaning()[0].astype(np.int64).astype(object)
-    elif isinstance(op, CastOp):
-        found = _entries(op.operands[0])
-    elif isinstance(op, MOVING):
-        found = _moved(op)
-    if found is None and prod(shape) == 1:
-        found = np.full(shape, value, object)
-    return found
-
-
-def _moved(op: TensorOp) -> Numbers | None:
-    operands: list[Numbers] = []
-    for operand in op.operands:
-        if (found := _entries(operand)) is None:
-            return None
-        is_known = all(isinstance(each, int) for each in found.reshape(-1))
-        operands.append(found.astype(np.int64) if is_known else found)
-    if isinstance(op, GatherOp) and operands[1].dtype == object:
-        return None
-    return np.asarray(op.evaluate(*operands)[0], object)
-
-
 class Bounds:
     """The largest numbers that counts, and what is computed from them, may be."""
 
@@ -131,6 +92,67 @@ class Bounds:
         most = self._most(size).reshape(-1)[0]
         return int(most) if np.isfinite(most) else None
 
+    def sizes_of(self, value: Value) -> Sequence[Size] | None:
+        """The integers of a list, if each is known or a value of its own."""
+        found = self._entries(value)
+        return None if found is None else [*found.reshape(-1)]
+
+    def _entries(self, value: Value) -> Numbers | None:
+        """
+        The elements of a tensor of integers, in an array of its shape: numbers, and
+        values that have one element. None if some are neither.
+        """
+        if not isinstance(value, SSAValue):
+            return value.astype(np.int64).astype(object)
+        shape = tensor_type(value).get_shape()
+        if prod(shape) > MOST_SIZES:
+            return None
+        op, found = value.owner, None
+        if isinstance(op, ConstantOp):
+            found = op.meaning()[0].astype(np.int64).astype(object)
+        elif isinstance(op, CastOp):
+            found = self._entries(op.operands[0])
+        elif isinstance(op, MOVING | EqualOp | WhereOp):
+            found = self._made(op)
+        if found is None and prod(shape) == 1:
+            found = np.full(shape, value, object)
+        return found
+
+    def _made(self, op: TensorOp) -> Numbers | None:
+        """The elements that an op takes from operands whose elements are known."""
+        operands: list[Numbers] = []
+        for operand in op.operands:
+            if (found := self._entries(operand)) is None:
+                return None
+            is_known = all(isinstance(each, int) for each in found.reshape(-1))
+            operands.append(found.astype(np.int64) if is_known else found)
+        if isinstance(op, EqualOp):
+            return self._equal(*operands)
+        # Places and conditions have to be known.
+        chooser = {GatherOp: 1, WhereOp: 0}.get(type(op))
+        if chooser is not None and operands[chooser].dtype == object:
+            return None
+        return np.asarray(op.evaluate(*operands)[0], object)
+
+    def _equal(self, lhs: Numbers, rhs: Numbers) -> Numbers | None:
+        """Whether elements are equal, where each pair of them tells; else None."""
+        pairs = np.broadcast(lhs, rhs)
+        found = [self._is_equal(*pair) for pair in pairs]
+        if None in found:
+            return None
+        return np.array([int(bool(each)) for each in found], object).reshape(
+            pairs.shape
+        )
+
+    def _is_equal(self, lhs: Size, rhs: Size) -> bool | None:
+        if not (isinstance(lhs, SSAValue) or isinstance(rhs, SSAValue)):
+            return lhs == rhs
+        if isinstance(lhs, SSAValue) and isinstance(rhs, SSAValue):
+            return True if is_same(lhs, rhs) else None
+        count, number = (lhs, rhs) if isinstance(lhs, SSAValue) else (rhs, lhs)
+        # A count may be any number, but is below none.
+        return False if count in self._limits and number < 0 else None
+
     def is_at_most(self, size: Size, other: Size) -> bool:
         """Whether a size is at most another one, whatever they are."""
         most = self.of(size)
@@ -144,7 +166,9 @@ class Bounds:
         if isinstance(op, CastOp | ReshapeOp | MinimumOp):
             return any(self.is_at_most(value, other) for value in op.operands)
         if isinstance(op, ReduceMinOp):
-            return any(self.is_at_most(x, other) for x in sizes_of(op.operand) or ())
+            return any(
+                self.is_at_most(x, other) for x in self.sizes_of(op.operand) or ()
+            )
         return False
 
     def _most(self, value: SSAValue) -> Numbers:

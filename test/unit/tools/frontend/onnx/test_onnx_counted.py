@@ -310,6 +310,70 @@ def test_too_few_elements_for_the_best_of_them() -> None:
             session.run({"x": x})
 
 
+LEVELS = """
+    is_there = Greater(x, none)
+    rows = Compress<axis=0>(table, is_there)
+    keys = Compress(x, is_there)
+    is_far = Greater(keys, half)
+    at = NonZero(is_far)
+    line = Squeeze(at, zero)
+    some = Gather<axis=0>(rows, line)
+    column = Reshape(line, upright)
+    shape = Shape(some)
+    target = Reshape(shape, minus)
+    size = Shape(target)
+    ones = ConstantOfShape<value=int64[1] {1}>(size)
+    hidden = Mul(ones, minus)
+    is_open = Equal(target, hidden)
+    extents = Where(is_open, ones, target)
+    index = Expand(column, extents)
+    all = Shape(rows)
+    room = ConstantOfShape(all)
+    back = ScatterElements<axis=0>(room, index, some)
+    added = ScatterElements<axis=-2, reduction="add">(larger, index, some)
+    wide = Transpose(rows)
+    places = Transpose(index)
+    parts = Transpose(some)
+    across = ScatterElements<axis=1>(wide, places, parts)
+    total = Gather(all, first)
+    negative = Sub(places, total)
+    same = ScatterElements<axis=1>(wide, negative, parts)
+    width = Gather(all, second)
+    numbers = Range(second, width, second)
+"""
+"""Rows that are there, of which some are taken out, and written back to places."""
+
+
+def test_rows_of_a_level_are_written_back_to_their_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = read_nodes(LEVELS)
+    known = {"none": np.array(0), "half": np.array(0.5), "table": floats(9, 4)}
+    known["larger"] = floats(10, 4)
+    known = {name: array.astype(np.float32) for name, array in known.items()}
+    known |= {"zero": np.array([0]), "minus": np.array([-1])}
+    known |= {"upright": np.array([-1, 1]), "first": np.array(0), "second": np.array(1)}
+    pieces: list[Ports] = []
+    for share in (0.5, 0.9, 0, 1):
+        x = np.where(RANDOM.random(9) < share, floats(9), np.float32(0))
+        x[[2, 7]] = 0.75, 0.25
+        pieces.append({"x": x})
+    outputs = "back added across same numbers"
+    check(graph(nodes, pieces[0], outputs, known), pieces, monkeypatch)
+
+
+def test_rows_are_not_written_behind_a_count() -> None:
+    nodes = read_nodes("y = Compress(x, c) z = ScatterElements(y, place, number)")
+    x, c = floats(4), np.array([True, False, True, True])
+    known = {"place": np.array([2]), "number": np.array([7], np.float32)}
+    with OnnxSession(graph(nodes, {"x": x, "c": c}, "z", known)) as session:
+        found = session.run({"x": x, "c": c})["z"]
+        np.testing.assert_array_equal(found, [x[0], x[2], 7])
+        c[0] = False
+        with pytest.raises(PenstockError, match="index out of range"):
+            session.run({"x": x, "c": c})
+
+
 def test_places_behind_a_count_are_out_of_range() -> None:
     nodes = [node("NonZero", ["x"], ["y"]), node("Gather", ["y", "i"], ["z"], axis=1)]
     x = np.array([1, 0, 0, 2, 3], np.float32)
