@@ -129,14 +129,15 @@ class Bounds:
         if isinstance(op, EqualOp):
             return self._equal(*operands)
         # Places and conditions have to be known.
-        chooser = {GatherOp: 1, WhereOp: 0}.get(type(op))
-        if chooser is not None and operands[chooser].dtype == object:
+        choosers = operands[1:] if isinstance(op, GatherOp) else operands[:1]
+        is_choice = isinstance(op, GatherOp | WhereOp)
+        if is_choice and any(each.dtype == object for each in choosers):
             return None
         return np.asarray(op.evaluate(*operands)[0], object)
 
     def _equal(self, lhs: Numbers, rhs: Numbers) -> Numbers | None:
         """Whether elements are equal, where each pair of them tells; else None."""
-        pairs = np.broadcast(lhs, rhs)
+        pairs = np.broadcast(lhs.astype(object), rhs.astype(object))
         found = [self._is_equal(*pair) for pair in pairs]
         if None in found:
             return None
@@ -145,13 +146,16 @@ class Bounds:
         )
 
     def _is_equal(self, lhs: Size, rhs: Size) -> bool | None:
-        if not (isinstance(lhs, SSAValue) or isinstance(rhs, SSAValue)):
-            return lhs == rhs
-        if isinstance(lhs, SSAValue) and isinstance(rhs, SSAValue):
-            return True if is_same(lhs, rhs) else None
-        count, number = (lhs, rhs) if isinstance(lhs, SSAValue) else (rhs, lhs)
-        # A count may be any number, but is below none.
-        return False if count in self._limits and number < 0 else None
+        match lhs, rhs:
+            case int(), int():
+                return lhs == rhs
+            case SSAValue(), int():
+                # A count may be any number from 0 on.
+                return False if lhs in self._limits and rhs < 0 else None
+            case int(), SSAValue():
+                return self._is_equal(rhs, lhs)
+            case _:
+                return None
 
     def is_at_most(self, size: Size, other: Size) -> bool:
         """Whether a size is at most another one, whatever they are."""
