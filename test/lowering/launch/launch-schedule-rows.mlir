@@ -26,11 +26,13 @@ job.job @net placement <cpu, [0:0]> {
   // CUDA-DAG: plain_loops = ["kernel.row: integers are folded by a thread"]
   %e = op.reduce_sum %n axes [1] : tensor<64x128xi32> -> tensor<64xi32>
   %y = job.input "y" : tensor<96x32x64xf32>
-  // CPU: schedule = #launch.vector_loops<columns>
   // CUDA-DAG: schedule = #launch.rows<grid, threads 256, width 32>
   %f = op.reduce_max %y axes [0] : tensor<96x32x64xf32> -> tensor<32x64xf32>
   %g = op.reduce_sum %y axes [0, 2] : tensor<96x32x64xf32> -> tensor<32xf32>
+  // CPU: launch.kernel @reduce_sum_1
   // CPU: schedule = #launch.vector_loops<lines>
+  // CPU: launch.kernel @reduce_max_0
+  // CPU: schedule = #launch.vector_loops<columns>
   // CUDA-DAG: schedule = #launch.rows<grid, threads 1024, width 1>
   job.output "f", %f : tensor<32x64xf32>
   job.output "g", %g : tensor<32xf32>
