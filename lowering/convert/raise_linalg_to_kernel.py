@@ -12,7 +12,8 @@ a `kernel.contract`. Stages around it on the same result become parts of it:
 
 Terms of a sum may be added in any order, sums of halves are `f32` until they are
 finished. An op that is not raised stays as it is; its attribute `no_raise` says why.
-Ops with `no_schedule` stay as well, and so do kernels with a source of their own.
+Ops with `no_schedule` stay as well, and so do kernels with a source of their own, or
+with ops that became loops for want of a schedule (`plain_loops`).
 
 An op with a schedule, as of `#launch.contraction`, keeps it. It leaves stages to the
 ops around it that the schedule cannot compute with the sums; `no_finish` says why.
@@ -44,6 +45,7 @@ from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, element_of, sh
 from penstock.dialects.kernel.loops import Access, Nest, row_major
 from penstock.dialects.kernel.views import PaddedOp, root_of
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.actors import PLAIN_LOOPS
 from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.stages import NO_RAISE
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
@@ -71,11 +73,16 @@ class RaiseLinalgToKernelPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.source is None:
+            if isinstance(kernel, KernelOp) and may_be_raised(kernel):
                 try:
                     raise_kernel(kernel)
                 except PluginError as error:
                     raise LocatedPassFailure([(kernel, str(error))]) from error
+
+
+def may_be_raised(kernel: KernelOp) -> bool:
+    """Whether a kernel is made of its body, and none of its ops became loops."""
+    return kernel.source is None and PLAIN_LOOPS not in kernel.attributes
 
 
 def raise_kernel(kernel: KernelOp) -> None:

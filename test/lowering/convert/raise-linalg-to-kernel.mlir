@@ -262,3 +262,10 @@ launch.kernel @refused target "cpu" (%a: memref<4xf32>, %b: memref<4xf32>, %y: m
     linalg.yield %1 : f32
   }
 }
+
+// Loops that an op became for want of a schedule stay loops, so that a dump ends as it did.
+// CHECK-LABEL: launch.kernel @became_loops
+// CHECK-NEXT: linalg.matmul
+launch.kernel @became_loops target "cpu" (%a: memref<4x4xf32>, %b: memref<4x4xf32>, %y: memref<4x4xf32>) attributes {plain_loops = ["kernel.contract: by hand"]} {
+  linalg.matmul ins(%a, %b : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>)
+}
