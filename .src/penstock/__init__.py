@@ -105,7 +105,7 @@ class _MovedModules:
 sys.meta_path.append(_MovedModules)
 
 if "PENSTOCK_VECTOR_BYTES" in os.environ:
-    from penstock.processor import limit_numba
+    from penstock.cpu_target import limit_numba
 
     limit_numba()
 

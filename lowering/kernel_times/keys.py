@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
 
+from penstock.cpu_target import flat_features
 from penstock.dialects.utils.attributes import OF_VALUES, own_attributes
 from penstock.dialects.utils.exact_printer import ExactPrinter
-from penstock.processor import flat_features
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import KernelOp

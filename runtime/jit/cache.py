@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
-from penstock.processor import flat_features
+from penstock.cpu_target import flat_features
 from penstock.runtime.jit.cache_files import ENTRY, is_private
 from penstock.runtime.jit.package_digest import code_of, version_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from penstock.processor import features
+from penstock.cpu_target import features
 from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 

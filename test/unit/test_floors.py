@@ -31,7 +31,7 @@ from penstock.moved import place_of
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = "tools > lowering runtime > dialects > notebook plugins processor"
+FOLDERS = "tools > lowering runtime > dialects > notebook plugins cpu_target"
 """A folder imports itself and those further to the right."""
 
 FLOORS = {
@@ -232,13 +232,13 @@ KERNEL_PACKAGES = {"numpy", "numba", "llvmlite", *sys.stdlib_module_names}
 
 
 def kernels(files: Files) -> list[str]:
-    """5: `runtime/kernels` imports itself, NumPy, Numba, llvmlite and `processor`."""
+    """5: `runtime/kernels` imports itself, NumPy, Numba, llvmlite and `cpu_target`."""
     return [
         f"{one.path}:{one.line}: imports {one.module} (rule 5)"
         for one in imports_in(files)
         if one.path.startswith("runtime/kernels/")
         and one.module.partition(".")[0] not in KERNEL_PACKAGES
-        and not one.inner.startswith(("runtime.kernels.", "processor"))
+        and not one.inner.startswith(("runtime.kernels.", "cpu_target"))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.processor import VECTOR_BYTES, features
+from penstock.cpu_target import VECTOR_BYTES, features
 
 REGISTERS = {16: 16, 32: 16, 64: 32}
 """Vector registers of CPUs with vectors of this many bytes."""

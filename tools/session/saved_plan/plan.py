@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
-from penstock.processor import features
+from penstock.cpu_target import features
 from penstock.runtime.errors import KernelError
 from penstock.runtime.jit.package_digest import version_of
 from penstock.runtime.loading.loader import port_shape

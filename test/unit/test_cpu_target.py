@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import processor
-from penstock.processor import LIMIT_VARIABLE, flat_features, most_vector_bytes, within
+from penstock import cpu_target
+from penstock.cpu_target import LIMIT_VARIABLE, flat_features, most_vector_bytes, within
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 SCRIPT = """
@@ -20,7 +20,7 @@ from kernel_runs import parse_kernel, result_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.vector_width import vector_bytes_here
 from penstock.lowering.codegen.target import kernel_source
-from penstock.processor import flat_features
+from penstock.cpu_target import flat_features
 from penstock.runtime.jit.c_function import assembly_of
 from penstock.runtime.kernels.cpu_features import processor_here
 
@@ -72,7 +72,7 @@ def test_a_width_that_is_none_is_told_and_ignored(
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    "avx2" not in processor.features(), reason="asks for code of wider vectors"
+    "avx2" not in cpu_target.features(), reason="asks for code of wider vectors"
 )
 @pytest.mark.parametrize(
     ("width", "wider", "widest"), [(16, "+avx,", "xmm"), (32, "+avx512f", "ymm")]
