@@ -41,8 +41,9 @@ Example: `test/lowering/convert/convert-plan-to-launch-example.mlir`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -212,10 +213,11 @@ class ProgramBuilder:
         # A main job knows from the sinks of sections when inputs are not in use.
         has_releases = self._has_jobs and not is_linked
         self._releases = self._name_releases() if has_releases else {}
-        self._signals: dict[TaskOp, list[str]] = {}
-        for release in self._releases.values():
+        self._signals: dict[TaskOp, dict[str, int]] = {}
+        for task, release in self._releases.items():
             for reader, symbol in release.signals.items():
-                self._signals.setdefault(reader, []).append(symbol)
+                every, _ = self._acts_between(reader, task)
+                self._signals.setdefault(reader, {})[symbol] = every
         self._kernels = Kernels(self._names)
         self._task_steps = TaskSteps(self._kernels, self._names)
         self._streams: dict[tuple[DeviceAttr, StreamAttr], int] = {}
@@ -384,6 +386,8 @@ class ProgramBuilder:
             (task.device, task.stream), len(self._streams)
         )
         steps = [] if self._is_idle(task) else self._task_steps.of(task, self._scope)
+        rates = {self._symbols[x]: n for x, n in self._rates.every(task).items()}
+        signals = self._signals.get(task, {})
         actor = launch.ActorOp(
             self._actors[task],
             task.device,
@@ -391,13 +395,13 @@ class ProgramBuilder:
             list(self._reads(task)),
             [
                 *(self._symbols[value] for value in (*task.outs, *task.signals)),
-                *self._signals.get(task, ()),
+                *signals,
             ],
             Region(Block(steps)),
             task.job if self._has_jobs else None,
             kind=kind_of(task.op),
             lists=lists_of(task.op),
-            every={self._symbols[x]: n for x, n in self._rates.every(task).items()},
+            every=without_ones({**rates, **signals}),
             views=list(dict.fromkeys(self._views(task))),
             updates=[
                 launch.ViewAttr(self._symbols[update.variable], self._symbols[value])
@@ -439,9 +443,20 @@ class ProgramBuilder:
             [],
             Region(Block([launch.ReleaseOp(release.register)])),
             task.job,
+            every=without_ones(
+                {
+                    symbol: self._acts_between(reader, task)[1]
+                    for reader, symbol in release.signals.items()
+                }
+            ),
         )
         actor.location = task.location
         return actor
+
+    def _acts_between(self, a: TaskOp, b: TaskOp) -> tuple[int, int]:
+        """The acts of two tasks after each of which both have made as much."""
+        acts = [self._rates.repetitions[task] for task in (a, b)]
+        return acts[0] // gcd(*acts), acts[1] // gcd(*acts)
 
     def _reads(self, task: TaskOp) -> dict[str, None]:
         """The registers a task reads or holds, each once."""
@@ -451,6 +466,11 @@ class ProgramBuilder:
                 if held in self._written:
                     read[self._symbols[held]] = None
         return read
+
+
+def without_ones(rates: Mapping[str, int]) -> dict[str, int]:
+    """The registers of which a piece lasts for several acts, with how many."""
+    return {symbol: acts for symbol, acts in rates.items() if acts > 1}
 
 
 def is_in_place(update: Update) -> bool:

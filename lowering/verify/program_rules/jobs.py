@@ -47,23 +47,31 @@ def held_by(graph: ProgramGraph, group_of: Mapping[str, str]) -> Iterator[Held]:
 
 def early_releases(graph: ProgramGraph) -> Iterator[Finding]:
     """
-    Releases of what other jobs do not write, or of what may be in use afterwards.
+    Releases of what other jobs do not write, or of what may be in use afterwards; each
+    once, however often its actors act.
     """
+    users: dict[str, list[int]] = {}
+    told: set[tuple[str, str]] = set()
     for number, actor in enumerate(graph.actors):
         for step in actor.body.block.ops:
             if not isinstance(step, ReleaseOp):
                 continue
             name, register = actor.sym_name.data, step.register.root_reference.data
-            pieces = [x for x in graph.arriving if graph.register_of(x) == register]
-            if not pieces:
-                yield (
-                    actor,
-                    f"@{name} releases @{register}, which no other job writes",
-                )
-            users = {user for x in pieces for user in graph.uses.users(x, of=x)}
-            for user in sorted(users - {number}):
+            if register not in users:
+                pieces = [x for x in graph.arriving if graph.register_of(x) == register]
+                found = {user for x in pieces for user in graph.uses.users(x, of=x)}
+                users[register] = sorted(found)
+                if not pieces:
+                    yield (
+                        actor,
+                        f"@{name} releases @{register}, which no other job writes",
+                    )
+            for user in users[register]:
+                late = graph.actors[user].sym_name.data
+                if user == number or (late, name) in told:
+                    continue
                 if not graph.graph.reaches(user, number, 0):
-                    late = graph.actors[user].sym_name.data
+                    told.add((late, name))
                     yield (
                         actor,
                         f"@{late} may use @{register} after @{name} has released it",
