@@ -16,6 +16,7 @@ from penstock.lowering import pass_of
 
 PLANNING = (
     "op-raise-patterns",
+    "op-split-taps",
     "op-widen-sums",
     "op-split-pads",
     "job-clean",
@@ -35,7 +36,7 @@ PLANNING = (
 )
 """The passes of standard pipelines that decide what is alive when."""
 
-OF_DEVICES = frozenset({"op-widen-sums", "op-split-pads", "job-place"})
+OF_DEVICES = frozenset({"op-split-taps", "op-widen-sums", "op-split-pads", "job-place"})
 
 
 def planned_peak(job: JobOp, ctx: Context, device: str | None) -> int:
