@@ -856,7 +856,8 @@ def attention_gradient(draft: Draft) -> None:
     for _ in range(random.choice((0, 0, 1, 1, 2))):
         inputs.append(operand(draft, loops, some_of(random, [*stack, "r", "k"])))
         mask = draft.arrays[-1]
-        mask[~np.isfinite(mask.astype(float)) | (mask > 1)] = 1
+        values = mask.astype(float)
+        mask[~np.isfinite(values) | (values > 1)] = 1
         if draft.chance(0.5):
             rng = draft.numbers_of()
             mask[rng.random(mask.shape) < 0.3] = -np.inf
