@@ -211,9 +211,10 @@ def plan_passes(options: PipelineOptions = DEFAULTS) -> Passes:
         # Programs may be written by hand, too, with kinds of actors of plug-ins.
         call("launch-expand-kinds"),
         call("verify-program"),
-        # Kernels, which did not exist before.
+        # Kernels, which did not exist before. Values that become one may fold anew.
         call("canonicalize"),
         call("cse"),
+        call("canonicalize"),
     )
 
 
