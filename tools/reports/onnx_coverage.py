@@ -24,13 +24,15 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+from xdsl.utils.hints import isa
 
 from penstock.dialects.job import InputOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.diagnostics import Rejected, UsageError
-from penstock.tools.frontend.onnx.model import ImportedModel, import_for
+from penstock.tools.frontend.onnx.model import ImportedModel, closed, import_for
 from penstock.tools.frontend.onnx.ops import Array
+from penstock.tools.frontend.onnx.ports import tensor_name
 from penstock.tools.session.oracle import evaluate_model
 from penstock.tools.session.session import Model
 
@@ -131,24 +133,41 @@ def run_once(
     wanted: Sequence[object],
 ) -> Outcome:
     """The outcome of a model for some inputs."""
-    arrays = {
-        name: as_array(value)
-        for name, value in inputs.items()
-        if not isinstance(value, list | None)
-    }
+    arrays = arrays_of([*inputs], [*inputs.values()])
     try:
-        imported = import_for(model, case.name, arrays)
+        imported = imported_for(model, case.name, arrays)
     except (Rejected, UsageError) as error:
         return Outcome(Verdict.UNSUPPORTED, reason_of(error))
     try:
         got = evaluated(imported, arrays)
     except (Rejected, LocatedPassFailure, UsageError) as error:
         return Outcome(Verdict.WRONG, f"{type(error).__name__}: {error}")
-    problem = difference(case, list(got.values()), wanted)
+    names = [value.name for value in imported.proto.graph.output]
+    problem = difference(case, got, arrays_of(names, wanted))
     if problem:
         return Outcome(Verdict.WRONG, problem)
     works = any(isinstance(op, InputOp) for op in imported.module.walk())
     return Outcome(Verdict.PASSED if works else Verdict.FOLDED)
+
+
+def imported_for(
+    model: ModelProto, name: str, arrays: Mapping[str, Array]
+) -> ImportedModel:
+    """A model, which is left as it is, imported for arrays."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return import_for(closed(copy, arrays, {}), name, arrays)
+
+
+def arrays_of(names: Sequence[str], values: Sequence[object]) -> dict[str, Array]:
+    """The tensors of a data set by name, with a name for each one of a sequence."""
+    found: dict[str, Array] = {}
+    for name, value in zip(names, values, strict=True):
+        if isa(value, list[object]):
+            found |= {tensor_name(name, i): as_array(x) for i, x in enumerate(value)}
+        elif value is not None:
+            found[name] = as_array(value)
+    return found
 
 
 def as_array(value: object) -> Array:
@@ -163,19 +182,19 @@ def evaluated(imported: ImportedModel, inputs: Mapping[str, Array]) -> dict[str,
     compiler, passes = installed_compiler()
     compiler.verify(imported.module)
     run_pipeline(compiler, passes, imported.module, JOB_PASSES)
-    model = Model(imported.module, imported.weights, Path())
-    results = evaluate_model(model, inputs)
-    return {value.name: results[value.name] for value in imported.proto.graph.output}
+    return evaluate_model(Model(imported.module, imported.weights, Path()), inputs)
 
 
-def difference(case: Case, got: Sequence[Array], wanted: Sequence[object]) -> str:
+def difference(
+    case: Case, results: Mapping[str, Array], wanted: Mapping[str, Array]
+) -> str:
     """
     The difference of results from those of a case, in words; empty if there is none.
     """
-    if len(got) != len(wanted):
-        return f"{len(wanted)} results are expected, got {len(got)}"
-    for array, value in zip(got, wanted, strict=True):
-        expected = as_array(value)
+    if results.keys() != wanted.keys():
+        return f"{', '.join(wanted)} are expected, got {', '.join(results)}"
+    for name, expected in wanted.items():
+        array = results[name]
         if array.dtype != expected.dtype:
             return f"expected {expected.dtype}, got {array.dtype}"
         if array.shape != expected.shape:
@@ -263,7 +282,10 @@ The importer reads ONNX from opset 7 on (older models than 13 are brought to 18 
   from counts may be operands, as the number of `TopK`. Where an op needs more, as a
   `Split` along the axis does, the inputs are taken as known.
 * Sequences of a known number of tensors are stacks of these: what a value is split to,
-  and what a loop appends.
+  and what a loop appends. A loop that does more with one is written out step by step.
+* An input or output that is a sequence `s` is as many tensors as there are: `s.0`,
+  `s.1` and so on. An optional is its element; without one it is not given.
+* Scans of opset 8, which run over batches, are loops in a loop.
 * What cannot be said is refused, all of it at once, before anything runs.
 
 This page counts the cases that the package `onnx` has for single ops: each is

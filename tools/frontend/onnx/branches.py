@@ -12,12 +12,32 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from penstock.tools.frontend.onnx.extents import CannotFollow
-from penstock.tools.frontend.onnx.graph import JobBuilder
+from penstock.tools.frontend.onnx.graph import Item, JobBuilder
 from penstock.tools.frontend.onnx.ops import Value
 from penstock.tools.frontend.onnx.sizes import Size
 
+DIFFERENT = "the types of results follow from its condition"
+
 Pair = tuple[Value, Value]
 """A result as each of both branches makes it."""
+
+
+def pairs_of(first: Sequence[Item], second: Sequence[Item]) -> list[Pair]:
+    """
+    The tensors of the results of two branches; those of sequences stand one after the
+    other. Raises `CannotFollow` where results are not made alike.
+    """
+    pairs: list[Pair] = []
+    for one, other in zip(first, second, strict=True):
+        if one is None or other is None:
+            raise CannotFollow(DIFFERENT)
+        if isinstance(one, list) != isinstance(other, list):
+            raise CannotFollow(DIFFERENT)
+        parts, others = (x if isinstance(x, list) else [x] for x in (one, other))
+        if len(parts) != len(others):
+            raise CannotFollow(DIFFERENT)
+        pairs += zip(parts, others, strict=True)
+    return pairs
 
 
 @dataclass
@@ -47,7 +67,7 @@ class Joint:
         ops, extents = self._builder.ops, self._builder.extents
         shapes = ops.shape(one), ops.shape(other)
         if ops.element(one) != ops.element(other) or len({*map(len, shapes)}) > 1:
-            raise CannotFollow("the types of results follow from its condition")
+            raise CannotFollow(DIFFERENT)
         counts: dict[int, SSAValue | int] = {}
         for axis, whole in enumerate(zip(*shapes, strict=True)):
             own = (extents.of(value).get(axis) for value in (one, other))

@@ -11,21 +11,23 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.body import YieldOp, isolate, values_outside
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.tools.frontend.onnx.branches import Joint
+from penstock.tools.frontend.onnx.branches import Joint, pairs_of
 from penstock.tools.frontend.onnx.expansion import graph_of
 from penstock.tools.frontend.onnx.extents import CannotFollow
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
+    Item,
     Node,
     NotKnown,
     Unsupported,
 )
-from penstock.tools.frontend.onnx.loop_builder import Bound, Made
+from penstock.tools.frontend.onnx.loop_builder import Bound
 from penstock.tools.frontend.onnx.loops import (
     MOST_STEPS,
     Bodies,
     Endless,
     Opsets,
+    Results,
     Steps,
 )
 from penstock.tools.frontend.onnx.ops import Value
@@ -41,8 +43,8 @@ def read_if(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None
     branch = "then_branch" if node.known_number(0, "the condition") else "else_branch"
     graph = graph_of(proto, branch)
     results = bodies.read_graph(proto, graph, name, [], opsets, "")
-    for index, value in enumerate(results):
-        node.give_value(value, index)
+    for index, item in enumerate(results):
+        node.give_item(item, index)
 
 
 def read_branches(
@@ -54,7 +56,7 @@ def read_branches(
     """
     node, builder = Node(proto, bodies.builder), bodies.builder
 
-    def read(branch: str) -> list[Value]:
+    def read(branch: str) -> list[Item]:
         graph = graph_of(proto, branch)
         try:
             return bodies.read_graph(proto, graph, name, [], opsets, f"{branch}/")
@@ -66,7 +68,7 @@ def read_branches(
         with builder.body() as otherwise:
             second = read("else_branch")
             try:
-                joint = Joint(builder, [*zip(first, second, strict=True)])
+                joint = Joint(builder, pairs_of(first, second))
             except CannotFollow as error:
                 raise NotKnown(str(error), node.inputs[0]) from None
             otherwise.add_op(YieldOp(*joint.ends(1)))
@@ -78,31 +80,43 @@ def read_branches(
     shape = tensor_type(condition).get_shape()
     choice = builder.as_tensor(node.ops.reshape(condition, [])) if shape else condition
     made = builder.insert(IfOp(choice, reads, *map(Region, blocks)))
-    for index, value in enumerate(joint.results(made)):
-        node.give_value(value, index)
+    left = iter(joint.results(made))
+    for index, item in enumerate(first):
+        is_sequence = isinstance(item, list)
+        node.give_item([next(left) for _ in item] if is_sequence else next(left), index)
 
 
 def read_loop(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
     """Read a loop, whose number of iterations may only be known at run time."""
-    graph, sequences = graph_of(proto, "body"), bodies.builder.sequences
+    sequences = bodies.builder.sequences
+    if any(value in sequences for value in proto.input[2:]):
+        try:
+            with bodies.trial():
+                read_stacking(bodies, proto, name, opsets)
+                return
+        except (AlreadyReported, Unsupported, VerifyException):
+            pass  # Read step by step, it may do with sequences what it likes.
+    read_body(bodies, proto, graph_of(proto, "body"), name, opsets)
+
+
+def read_stacking(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> None:
+    """Read a loop that appends to sequences; it stacks what it appends."""
+    sequences = bodies.builder.sequences
     places = [i for i, value in enumerate(proto.input[2:]) if value in sequences]
-    if places:
-        node, body = stacking(proto, graph, places)
-        read_body(bodies, node, body, name, opsets)
-        for place in places:
-            if stack := proto.output[place]:
-                first = sequences[proto.input[2 + place]]
-                sequences[stack] = [*first, bodies.builder.values.pop(stack)]
-        return
-    read_body(bodies, proto, graph, name, opsets)
+    node, body = stacking(proto, graph_of(proto, "body"), places)
+    read_body(bodies, node, body, name, opsets)
+    for place in places:
+        if stack := proto.output[place]:
+            first = Node(proto, bodies.builder).stacks(2 + place)
+            bodies.builder.give(stack, [*first, bodies.builder.values[stack]])
 
 
 def read_body(
     bodies: Bodies, proto: NodeProto, graph: GraphProto, name: str, opsets: Opsets
 ) -> None:
-    """Read a loop whose state are tensors."""
+    """Read a loop by its body."""
     node = Node(proto, bodies.builder)
-    state = [node.value(index) for index in range(2, len(node.inputs))]
+    state = [node.item(index) for index in range(2, len(node.inputs))]
     rows = [i for i in range(len(graph.output)) if node.wants(len(state) + i)]
     steps = Steps(bodies, proto, name, opsets, graph, True, rows)
     first = [node.optional(index) for index in (0, 1)]
@@ -113,7 +127,7 @@ def read_body(
     give_results(node, made, rows)
 
 
-def read_unknown_loop(node: Node, steps: Steps, state: Sequence[Value]) -> Made:
+def read_unknown_loop(node: Node, steps: Steps, state: Sequence[Item]) -> Results:
     """Read a loop of which it is not known how it starts."""
     bound = bound_of(node, steps)
     try:
@@ -131,7 +145,7 @@ def decisive(node: Node) -> str:
     return node.inputs[place] if node.has(place) else node.outputs[0]
 
 
-def read_known_loop(node: Node, steps: Steps, state: Sequence[Value]) -> Made:
+def read_known_loop(node: Node, steps: Steps, state: Sequence[Item]) -> Results:
     """Read a loop of which it is known how it starts."""
     most = int(node.known_number(0, "the trip count")) if node.has(0) else None
     count = None if most is None else max(most, 0)
@@ -184,10 +198,10 @@ def loop_names(proto: NodeProto) -> list[str]:
     return [name for name in (proto.name, *proto.output, *outer) if name]
 
 
-def give_results(node: Node, made: Made, rows: Sequence[int]) -> None:
+def give_results(node: Node, made: Results, rows: Sequence[int]) -> None:
     """Give the last state, and those of the stacked outputs that are read."""
-    for index, value in enumerate(made.state):
-        node.give_value(value, index)
+    for index, item in enumerate(made.state):
+        node.give_item(item, index)
     for index, value in zip(rows, made.rows, strict=True):
         node.give_value(value, len(made.state) + index)
 
@@ -196,8 +210,6 @@ def read_scan(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> No
     """Read a graph that runs once for each place of an axis."""
     node, graph = Node(proto, bodies.builder), graph_of(proto, "body")
     ops, count = node.ops, node.int("num_scan_inputs", 1)
-    if node.inputs and not node.inputs[0]:
-        raise Unsupported("the form of opset 8 is not read")
     values = [node.value(index) for index in range(len(node.inputs))]
     state, scanned = values[:-count], values[-count:]
     outputs = len(graph.output) - len(state)
@@ -224,7 +236,7 @@ def read_scan(bodies: Bodies, proto: NodeProto, name: str, opsets: Opsets) -> No
         if bool(out_back[index]) != backward:
             row = ops.reversed(row, 0)
         turned.append(ops.moved(row, 0, out_axes[index]))
-    give_results(node, Made(made.state, turned), rows)
+    give_results(node, Results(made.state, turned), rows)
 
 
 CONTROL: Mapping[str, Callable[[Bodies, NodeProto, str, Opsets], None]] = {

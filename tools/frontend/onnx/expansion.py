@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
-from penstock.tools.frontend.onnx.ops import Value
+from penstock.tools.frontend.onnx.graph import Item
 
 Rename: TypeAlias = Callable[[str], str]
 
@@ -50,7 +50,7 @@ class _Default(Protocol):
 
 
 def function_of(
-    proto: NodeProto, version: int, operands: Sequence[Value | None]
+    proto: NodeProto, version: int, operands: Sequence[Item]
 ) -> FunctionProto | None:
     """
     The function body of a node of an opset, for operands like these; None if it has
@@ -98,10 +98,17 @@ def latest(versions: Iterable[int], limit: int) -> int:
     return max((v for v in ordered if v <= limit), default=ordered[0])
 
 
-def type_of(value: Value | None) -> TypeProto:
-    """The type of a value as ONNX writes it; nothing for one that is left out."""
-    if value is None:
+def type_of(value: Item) -> TypeProto:
+    """
+    The type of a value as ONNX writes it; nothing for one that is left out, or for a
+    sequence of nothing.
+    """
+    if value is None or value == []:
         return TypeProto()
+    if isinstance(value, list):
+        element = type_of(value[0])
+        element.tensor_type.ClearField("shape")
+        return helper.make_sequence_type_proto(element)
     if isinstance(value, SSAValue):
         type = tensor_type(value)
         dtype, shape = dtype_of(type.element_type), type.get_shape()

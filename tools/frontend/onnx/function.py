@@ -79,7 +79,8 @@ class OnnxFunction:
 
     def __init__(self, model: str | Path | ModelProto, *, prefix: str = ""):
         with needing_onnx():
-            from penstock.tools.frontend.onnx.model import inputs_of, read_onnx
+            from penstock.tools.frontend.onnx.model import read_onnx
+            from penstock.tools.frontend.onnx.ports import inputs_of
         self._name = "model"
         if isinstance(model, (str, Path)):
             self._name = str(model)
@@ -109,7 +110,8 @@ class OnnxFunction:
         """The job of the model for tensors of some shapes."""
         from onnx import ModelProto
 
-        from penstock.tools.frontend.onnx.model import import_for, inputs_of
+        from penstock.tools.frontend.onnx.model import import_for
+        from penstock.tools.frontend.onnx.ports import inputs_of
         from penstock.tools.frontend.onnx.session import check_shape
 
         model = ModelProto()

@@ -40,6 +40,12 @@ from penstock.tools.frontend.onnx.extents import CannotFollow, RunTimeExtents
 from penstock.tools.frontend.onnx.ops import Array, Ops, Tensors, Value
 from penstock.tools.frontend.onnx.sizes import Size
 
+Item: TypeAlias = Value | list[Value] | None
+"""
+A value of a graph: a tensor, a sequence in stacks of tensors of one shape, or an
+optional without an element. One that has an element is that.
+"""
+
 LONGEST_CONSTANT = 8
 """Elements; longer arrays are data beside the IR, not text in it."""
 
@@ -91,8 +97,8 @@ class JobBuilder:
         """The block that ops are added to: that of the job, or of a body in it."""
         self.weights: dict[str, Array] = {}
         self.values: dict[str, Value] = {}
-        self.sequences: dict[str, list[Value]] = {}
-        """Sequences of tensors, in stacks of those of one shape."""
+        self.sequences: dict[str, list[Value] | None] = {}
+        """Those that are no tensors: sequences, and optionals without an element."""
         self.dequantized: dict[str, Dequantized] = {}
         """Dequantized values: floats that are bytes in the model."""
         self.node: str | None = None
@@ -114,6 +120,19 @@ class JobBuilder:
         """Their tensors, by type, shape and digest of the elements."""
         self._numbered = 0
         """The number of tensors of no name."""
+
+    def item(self, name: str) -> Item:
+        """A value that is a tensor or none."""
+        return self.values[name] if name in self.values else self.sequences[name]
+
+    def give(self, name: str, item: Item) -> None:
+        """Let a name stand for a tensor or for what is none."""
+        self.values.pop(name, None)
+        self.sequences.pop(name, None)
+        if isinstance(item, list) or item is None:
+            self.sequences[name] = item
+        else:
+            self.values[name] = item
 
     def add_input(self, name: str, type: TensorType) -> None:
         """Add a tensor that the caller feeds."""
@@ -336,13 +355,21 @@ class Node:
 
     def stacks(self, index: int = 0) -> list[Value]:
         """An operand that is a sequence: stacks of its tensors."""
-        if (stacks := self.builder.sequences.get(self.inputs[index])) is None:
+        if not isinstance(stacks := self.item(index), list):
             raise Unsupported(f"its operand '{self.inputs[index]}' is no sequence")
         return stacks
 
-    def give_stacks(self, stacks: list[Value]) -> None:
-        """Let a sequence of stacked tensors be the output of this node."""
-        self.builder.sequences[self.outputs[0]] = stacks
+    def item(self, index: int = 0) -> Item:
+        """An operand that is a tensor or none."""
+        return self.builder.item(self.inputs[index])
+
+    def give_item(self, item: Item, index: int = 0) -> None:
+        """Let a tensor, or what is none, be an output of this node."""
+        if isinstance(item, list) or item is None:
+            if self.wants(index):
+                self.builder.give(self.outputs[index], item)
+        else:
+            self.give_value(item, index)
 
     def dequantized(self, index: int) -> Dequantized | None:
         """The bytes that an operand of floats is dequantized from, if that is known."""
@@ -473,6 +500,14 @@ class Node:
     def wants(self, index: int) -> bool:
         """Whether an output has a name."""
         return index < len(self.outputs) and bool(self.outputs[index])
+
+
+def tensors_of(items: Sequence[Item]) -> list[Value]:
+    """Values that are all tensors. Raises `Unsupported` if one is none."""
+    tensors = [x for x in items if not (isinstance(x, list) or x is None)]
+    if len(tensors) < len(items):
+        raise Unsupported("a sequence or an optional stands where a tensor should")
+    return tensors
 
 
 Converter: TypeAlias = Callable[[Node], None]

@@ -20,8 +20,10 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.tools.frontend.onnx.expansion import inner_names, passed_on
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
+    Item,
     JobBuilder,
     Unsupported,
+    tensors_of,
 )
 from penstock.tools.frontend.onnx.loop_builder import (
     Bound,
@@ -57,10 +59,10 @@ class Bodies(Protocol):
         proto: NodeProto,
         graph: GraphProto,
         name: str,
-        given: Sequence[Value],
+        given: Sequence[Item],
         opsets: Opsets,
         prefix: str,
-    ) -> list[Value]:
+    ) -> list[Item]:
         """The outputs of a graph inside of a node for some inputs."""
         ...
 
@@ -69,10 +71,18 @@ class Bodies(Protocol):
         ...
 
 
+class Results(NamedTuple):
+    """The last state of a loop, and what its iterations have stacked."""
+
+    state: Sequence[Item]
+    rows: Sequence[Value]
+
+
 class Step(NamedTuple):
     """The values of an iteration, and the condition that another one follows."""
 
-    made: Made
+    state: Sequence[Item]
+    rows: Sequence[Value]
     goes_on: Value
 
 
@@ -90,26 +100,36 @@ class Steps:
     rows: Sequence[int]
     """The outputs that are read, of those that are stacked."""
 
-    def read(self, given: Iteration, prefix: str) -> Step:
+    def read(
+        self,
+        number: Value,
+        state: Sequence[Item],
+        slices: Sequence[Value],
+        prefix: str,
+    ) -> Step:
         """The values of an iteration."""
-        counted = [given.number, YES] if self.is_loop else []
-        inputs = [*counted, *given.state, *given.slices]
+        counted = [number, YES] if self.is_loop else []
         results = self.bodies.read_graph(
-            self.proto, self.graph, self.name, inputs, self.opsets, prefix
+            self.proto,
+            self.graph,
+            self.name,
+            [*counted, *state, *slices],
+            self.opsets,
+            prefix,
         )
-        goes_on = results.pop(0) if self.is_loop else YES
-        kept = len(given.state)
-        rows = [results[kept + index] for index in self.rows]
-        return Step(Made(results[:kept], rows), goes_on)
+        (goes_on,) = tensors_of([results.pop(0)]) if self.is_loop else [YES]
+        kept = len(state)
+        rows = tensors_of([results[kept + index] for index in self.rows])
+        return Step(results[:kept], rows, goes_on)
 
     def repeated(
         self,
         count: int | None,
-        state: Sequence[Value],
+        state: Sequence[Item],
         slices: Sequence[Value],
         *,
         backward: bool = False,
-    ) -> Made:
+    ) -> Results:
         """
         The results of `count` iterations: a loop where that can be said, or else they
         are read one after the other, which is enough where all they need is known.
@@ -124,20 +144,23 @@ class Steps:
 
     def _is_known(self) -> bool:
         """Whether all values that it reads are known."""
-        values = self.bodies.builder.values
-        names = {*self.proto.input, *inner_names(self.proto)} & values.keys()
-        return not any(isinstance(values[name], SSAValue) for name in names)
+        builder = self.bodies.builder
+        names = {*self.proto.input, *inner_names(self.proto)}
+        if names & builder.sequences.keys():
+            return False
+        found = names & builder.values.keys()
+        return not any(isinstance(builder.values[name], SSAValue) for name in found)
 
     def looped(
         self,
         count: int | Bound,
-        state: Sequence[Value],
+        state: Sequence[Item],
         slices: Sequence[Value],
         *,
         backward: bool = False,
-    ) -> Made:
+    ) -> Results:
         """The results of a loop; without a condition each iteration goes on."""
-        kept, all_state = self._carried(len(state)), [*state]
+        kept, all_state = self._carried(len(state)), tensors_of(state)
         has_condition = isinstance(count, Bound) and count.going is not None
         builder = self.bodies.builder
 
@@ -145,21 +168,21 @@ class Steps:
             inside = [*all_state]
             for index, value in zip(kept, given.state, strict=True):
                 inside[index] = value
-            made, goes_on = self.read(Iteration(given.number, inside, given.slices), "")
-            after = [made.state[index] for index in kept]
+            made, rows, goes_on = self.read(given.number, inside, given.slices, "")
+            after = tensors_of([made[index] for index in kept])
             if has_condition:
                 after.insert(0, builder.ops.reshape(goes_on, []))
             elif isinstance(goes_on, SSAValue) or not goes_on.all():
                 raise Endless
-            return Made(after, made.rows)
+            return Made(after, rows)
 
-        carried = [state[index] for index in kept]
+        carried = [all_state[index] for index in kept]
         made = add_loop(builder, count, carried, slices, body, backward=backward)
         for index, value in zip(kept, made.state, strict=True):
             all_state[index] = value
-        return Made(all_state, made.rows)
+        return Results(all_state, made.rows)
 
-    def bounded(self, bound: Bound, state: Sequence[Value]) -> Made:
+    def bounded(self, bound: Bound, state: Sequence[Item]) -> Results:
         """The results of as many iterations as are known at run time."""
         if bound.going is None:
             try:
@@ -179,11 +202,11 @@ class Steps:
     def unrolled(
         self,
         count: int | None,
-        state: Sequence[Value],
+        state: Sequence[Item],
         slices: Sequence[Value],
         *,
         backward: bool = False,
-    ) -> Made:
+    ) -> Results:
         """The results of iterations that are read one after the other."""
         ops, rows = self.bodies.builder.ops, list[Sequence[Value]]()
         while count is None or len(rows) < count:
@@ -191,8 +214,9 @@ class Steps:
                 raise Unsupported(f"it takes more than {MOST_STEPS} steps")
             number = count - 1 - len(rows) if backward and count else len(rows)
             parts = [ops.pick(value, 0, number) for value in slices]
-            given = Iteration(np.asarray(number), state, parts)
-            (state, row), goes_on = self.read(given, f"{len(rows)}/")
+            state, row, goes_on = self.read(
+                np.asarray(number), state, parts, f"{len(rows)}/"
+            )
             if isinstance(goes_on, SSAValue):
                 raise Endless
             rows.append(row)
@@ -203,4 +227,4 @@ class Steps:
         if backward:
             rows.reverse()
         columns = zip(*rows, strict=True)
-        return Made(state, [ops.stack(column, 0) for column in columns])
+        return Results(state, [ops.stack(column, 0) for column in columns])

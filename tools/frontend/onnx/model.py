@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path, PureWindowsPath
 from typing import Any, Protocol, cast
 
+import numpy as np
 import onnx
 from google.protobuf.message import Message
 from onnx import (
-    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -35,12 +35,18 @@ from penstock.runtime.loading.initializers import WeightFiles
 from penstock.tools.driver.diagnostics import FileError, UsageError, suggest
 from penstock.tools.driver.errors import reading
 from penstock.tools.driver.files import explain_os_error
+from penstock.tools.frontend.onnx.batch_scans import without_batch_scans
 from penstock.tools.frontend.onnx.channels import fold_channels
 from penstock.tools.frontend.onnx.control import loop_names
 from penstock.tools.frontend.onnx.counted import BOUNDED
-from penstock.tools.frontend.onnx.definitions import UNDEFINED, undefined_nodes
+from penstock.tools.frontend.onnx.definitions import (
+    UNDEFINED,
+    nodes_in,
+    undefined_nodes,
+)
 from penstock.tools.frontend.onnx.graph import JobBuilder, hint
 from penstock.tools.frontend.onnx.ops import Array
+from penstock.tools.frontend.onnx.ports import inputs_of, tensor_name, with_tensors
 from penstock.tools.frontend.onnx.random_weights import (
     FLOAT_TYPES,
     with_random_weights,
@@ -61,7 +67,7 @@ log = logging.getLogger(__name__)
 OLDEST_OPSET = 13
 """The oldest version that the converters read."""
 
-OPSET_OF_OTHER_SCAN = 8
+OPSET_OF_BATCH_SCANS = 8
 """The only version whose scans run over batches."""
 
 OPSET_OF_HALF_PIXELS = 16
@@ -107,9 +113,8 @@ def import_file(
     """
     model = read_onnx(path)
     log.debug("%s: a graph of %d nodes", path, len(model.graph.node))
-    for value in inputs_of(model.graph):
-        if value.name in (inputs or {}):
-            close_extents(value, (inputs or {})[value.name].shape, dims or {})
+    if inputs is not None:
+        model = closed(model, inputs, dims or {})
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
     return import_for(
@@ -237,10 +242,18 @@ def has_shape(value: ValueInfoProto) -> bool:
     return not is_tensor or value.type.tensor_type.HasField("shape")
 
 
-def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
-    """The inputs of a graph that have no value of their own."""
-    own = {tensor.name for tensor in graph.initializer}
-    return [value for value in graph.input if value.name not in own]
+def closed(
+    model: ModelProto, inputs: Mapping[str, Array], dims: Mapping[str, int]
+) -> ModelProto:
+    """
+    The model with tensors for inputs that are none (`with_tensors`), and with the
+    extents of arrays, which are set in place, where it leaves some open.
+    """
+    model = with_tensors(model, inputs)
+    for value in inputs_of(model.graph):
+        if value.name in inputs:
+            close_extents(value, inputs[value.name].shape, dims)
+    return model
 
 
 def close_extents(
@@ -422,8 +435,8 @@ def modernized(model: ModelProto, name: str) -> ModelProto:
     try:
         if model.functions:
             model = inline_local_functions(model)
-        if version == OPSET_OF_OTHER_SCAN and uses_scan(model):
-            raise ValueError("its scans are of a form that no other opset has")
+        if version == OPSET_OF_BATCH_SCANS and uses_scan(model):
+            model = without_batch_scans(model)
         if version < OLDEST_OPSET:
             model = without_new_names(converted(model), model)
         return with_whole_pixels(model) if version < OPSET_OF_HALF_PIXELS else model
@@ -466,8 +479,8 @@ def converted(model: ModelProto) -> ModelProto:
 
 
 def uses_scan(model: ModelProto) -> bool:
-    """Whether a model has scans. Their conversion from opset 8 on is not right."""
-    return any(node.op_type == "Scan" for node in model.graph.node)
+    """Whether a model has scans."""
+    return any(node.op_type == "Scan" for node in nodes_in(model.graph.node))
 
 
 def with_whole_pixels(model: ModelProto) -> ModelProto:
@@ -526,8 +539,21 @@ def run_onnxruntime(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         names = [output.name for output in session.get_outputs()]
-        return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+        return flat_results(names, session.run(names, dict(inputs)))
     except Exception as error:
         # Its exceptions have no base of their own.
         reason = first_line(error)
         raise FileError(f"ONNX Runtime cannot run the model: {reason}") from error
+
+
+def flat_results(
+    names: Sequence[str], results: Sequence[Array | Sequence[Array] | None]
+) -> dict[str, Array]:
+    """Results by name, with a name for each tensor of a sequence."""
+    found: dict[str, Array] = {}
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, np.ndarray):
+            found[name] = result
+        else:
+            found |= {tensor_name(name, i): each for i, each in enumerate(result or ())}
+    return found

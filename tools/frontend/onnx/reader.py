@@ -30,6 +30,7 @@ from penstock.tools.frontend.onnx.expansion import (
 from penstock.tools.frontend.onnx.graph import (
     AlreadyReported,
     Declined,
+    Item,
     JobBuilder,
     Node,
     NotKnown,
@@ -39,7 +40,8 @@ from penstock.tools.frontend.onnx.graph import (
 from penstock.tools.frontend.onnx.loops import Opsets
 from penstock.tools.frontend.onnx.ops import Array, Value
 from penstock.tools.frontend.onnx.plugin_ops import converter_of
-from penstock.tools.frontend.onnx.sequences import SEQUENCES
+from penstock.tools.frontend.onnx.ports import tensor_name
+from penstock.tools.frontend.onnx.sequences import SEQUENCES, items_of
 
 NOTHING = np.zeros(0)
 
@@ -224,7 +226,7 @@ class Reader:
         match proto.op_type if is_standard(proto) else "":
             case "Identity":
                 sequences[proto.output[0]] = sequences[proto.input[0]]
-            case "Loop":
+            case "Loop" | "SequenceMap":
                 self._expand(proto, name, True, opsets)
             case _:
                 found = next(name for name in proto.input if name in sequences)
@@ -298,8 +300,8 @@ class Reader:
         version = next((o.version for o in opsets if o.domain == proto.domain), 1)
         if not present:
             return schema_of(proto, version) is not None
-        values = [self.builder.values.get(name) for name in proto.input]
-        function = function_of(proto, version, values)
+        items = [self.builder.item(name) if name else None for name in proto.input]
+        function = function_of(proto, version, items)
         if function is None:
             return False
         inputs = dict(zip(function.input, proto.input, strict=False))
@@ -339,29 +341,27 @@ class Reader:
         proto: NodeProto,
         graph: GraphProto,
         name: str,
-        given: Sequence[Value],
+        given: Sequence[Item],
         opsets: Opsets,
         prefix: str,
-    ) -> list[Value]:
+    ) -> list[Item]:
         """The outputs of a graph inside of a node for some inputs."""
         first = next(filter(None, proto.output))
-        values = dict(zip((value.name for value in graph.input), given, strict=True))
-        values |= {
+        items = dict(zip((value.name for value in graph.input), given, strict=True))
+        items |= {
             tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
         }
-        names = {name: f"{first}{INSIDE}{prefix}{name}" for name in values}
-        for inner, value in values.items():
-            self.builder.values[names[inner]] = value
+        names = {name: f"{first}{INSIDE}{prefix}{name}" for name in items}
+        for inner, item in items.items():
+            self.builder.give(names[inner], item)
         inside = {output for node in graph.node for output in node.output if output}
         names |= {output: f"{first}{INSIDE}{prefix}{output}" for output in inside}
         self._read_body(proto, graph.node, name, names, opsets, prefix)
         outer = [names.get(value.name, value.name) for value in graph.output]
-        for value, result in zip(graph.output, outer, strict=True):
-            if result in self.builder.sequences:
-                raise Unsupported(f"'{value.name}' is a sequence")
-        if any(name not in self.builder.values for name in outer):
+        values, sequences = self.builder.values, self.builder.sequences
+        if any(name not in values and name not in sequences for name in outer):
             raise AlreadyReported
-        return [self.builder.values[name] for name in outer]
+        return [self.builder.item(name) for name in outer]
 
     @contextmanager
     def trial(self) -> Generator[None]:
@@ -380,14 +380,25 @@ class Reader:
         if name not in known:
             like = suggest(name, known)
             self.findings.add(f"output '{name}': there is no such value{like}")
-        if name in self.builder.sequences:
-            self.findings.add(f"output '{name}': it is a sequence")
-        if name not in self.builder.values:
-            return  # The missing input has been reported.
         try:
-            self.builder.add_output(name)
-        except VerifyException as error:
+            if name in self.builder.values:
+                self.builder.add_output(name)
+            elif stacks := self.builder.sequences.get(name):
+                self._add_tensors(name, stacks)
+        except (Unsupported, VerifyException) as error:
             self.findings.add(f"output '{name}': {error}")
+            if isinstance(error, NotKnown):
+                self.findings.inputs |= {*error.inputs} or self._inputs_of(name)
+
+    def _add_tensors(self, name: str, stacks: Sequence[Value]) -> None:
+        """Let each tensor of a sequence be an output."""
+        builder, self.builder.output = self.builder, name
+        for index, item in enumerate(items_of(builder.ops, [*stacks])):
+            part = tensor_name(name, index)
+            if part in builder.names:
+                raise Unsupported(f"one of its tensors would be called '{part}', too")
+            builder.values[part] = builder.ops.pick(item, 0, 0)
+            builder.add_output(part)
 
 
 STACKING = frozenset({"GRU", "LSTM", "Loop", "RNN", "Scan"})
@@ -476,7 +487,8 @@ def input_type(value: ValueInfoProto, dims: Mapping[str, int]) -> TensorType:
     has no tensors of its element type.
     """
     if not value.type.HasField("tensor_type"):
-        raise Unsupported("it is no tensor")
+        named = f"'{tensor_name(value.name, 0)}'"
+        raise Unsupported(f"it is no tensor, and no inputs, such as {named}, are given")
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         raise Unsupported("its shape is not known")
@@ -500,7 +512,7 @@ def evaluate_node(
     The results of a node of these opsets whose operands are known, by ONNX's own
     reference.
 
-    Raises `Unsupported` where that fails or gives no tensors.
+    Raises `Unsupported` where that fails.
     """
     names = [name for name in proto.output if name]
     inputs = [ValueInfoProto(name=name) for name in operands]
@@ -513,7 +525,5 @@ def evaluate_node(
     except Exception as error:
         # Each op of the reference raises what it likes.
         raise Unsupported(f"it cannot be evaluated: {first_line(error)}") from error
-    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
-        raise Unsupported("its results are no tensors")
     arrays = [np.asarray(cast(Array, result)) for result in results]
     return dict(zip(names, arrays, strict=True))

@@ -1,8 +1,9 @@
 """
-Sequences of tensors whose number is known: those that a value is split to, and those
-that loops append to.
+Sequences of tensors whose number is known, such as those that a value is split to, or
+that loops append to; and optionals, of which it is known whether they have an element.
 
-They are stacks of tensors of one shape, so that a loop has one for all its iterations.
+Sequences are stacks of tensors of one shape, so that a loop has one for all its
+iterations. An optional is its element.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ def of_one(ops: Ops, value: Value) -> Value:
 def construct(node: Node) -> None:
     """A sequence of the operands."""
     values = [node.value(index) for index in range(len(node.inputs))]
-    node.give_stacks([of_one(node.ops, value) for value in values])
+    node.give_item([of_one(node.ops, value) for value in values])
 
 
 def empty(node: Node) -> None:
     """A sequence of nothing."""
-    node.give_stacks([])
+    node.give_item([])
 
 
 def split(node: Node) -> None:
@@ -63,7 +64,7 @@ def split(node: Node) -> None:
             shape = ops.shape(stack)
             shape.insert(axis + 1, 1)
             stack = ops.reshape(stack, shape)
-        node.give_stacks([stack])
+        node.give_item([stack])
         return
     sizes = node.known_ints(1, "'split'")
     if not node.known(1, "'split'").shape:
@@ -75,7 +76,7 @@ def split(node: Node) -> None:
         raise Unsupported(f"parts of {sizes} elements do not make {extent}")
     ends = np.cumsum(sizes).tolist()
     parts = zip([0, *ends], ends, strict=False)
-    node.give_stacks([of_one(ops, ops.slice(value, axis, *part)) for part in parts])
+    node.give_item([of_one(ops, ops.slice(value, axis, *part)) for part in parts])
 
 
 def at(node: Node) -> None:
@@ -109,21 +110,21 @@ def insert(node: Node) -> None:
     """A sequence with one tensor more."""
     stacks, added = node.stacks(), of_one(node.ops, node.value(1))
     if not node.has(2):
-        node.give_stacks([*stacks, added])
+        node.give_item([*stacks, added])
         return
     items = items_of(node.ops, stacks)
     (place,) = node.known_ints(2, "the position")
     if not -len(items) <= place <= len(items):
         raise Unsupported(f"there is no place {place} in a sequence of {len(items)}")
     items.insert(place, added)
-    node.give_stacks(items)
+    node.give_item(items)
 
 
 def erase(node: Node) -> None:
     """A sequence without one of its tensors."""
     items = items_of(node.ops, node.stacks())
     del items[place_in(node, 1, len(items) - 1) if node.has(1) else -1]
-    node.give_stacks(items)
+    node.give_item(items)
 
 
 def length(node: Node) -> None:
@@ -154,8 +155,28 @@ def concat(node: Node) -> None:
     node.give_value(ops.concat(parts, place))
 
 
+def optional(node: Node) -> None:
+    """An optional: the operand, or no element."""
+    node.give_item(node.item() if node.has(0) else None)
+
+
+def element(node: Node) -> None:
+    """The element of an optional."""
+    if (item := node.item()) is None:
+        raise Unsupported(f"'{node.inputs[0]}' has no element")
+    node.give_item(item)
+
+
+def has_element(node: Node) -> None:
+    """Whether an optional has an element."""
+    node.give_value(np.asarray(node.has(0) and node.item() is not None))
+
+
 SEQUENCES: Mapping[str, Callable[[Node], None]] = {
     "ConcatFromSequence": concat,
+    "Optional": optional,
+    "OptionalGetElement": element,
+    "OptionalHasElement": has_element,
     "SequenceAt": at,
     "SequenceConstruct": construct,
     "SequenceEmpty": empty,
@@ -164,7 +185,7 @@ SEQUENCES: Mapping[str, Callable[[Node], None]] = {
     "SequenceLength": length,
     "SplitToSequence": split,
 }
-"""The readers of nodes about sequences, by their ops."""
+"""The readers of nodes about sequences and optionals, by their ops."""
 
 
 def appending(graph: GraphProto, given: str, result: str) -> tuple[str, int] | None:

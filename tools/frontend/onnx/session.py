@@ -254,7 +254,7 @@ class _Given:
     def __init__(self, given: ModelProto, name: str):
         from onnx import ModelProto
 
-        from penstock.tools.frontend.onnx.model import inputs_of
+        from penstock.tools.frontend.onnx.ports import inputs_of
 
         self._name = name
         self._open_inputs = ModelProto()
@@ -274,16 +274,18 @@ class _Given:
         The job of the model for certain inputs. Raises PenstockError if they do not
         fit, `Rejected` if the model cannot be compiled for them.
         """
-        from penstock.tools.frontend.onnx.model import import_for, inputs_of
+        from penstock.tools.frontend.onnx.model import import_for
+        from penstock.tools.frontend.onnx.ports import inputs_of, with_tensors
 
         self._check(arrays)
-        for value in inputs_of(self._model.graph):
+        model = with_tensors(self._model, arrays)
+        for value in inputs_of(model.graph):
             shape = value.type.tensor_type.shape
             del shape.dim[:]
             for extent in arrays[value.name].shape:
                 shape.dim.add().dim_value = extent
         return import_for(
-            self._model,
+            model,
             self._name,
             arrays,
             maxima=maxima,
@@ -292,7 +294,9 @@ class _Given:
 
     def _check(self, arrays: Mapping[str, Array]) -> None:
         """Raise PenstockError unless the arrays have the shapes of the inputs."""
-        values = self._open_inputs.graph.input
+        from penstock.tools.frontend.onnx.ports import with_tensors
+
+        values = with_tensors(self._open_inputs, arrays).graph.input
         names = [value.name for value in values]
         if missing := sorted(set(names) - arrays.keys()):
             raise PenstockError(f"there is no array for {', '.join(missing)}")

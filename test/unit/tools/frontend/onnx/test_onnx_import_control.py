@@ -391,14 +391,46 @@ def test_scans_of_several_inputs_take_axes_and_directions(
     assert_close(evaluate(imported, inputs), run_onnxruntime(model, inputs))
 
 
-def test_scans_of_opset_8_are_refused(make_model: MakeModel):
-    body = graph([helper.make_node("Add", ["v", "w"], ["sum"])], ["v", "w"], ["sum"])
-    scan = helper.make_node(
-        "Scan", ["", "first", "x"], ["y"], body=body, num_scan_inputs=1
+def batch_scan(lengths: str) -> NodeProto:
+    """A scan of opset 8, which goes through its second input from the end on."""
+    nodes = [
+        helper.make_node("Add", ["v", "a"], ["p"]),
+        helper.make_node("Mul", ["p", "b"], ["q"]),
+    ]
+    body = graph(nodes, ["v", "a", "b"], ["p", "q"])
+    for value in (*body.input, *body.output):
+        value.type.tensor_type.shape.dim.add().dim_value = 3
+    return helper.make_node(
+        "Scan",
+        [lengths, "first", "xs", "ys"],
+        ["y", "all"],
+        body=body,
+        num_scan_inputs=2,
+        directions=[0, 1],
     )
-    inputs = {"first": X[:, :1], "x": X[:, :, None]}
-    model = make_model([scan], inputs, opset=8)
-    with pytest.raises(UsageError, match="its scans are of a form that no other"):
+
+
+BATCHES: Mapping[str, Array] = {
+    name: np.random.default_rng(index).standard_normal(shape).astype(np.float32)
+    for index, (name, shape) in enumerate(
+        {"first": (2, 3), "xs": (2, 5, 3), "ys": (2, 5, 3)}.items()
+    )
+}
+
+
+def test_scans_of_opset_8_go_through_batches(
+    make_model: MakeModel, evaluate: Evaluate, assert_close: AssertClose
+):
+    model = make_model([batch_scan("")], BATCHES, ["y", "all"], opset=8)
+    imported = import_model(model, "m")
+    assert sorted(loop.count for loop in loops_of(imported)) == [2, 5]
+    assert_close(evaluate(imported, BATCHES), run_onnxruntime(model, BATCHES))
+
+
+def test_scans_of_sequences_of_several_lengths_are_refused(make_model: MakeModel):
+    inputs = {**BATCHES, "lengths": np.array([5, 3])}
+    model = make_model([batch_scan("lengths")], inputs, opset=8)
+    with pytest.raises(UsageError, match="of several lengths is not read"):
         import_model(model, "m")
 
 

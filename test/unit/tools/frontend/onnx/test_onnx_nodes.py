@@ -17,7 +17,7 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.frontend.onnx.converters import CONVERTERS
 from penstock.tools.frontend.onnx.expansion import schema_of
-from penstock.tools.frontend.onnx.model import ImportedModel, import_for
+from penstock.tools.frontend.onnx.model import ImportedModel
 from penstock.tools.frontend.onnx.ops import Array
 from penstock.tools.reports.onnx_coverage import (
     Case,
@@ -25,8 +25,9 @@ from penstock.tools.reports.onnx_coverage import (
     Tally,
     Verdict,
     all_cases,
-    as_array,
+    arrays_of,
     difference,
+    imported_for,
     op_of,
     page,
     run_case,
@@ -156,20 +157,19 @@ def test_compiled_kernels_pass_a_case_of_each_op_made_of_several(
     assert {n: text for n, text in problems.items() if text} == {}
 
 
-def imported_for(case: Case) -> tuple[ImportedModel, dict[str, Array]]:
+def imported_case(case: Case) -> tuple[ImportedModel, dict[str, Array]]:
     """The import of a case, and its inputs."""
     assert case.model is not None
     assert case.data_sets is not None
     ((inputs, _), *_) = case.data_sets
     names = [value.name for value in case.model.graph.input]
-    given = zip(names, inputs, strict=False)
-    arrays = {n: as_array(v) for n, v in given if not isinstance(v, list | None)}
-    return import_for(case.model, case.name, arrays), arrays
+    arrays = arrays_of(names[: len(inputs)], inputs)
+    return imported_for(case.model, case.name, arrays), arrays
 
 
 def count_of_ops(case: Case) -> int:
     """The number of ops that are left of a case after constant folding."""
-    module = imported_for(case)[0].module
+    module = imported_case(case)[0].module
     compiler, passes = installed_compiler()
     known = "op-infer-shapes,job-clean,op-fold-constants,job-clean"
     run_pipeline(compiler, passes, module, known)
@@ -184,10 +184,10 @@ def compiled(case: Case) -> str:
     """
     assert case.data_sets is not None
     ((_, wanted), *_) = case.data_sets
-    imported, arrays = imported_for(case)
+    imported, arrays = imported_case(case)
     model = Model(imported.module, imported.weights, Path())
     with Session(model) as session, np.errstate(all="ignore"):
         ports = session.executor.program.inputs
         results = session.run({name: arrays[name] for name in ports})
-    got = [results[value.name] for value in imported.proto.graph.output]
-    return difference(case, got, wanted)
+    names = [value.name for value in imported.proto.graph.output]
+    return difference(case, results, arrays_of(names, wanted))
