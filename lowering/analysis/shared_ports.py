@@ -35,6 +35,32 @@ def plans_in(module: ModuleOp) -> list[PlanOp]:
     return [op for op in module.body.block.ops if isinstance(op, PlanOp)]
 
 
+def plans_by_rank(module: ModuleOp) -> dict[int | None, list[PlanOp]]:
+    """
+    The plans of a module, but not of modules in it, by their ranks; all of them under
+    None where none says its rank. Of a job on one rank only, the devices say it.
+    """
+    plans, found = plans_in(module), dict[int | None, list[PlanOp]]()
+    are_of_ranks = any(plan.rank is not None for plan in plans)
+    for plan in plans:
+        rank = rank_of(plan) if are_of_ranks else None
+        found.setdefault(rank, []).append(plan)
+    return found
+
+
+def rank_of(plan: PlanOp) -> int:
+    """The rank of a plan whose tasks are on one."""
+    if plan.rank is not None:
+        return plan.rank.value.data
+    return min((task.device.rank.data for task in plan.tasks), default=0)
+
+
+def job_of(plan: PlanOp) -> str:
+    """The job of a plan, which may be that of a rank, `<job>_<rank>`."""
+    name = plan.sym_name.data
+    return name if plan.rank is None else name.removesuffix(f"_{rank_of(plan)}")
+
+
 def jobs_in(module: ModuleOp) -> list[JobOp]:
     """The jobs of a module, but not of modules in it."""
     return [op for op in module.body.block.ops if isinstance(op, JobOp)]

@@ -7,9 +7,8 @@ job `System-Push-<name>`: a `job.foreign_input` from the buffer
 output it gets a job `System-Pull-<name>`: an input `<name>`, which goes to the buffer
 `ForeignOutput-System-Pull-<name>` ([OF-10](sources.md#of-10),
 [OF-11](sources.md#of-11)). Each is there once, whatever the number of jobs that have
-the name, which all define it alike (`verify-jobs`). The caller's side is CPU 0 of rank
-0; the output or input is on the host that the other jobs have it on, so that they share
-its bytes once plans are merged.
+the name, which all define it alike (`verify-jobs`). It is on the host that the other
+jobs have the input or output on, so that they share its bytes once plans are merged.
 
 The input of either says how large it may be where its extents are open (`max_shape`):
 like the input that it feeds, or as follows from the inputs of the job of the output.
@@ -55,7 +54,7 @@ from penstock.lowering.analysis.shared_ports import (
     jobs_in,
     shared_ports,
 )
-from penstock.lowering.job.system_jobs import CALLER, name_findings
+from penstock.lowering.job.system_jobs import name_findings
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,6 @@ class Port:
         """Let an input of a system job say how large it may be."""
         if self.maximum is not None:
             op.attributes[MAX_SHAPE] = self.maximum
-
-    def place(self, op: Operation) -> None:
-        """Put an op of a system job on the host of this port."""
-        if self.host != CALLER:
-            op.attributes["placement"] = self.host
 
 
 def ports_of(jobs: Sequence[JobOp]) -> tuple[dict[str, Port], dict[str, Port]]:
@@ -120,7 +114,6 @@ def push_job(port: Port) -> JobOp:
     source = ForeignInputOp(f"ForeignInput-{name}", port.type)
     source.result.name_hint = port.op.results[0].name_hint
     target = OutputOp(port.name, source)
-    port.place(target)
     port.limit(source)
     return system_job(name, port, [source, target])
 
@@ -129,7 +122,6 @@ def pull_job(port: Port) -> JobOp:
     """The job that takes an output out."""
     name = f"System-Pull-{port.name}"
     source = InputOp(port.name, port.type)
-    port.place(source)
     port.limit(source)
     target = ForeignOutputOp(f"ForeignOutput-{name}", source.result)
     return system_job(name, port, [source, target])
@@ -137,7 +129,7 @@ def pull_job(port: Port) -> JobOp:
 
 def system_job(name: str, port: Port, ops: Sequence[Operation]) -> JobOp:
     """A job of the system, which comes from an input or output of another one."""
-    job = JobOp(name, CALLER, Region(Block(ops)))
+    job = JobOp(name, port.host, Region(Block(ops)))
     job.attributes[SYSTEM] = UnitAttr()
     for op in (job, *ops):
         op.location = port.op.location

@@ -159,6 +159,12 @@ def findings_about(plan: PlanOp) -> Iterator[Finding]:
             f"a main job has one rank, but tasks run on ranks {names}: leave it out, "
             "sessions launch such jobs themselves",
         )
+    elif plan.rank is not None:
+        yield (
+            plan,
+            f"a main job has one rank, but this is the plan of rank {ranks[0]}: leave "
+            "it out, sessions launch such jobs themselves",
+        )
     if MAIN_JOB in plan.jobs:
         yield plan, f"'{MAIN_JOB}' is taken, which is the name of the main job"
     yield from port_findings(plan)

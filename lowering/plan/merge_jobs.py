@@ -1,5 +1,5 @@
 """
-Merge all plans of a module into one, whose jobs share memory.
+Merge all plans of a module, or all of each rank, into one, whose jobs share memory.
 
 A task of job `train` is named `train/<task>` and says `job "train"`, a register is
 named `train/<register>`; tasks that have the place of another one in their stream
@@ -30,7 +30,10 @@ it may run in parallel with. By `strategy`, jobs exclude each other
   assigns to variables. The groups of several jobs stand in `exclusive` of the plan, and
   what the plans said of themselves in its attribute `jobs`.
 
-A plan that is alone is left as it is, unless `alone` is set.
+Of plans of several ranks, `<job>_<rank>`, those of a rank become `<plan-name>_<rank>`,
+in which the jobs have the same names on all ranks.
+
+A job that is alone is left as it is, unless `alone` is set.
 
 Example: `test/lowering/plan/plan-merge-jobs-example.mlir`.
 """
@@ -78,7 +81,8 @@ from penstock.lowering.analysis.shared_ports import (
     Port,
     SharedPorts,
     findings_about,
-    plans_in,
+    job_of,
+    plans_by_rank,
     ports_of,
     shared_ports,
 )
@@ -351,8 +355,8 @@ def merge_plans(
     groups: Sequence[Sequence[PlanOp]],
     shared: SharedPorts,
     name: str,
-) -> None:
-    """Replace plans by one of this name."""
+) -> PlanOp:
+    """The plan of this name that replaces plans."""
     join_memories(plans, shared)
     renamer = Renamer(share_variables(shared))
     memory = Memory()
@@ -379,12 +383,13 @@ def merge_plans(
         plan.detach()
         plan.erase()
     write_bounds(merged)
+    return merged
 
 
 @dataclass(frozen=True)
 class PlanMergeJobsPass(ModulePass):
     """
-    Merge all plans of a module into one, whose jobs share memory.
+    Merge all plans of a module, or all of each rank, into one, whose jobs share memory.
     """
 
     name = "plan-merge-jobs"
@@ -402,18 +407,25 @@ class PlanMergeJobsPass(ModulePass):
     """With `custom`, jobs that never do either, as in `"train,eval;a,b"`."""
 
     alone: bool = False
-    """Whether a plan without others becomes a plan with one job."""
+    """Whether a job without others becomes a plan with one job."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plans = plans_in(op)
-        custom = self._custom({plan.sym_name.data for plan in plans})
-        is_done = len(plans) == 1 and (not self.alone or plans[0].is_merged)
+        ranks = plans_by_rank(op)
+        plans = [plan for found in ranks.values() for plan in found]
+        jobs = {job_of(plan) for plan in plans}
+        custom = self._custom(jobs)
+        is_done = len(jobs) == 1 and (not self.alone or plans[0].is_merged)
         if not plans or is_done:
             return
-        shared = shared_ports(plans)
-        fail_if_any(findings_in(op, plans, shared, self.plan_name))
-        groups = groups_of(plans, self.strategy, custom)
-        merge_plans(plans, groups, shared, self.plan_name)
+        for rank, found in ranks.items():
+            name = self.plan_name if rank is None else f"{self.plan_name}_{rank}"
+            shared = shared_ports(found)
+            fail_if_any(findings_in(op, found, shared, name))
+            for plan in found:
+                plan.sym_name = StringAttr(job_of(plan))
+            groups = groups_of(found, self.strategy, custom)
+            merged = merge_plans(found, groups, shared, name)
+            merged.rank = None if rank is None else IntegerAttr(rank, i64)
 
     def _custom(self, jobs: set[str]) -> list[list[str]]:
         """The groups that are asked for, of these jobs."""

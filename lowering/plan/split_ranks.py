@@ -4,10 +4,11 @@ Split a plan on several ranks into a plan `<name>_<rank>` of each.
 A copy from one rank to another becomes two tasks: `<copy>/send` on the rank of what is
 copied (`job.send`), and one of the name of the copy on the other (`job.receive`), both
 on the stream `<network, 0>` of their CPU. Their tags count the copies of the plan in
-the order of the list, which all ranks know alike, on from those of collectives. All
-other tasks are of one rank, and so are control registers: where one end of a register
-is such a copy, it is of the rank of the other end, where that task sends or receives.
-Attributes of the plan are those of each.
+the order of the list, which all ranks know alike, on from those of collectives, and
+those of a plan on from those of the plan before. All other tasks are of one rank, and
+so are control registers: where one end of a register is such a copy, it is of the rank
+of the other end, where that task sends or receives. Attributes of the plan are those of
+each.
 
 Where tasks act at different rates, a rank that knows but its own ones would take fewer
 slots than a launch of all ranks needs: the tasks that need more ask for them (`slots`).
@@ -125,6 +126,8 @@ class RankSplitter:
     """Makes the plans of the ranks of one plan."""
 
     plan: PlanOp
+    tags: int
+    """The first tag that is free."""
     ops: dict[int, list[Operation]] = field(
         default_factory=lambda: defaultdict[int, list[Operation]](list)
     )
@@ -133,8 +136,11 @@ class RankSplitter:
     def __post_init__(self) -> None:
         # Messages of the same ranks have different tags, and so do collectives.
         ops = (task.op for task in self.plan.tasks)
-        own = [op.tag.value.data for op in ops if isinstance(op, CollectiveOp)]
-        self._tags = 1 + max(own, default=-1)
+        collectives = [op for op in ops if isinstance(op, CollectiveOp)]
+        for op in collectives:
+            op.tag = IntegerAttr(op.tag.value.data + self.tags, i64)
+        own = (op.tag.value.data for op in collectives)
+        self.tags = max(own, default=self.tags - 1) + 1
         self._names = UniqueNames()
         for task in self.plan.tasks:
             self._names.make(task.task_name.data)
@@ -171,16 +177,16 @@ class RankSplitter:
         value, target = source_of(task, copy), copy.device
         block = Block(arg_types=[value.type])
         block.args[0].name_hint = value.name_hint
-        block.add_ops([SendOp(block.args[0], target, self._tags), YieldOp()])
+        block.add_ops([SendOp(block.args[0], target, self.tags), YieldOp()])
         name = self._names.make(f"{task.task_name.data}/send")
         controls = self._controls(task, source.rank.data)
         sender = self._task(task, name, source, block, Ports([value], [], *controls))
-        got = ReceiveOp(source, self._tags, tensor_type(copy.result))
+        got = ReceiveOp(source, self.tags, tensor_type(copy.result))
         got.result.name_hint = copy.result.name_hint
         block = Block([got, YieldOp(got.result)])
         ports = Ports([], [], *self._controls(task, target.rank.data))
         receiver = self._task(task, task.task_name.data, target, block, ports)
-        self._tags += 1
+        self.tags += 1
         self.ops[source.rank.data].append(sender)
         self.ops[target.rank.data].append(receiver)
         task.results_[0].replace_all_uses_with(receiver.results_[0])
@@ -264,9 +270,11 @@ class PlanSplitRanksPass(ModulePass):
             if plan.is_on_values and len(ranks_of(plan)) > 1
         ]
         fail_if_any(found for plan in plans for found in findings_about(plan))
+        tags = 0
         for plan in plans:
             needed = slots_by_task(plan)
-            made = RankSplitter(plan).split()
+            splitter = RankSplitter(plan, tags)
+            made, tags = splitter.split(), splitter.tags
             for each in made:
                 ask_for_slots(each, needed)
             replace_op(plan, made, [])

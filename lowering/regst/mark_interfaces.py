@@ -1,12 +1,12 @@
 """
 Mark the registers that several jobs know by one name as interfaces.
 
-An input or output of one plan that another plan of the module has too (as an input or
-an output) is an *interface*: `plan-merge-jobs` lets the jobs share its bytes, so that
-the output of one job is in place for the other. Its register says so by `interface`,
-and has one slot. It lies in memory that serves all of the jobs: pinned if it is for one
-of them, registered for transfers if it is for one. Registers that are interfaces have
-bytes of their own, all the time.
+An input or output of one plan that another plan of the module, or of its rank, has too
+(as an input or an output) is an *interface*: `plan-merge-jobs` lets the jobs share its
+bytes, so that the output of one job is in place for the other. Its register says so by
+`interface`, and has one slot. It lies in memory that serves all of the jobs: pinned if
+it is for one of them, registered for transfers if it is for one. Registers that are
+interfaces have bytes of their own, all the time.
 
 An output that hands on a variable, or what is an interface by another name already,
 gets a register of its own, `<output>/in`, and a task `<output>/copy` that fills it. So
@@ -53,7 +53,7 @@ from penstock.lowering.analysis.shared_ports import (
     Port,
     SharedPorts,
     findings_about,
-    plans_in,
+    plans_by_rank,
     shared_ports,
 )
 
@@ -317,11 +317,10 @@ class RegstMarkInterfacesPass(ModulePass):
         for body in plans_and_bodies(op):
             if is_body(body) and not body.has_places:
                 mark_body(body)
-        found = [plan for plan in plans_in(op) if not plan.jobs]
         # Ranks of one job share nothing but messages.
-        plans = [plan for plan in found if plan.rank is None]
-        if len(plans) < 2 or all(plan.has_places for plan in plans):
-            return
-        shared = shared_ports(plans)
-        fail_if_any(findings_in(plans, shared))
-        mark_interfaces(plans, shared)
+        for found in plans_by_rank(op).values():
+            plans = [plan for plan in found if not plan.jobs]
+            if len(plans) > 1 and not all(plan.has_places for plan in plans):
+                shared = shared_ports(plans)
+                fail_if_any(findings_in(plans, shared))
+                mark_interfaces(plans, shared)

@@ -160,12 +160,14 @@ def load_jobs(
     threads: int = 1,
     devices: Mapping[str, Device] | None = None,
     shared: SharedVariables | None = None,
+    jobs: Sequence[str] = (),
 ) -> dict[str, LoadedProgram]:
     """
     Allocate, initialise and compile everything that the jobs of a verified program
     need, each by its name. They have the same memory: each chunk is allocated, and each
     variable initialised, once. A program that names no jobs is one job of its own name,
-    and so is one that is linked to a main job.
+    and so is one that is linked to a main job. Where `jobs` of several ranks are named,
+    there is a program for each, in their order: an empty one if it is of other ranks.
 
     `sources` has the text of each kernel that is called by name; `values` gives the
     array of each variable (its own part) and constant by its name, once there is
@@ -179,7 +181,7 @@ def load_jobs(
     if not image.jobs or image.is_linked:
         return {image.name: memory.finish()}
     programs: dict[str, LoadedProgram] = {}
-    for job in image.jobs:
+    for job in jobs or image.jobs:
         own = image_of_job(memory.image, job)
         # Without kernels a job only moves data, over before a thread could help.
         count = threads if own.kernels else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -26,13 +26,14 @@ def load(
     threads: int = 1,
     engine: str = "actors",
     shared: SharedVariables | None = None,
+    jobs: Sequence[str] = (),
     *,
     show_progress: bool = False,
 ) -> JobExecutor:
     """
     Allocate and compile what a program needs, and show the progress on a terminal if
-    wanted. Its variables are those of other programs with the same `shared`. Raises
-    PenstockError if it cannot run.
+    wanted. Its variables are those of other programs with the same `shared`; `jobs` are
+    those of all ranks, if there are several. Raises PenstockError if it cannot run.
     """
     devices = open_devices(executable.devices)
     from penstock.runtime.executors.jobs import JobExecutor
@@ -61,6 +62,7 @@ def load(
                 threads=threads,
                 devices=devices,
                 shared=shared,
+                jobs=jobs,
             )
     for chunk in image.chunks:
         log.debug("%s: %s takes %d bytes", image.name, chunk.name, chunk.size)

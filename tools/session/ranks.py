@@ -252,6 +252,12 @@ class Ranks:
             rounds.append((sent[self.transport.rank], got, sent[0], got_there))
         return offset_of(rounds)
 
+    def jobs(self, own: Sequence[str]) -> list[str]:
+        """The names of the jobs of all ranks, in the order of the ranks."""
+        return list(
+            dict.fromkeys(job for found in self.values([*own]) for job in found)
+        )
+
     def ports(self, own: Mapping[str, Port]) -> dict[str, RemotePort]:
         """The ports of all ranks by name, in the order of the ranks."""
         found: dict[str, RemotePort] = {}

@@ -149,11 +149,13 @@ class Session(Closing, Displayed):
     ) -> None:
         from penstock.tools.session.model_state import has_model_jobs
 
+        ranks = self._ranks
+        names = () if ranks is None else ranks.jobs(executable.image.jobs)
         self._jobs = load(
-            executable, threads, engine, shared, show_progress=show_progress
+            executable, threads, engine, shared, names, show_progress=show_progress
         )
-        if self._ranks is not None:
-            self._jobs.connect(self._ranks.transport)
+        if ranks is not None:
+            self._jobs.connect(ranks.transport)
         # Else nobody asks for what variables started from.
         is_asked = has_model_jobs(self._jobs)
         self._executable = executable if is_asked else executable.without_weights()
@@ -408,7 +410,7 @@ class Session(Closing, Displayed):
         """The state, with each variable under one name."""
         from penstock.tools.session.model_state import has_model_jobs, save_state
 
-        if has_model_jobs(self._jobs):
+        if self._ranks is None and has_model_jobs(self._jobs):
             return save_state(self._jobs)
         from penstock.runtime.loading.variables import read_parts, whole_of
 
@@ -427,7 +429,7 @@ class Session(Closing, Displayed):
         from penstock.tools.session.model_state import has_model_jobs, load_state
 
         state = under_one_name(self._jobs.program, state)
-        if has_model_jobs(self._jobs):
+        if self._ranks is None and has_model_jobs(self._jobs):
             load_state(self._jobs, state, places=self.variable_places)
             return
         from penstock.runtime.loading.variables import name_of, write_variables
@@ -464,11 +466,18 @@ class Session(Closing, Displayed):
         Raises PenstockError if the program has no jobs over the model, or if a file of
         an initialiser is missing or does not fit.
         """
+        from penstock.runtime.loading.variables import write_variables
         from penstock.tools.session.model_state import INIT, load_state
 
         self._need_model_jobs()
         with self._executable.opened_weights() as weights:
-            load_state(self._jobs, weights, INIT)
+            if (ranks := self._ranks) is None:
+                load_state(self._jobs, weights, INIT)
+                return
+            # Each rank has those of its own variables.
+            with self._jobs.stopped():
+                places = self.variable_places
+                write_variables(self._jobs.program, weights, places, agree=ranks.agree)
 
     def load_model(self, path: str | Path) -> None:
         """
@@ -485,13 +494,16 @@ class Session(Closing, Displayed):
     def save_model(self, path: str | Path) -> None:
         """
         Write all variables to an `.npz` or `.safetensors` file, as they are between two
-        runs. Raises PenstockError if the program has no jobs over the model, UsageError
-        if the file cannot be written.
+        runs. Of several ranks all call this, and the first writes. Raises PenstockError
+        if the program has no jobs over the model, UsageError if the file cannot be
+        written.
         """
         from penstock.tools.session.model_files import write_model_file
 
         self._need_model_jobs()
-        write_model_file(Path(path), self.state())
+        state = self.state()
+        if self._ranks is None or self._ranks.is_first:
+            write_model_file(Path(path), state)
 
     def _need_model_jobs(self) -> None:
         from penstock.runtime.errors import PenstockError

@@ -44,7 +44,7 @@ job.job @second placement <cpu, [0:0]> {
 
 // -----
 
-// The ports are on the host that the job has them on.
+// They are on the host that the job has its ports on.
 
 // CHECK-LABEL: job.job @far
 job.job @far placement <cuda, [1:2]> {
@@ -52,11 +52,11 @@ job.job @far placement <cuda, [1:2]> {
   job.output "y", %x : tensor<4xf32>
 }
 
-// CHECK-LABEL: job.job @"System-Push-x" placement <cpu, [0:0]>
+// CHECK-LABEL: job.job @"System-Push-x" placement <cpu, [1:0]>
 // CHECK-NEXT:   %[[X:.+]] = job.foreign_input "ForeignInput-System-Push-x" : tensor<4xf32>
-// CHECK-NEXT:   job.output "x", %[[X]] {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
-// CHECK-LABEL: job.job @"System-Pull-y" placement <cpu, [0:0]>
-// CHECK-NEXT:   %[[Y:.+]] = job.input "y" {placement = #job.placement<cpu, [1:0]>} : tensor<4xf32>
+// CHECK-NEXT:   job.output "x", %[[X]] : tensor<4xf32>
+// CHECK-LABEL: job.job @"System-Pull-y" placement <cpu, [1:0]>
+// CHECK-NEXT:   %[[Y:.+]] = job.input "y" : tensor<4xf32>
 // CHECK-NEXT:   job.foreign_output "ForeignOutput-System-Pull-y", %[[Y]] : tensor<4xf32>
 
 // -----

@@ -79,6 +79,23 @@ plan.plan @ranks attributes {jobs = {a = {sections = [#job.section<"total", tota
 
 !c = !regst.control
 
+// expected-error@+1 {{plan-link-main: a main job has one rank, but this is the plan of rank 1: leave it out, sessions launch such jobs themselves}}
+plan.plan @main_1 rank 1 attributes {jobs = {a = {sections = [#job.section<"total", total>]}}} {
+  %0 = regst.register "0" slots 1 on <1, host> : !c
+  plan.task "a/total/source" job "a" on <1, cpu:0> stream <tick, 0> ins() signals(%0 : !c) {
+    job.source_tick "total"
+    plan.yield
+  }
+  plan.task "a/total/sink" job "a" on <1, cpu:0> stream <tick, 0> ins() waits(%0 : !c) {
+    job.sink_tick "total"
+    plan.yield
+  }
+}
+
+// -----
+
+!c = !regst.control
+
 // expected-error@+1 {{plan-link-main: 'System-Main' is taken, which is the name of the main job}}
 plan.plan @taken attributes {jobs = {"System-Main" = {sections = [#job.section<"total", total>]}}} {
   %0 = regst.register "0" slots 1 on <0, host> : !c

@@ -236,3 +236,124 @@ plan.plan @two {
     plan.yield %v : tensor<?xf32>
   }
 }
+
+// -----
+
+// Of plans of ranks those of each rank become one, in which jobs have their names on all
+// ranks. One of them is on rank 1 alone, so its plan does not say its rank.
+
+!r = !regst.data<tensor<4xf32>>
+
+// CHECK-LABEL: plan.plan @main_0 rank 0 exclusive {{\[\["a", "b"\]\]}} attributes {jobs = {a = {}, b = {}}} {
+// CHECK:         plan.task "w" on <0, cpu:0>
+// CHECK:         plan.task "a/y" job "a" on <0, cpu:0>
+// CHECK:         plan.task "b/y" job "b" on <0, cpu:0>
+// CHECK-LABEL: plan.plan @main_1 rank 1 exclusive {{\[\["a", "b"\]\]}} attributes {jobs = {a = {}, b = {}, c = {}}} {
+// CHECK:         plan.task "a/y" job "a" on <1, cpu:0>
+// CHECK:         plan.task "b/y" job "b" on <1, cpu:0>
+// CHECK:         plan.task "c/x" job "c" on <1, cpu:0>
+// CHECK-NOT:     plan.plan
+plan.plan @a_0 rank 0 {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "a", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @a_1 rank 1 {
+  %c = regst.chunk on <1, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <1, host> : !r
+  plan.task "w" on <1, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "a", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @b_0 rank 0 {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "b", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @b_1 rank 1 {
+  %c = regst.chunk on <1, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <1, host> : !r
+  plan.task "w" on <1, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "b", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @c {
+  %d = regst.chunk on <1, host> size 64
+  %m = regst.block in %d at 0 size 64
+  %x = regst.register "x" in %m at 0 slots 1 on <1, host> : !r
+  plan.task "x" on <1, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// The plans of the ranks of one job stay, unless that is to be a plan with one job.
+
+!r = !regst.data<tensor<4xf32>>
+
+// CHECK-LABEL: plan.plan @a_0 rank 0 {
+// CHECK-LABEL: plan.plan @a_1 rank 1 {
+// ALONE-LABEL: plan.plan @all_0 rank 0 attributes {jobs = {a = {}}} {
+// ALONE-LABEL: plan.plan @all_1 rank 1 attributes {jobs = {a = {}}} {
+plan.plan @a_0 rank 0 {
+  %c = regst.chunk on <0, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <0, host> : !r
+  plan.task "w" on <0, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <0, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "a", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @a_1 rank 1 {
+  %c = regst.chunk on <1, host> size 64
+  %m = regst.block in %c at 0 size 64
+  %w = regst.register "w" in %m at 0 slots 1 on <1, host> : !r
+  plan.task "w" on <1, cpu:0> stream <compute, 0> ins() outs(%w : !r) {
+    %v = job.variable "w" init <ones> : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%w : !r) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "a", %v : tensor<4xf32>
+    plan.yield
+  }
+}

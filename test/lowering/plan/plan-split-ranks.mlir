@@ -197,3 +197,72 @@ plan.plan @update {
     plan.yield
   }
 }
+
+// -----
+
+// Jobs of one module have tags of their own, collectives among them.
+
+// CHECK-LABEL: plan.plan @one_0 rank 0
+// CHECK:         job.collective "all_reduce" by "ring" over [0, 1] tag 0
+// CHECK:         job.send %{{.*}} to <1, cpu:0> tag 1
+// CHECK-LABEL: plan.plan @one_1 rank 1
+// CHECK:         job.receive from <0, cpu:0> tag 1
+// CHECK:         job.collective "all_reduce" by "ring" over [0, 1] tag 0
+// CHECK-LABEL: plan.plan @two_0 rank 0
+// CHECK:         job.collective "all_reduce" by "ring" over [0, 1] tag 2
+// CHECK:         job.send %{{.*}} to <1, cpu:0> tag 3
+// CHECK-LABEL: plan.plan @two_1 rank 1
+// CHECK:         job.receive from <0, cpu:0> tag 3
+// CHECK:         job.collective "all_reduce" by "ring" over [0, 1] tag 2
+plan.plan @one {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %0 = plan.task "sum" on <0, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %s = job.collective "all_reduce" by "ring" over [0, 1] tag 0 ins(%v : tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %s : tensor<4xf32>
+  }
+  %far = plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%0 : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = job.copy %v to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %1 = plan.task "sum@1" on <1, cpu:0> stream <network, 0> ins(%far : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %s = job.collective "all_reduce" by "ring" over [0, 1] tag 0 ins(%v : tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %s : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%1 : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf32>
+    plan.yield
+  }
+}
+plan.plan @two {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  %0 = plan.task "sum" on <0, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %s = job.collective "all_reduce" by "ring" over [0, 1] tag 0 ins(%v : tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %s : tensor<4xf32>
+  }
+  %far = plan.task "far" on <1, cpu:0> stream <compute, 0> ins(%0 : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %r = job.copy %v to <1, cpu:0> : tensor<4xf32>
+    plan.yield %r : tensor<4xf32>
+  }
+  %1 = plan.task "sum@1" on <1, cpu:0> stream <network, 0> ins(%far : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %s = job.collective "all_reduce" by "ring" over [0, 1] tag 0 ins(%v : tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %s : tensor<4xf32>
+  }
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins(%1 : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.output "y", %v : tensor<4xf32>
+    plan.yield
+  }
+}

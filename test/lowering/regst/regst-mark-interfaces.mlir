@@ -333,3 +333,46 @@ plan.plan @reads {
     plan.yield %0 : !t
   }
 }
+
+// -----
+
+// Jobs share what lies on one rank: `x` on rank 0, and nothing on rank 1.
+
+!r = !regst.data<tensor<4xf32>>
+
+// CHECK-LABEL: plan.plan @a_0
+// CHECK-NEXT:    regst.register "x" slots 1 interface "x" on <0, host>
+// CHECK-LABEL: plan.plan @a_1
+// CHECK-NEXT:    regst.register "x" slots 1 on <1, host>
+// CHECK-LABEL: plan.plan @b_0
+// CHECK-NEXT:    regst.register "x" slots 1 interface "x" on <0, host>
+// CHECK-LABEL: plan.plan @b_1
+// CHECK-NEXT:    regst.register "x" slots 1 on <1, host>
+plan.plan @a_0 rank 0 {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+plan.plan @a_1 rank 1 {
+  %x = regst.register "x" slots 1 on <1, host> : !r
+  plan.task "y" on <1, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "y" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+plan.plan @b_0 rank 0 {
+  %x = regst.register "x" slots 1 on <0, host> : !r
+  plan.task "x" on <0, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "x" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}
+plan.plan @b_1 rank 1 {
+  %x = regst.register "x" slots 1 on <1, host> : !r
+  plan.task "z" on <1, cpu:0> stream <compute, 0> ins() outs(%x : !r) {
+    %v = job.input "z" : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+}

@@ -76,10 +76,69 @@ with Session.open(path, ranks=2) as kept, Session.open(path, ranks=2) as other:
 """
 """A program that each rank runs: one session runs and ends while a run is under way."""
 
+JOBS = """
+!x = tensor<8x4xf32>
+!w = tensor<4xf32>
+
+job.job @train placement <cpu, [0:0, 1:0]> {
+  %x = job.input "x" {sbp = #job.sbp<S(0)>} : !x
+  %w = job.variable "w" init <ones> {sbp = #job.sbp<B>} : !w
+  %p = op.mul %x, %w : !x, !w -> !x
+  %q = op.mul %p, %p : !x, !x -> !x
+  %loss = op.reduce_sum %q axes [0, 1] : !x -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, !w
+  %rate = op.constant dense<0.01> : tensor<f32>
+  job.update %w by %g with <sgd> rate %rate : !w
+  job.output "loss", %loss : tensor<f32>
+}
+job.job @look placement <cpu, [0:0, 1:0]> {
+  %x = job.input "x" {sbp = #job.sbp<S(0)>} : !x
+  %w = job.variable "w" init <ones> {sbp = #job.sbp<B>} : !w
+  %y = op.mul %x, %w : !x, !w -> !x
+  job.output "y", %y : !x
+}
+job.job @far placement <cpu, [1:0]> {
+  %z = job.input "z" : !w
+  %t = op.tanh %z : !w -> !w
+  job.output "t", %t : !w
+}
+"""
+"""Jobs that share a variable and an input, and one that rank 0 has no part in."""
+
+RUN_JOBS = """
+import sys
+import numpy as np
+from penstock.tools.session.session import Session
+
+path, given, result, file = sys.argv[1:]
+with np.load(given) as arrays:
+    own = dict(arrays)
+with Session.open(path, ranks=2, model_jobs=True) as session:
+    ranks = session.ranks
+    ports = {"train": "x", "look": "x", "far": "z"}
+    fed = lambda job: {
+        name: own[name] for name in session.inputs(job) if name == ports[job]
+    }
+    # All of them are asked for before the first one has ended.
+    asked = [session.submit(fed(job), job) for job in (*ports, *ports)]
+    found = [ranks.union(each.result()) for each in asked]
+    state = session.state()
+    session.save_model(file)
+    session.init_model()
+    found.append(ranks.union(session.run(fed("look"), "look")))
+    session.load_model(file)
+    found.append(ranks.union(session.run(fed("look"), "look")))
+    if ranks.is_first:
+        assert session.jobs == tuple(ports)
+        arrays = {f"{i}_{n}": x for i, f in enumerate(found) for n, x in f.items()}
+        np.savez(result, w=state["w"], **arrays)
+"""
+"""A program that each rank runs: jobs that wait for each other, and for the model."""
+
 START = """
 import sys
 from penstock.tools.cli.start_ranks import start_ranks
-sys.exit(start_ranks("two_sessions", sys.argv[1:], 2))
+sys.exit(start_ranks(sys.argv[1], sys.argv[2:], 2))
 """
 
 
@@ -101,7 +160,7 @@ def test_a_session_runs_and_ends_while_another_one_runs(
     program.write_text(RUN)
     (tmp_path / "net.mlir").write_text(JOB)
     np.save(given, inputs := random_inputs(2, 16))
-    start = [sys.executable, "-P", "-c", START]
+    start = [sys.executable, "-P", "-c", START, "two_sessions"]
     if way == "mpi":
         mpiexec = Path(sys.executable).parent / "mpiexec"
         if not mpiexec.exists():
@@ -118,6 +177,38 @@ def test_a_session_runs_and_ends_while_another_one_runs(
     found = np.load(tmp_path / "found.npy")
     wanted = expected(inputs[[0, 1, 1, 1]])
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_jobs_of_one_module_run_on_ranks(tmp_path: Path) -> None:
+    (tmp_path / "many_jobs.py").write_text(RUN_JOBS)
+    (tmp_path / "jobs.mlir").write_text(JOBS)
+    x, z = random_inputs(8, 4), random_inputs(4)
+    np.savez(tmp_path / "given.npz", x=x, z=z)
+    files = (
+        tmp_path / name for name in ("jobs.mlir", "given.npz", "found.npz", "w.npz")
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", START, "many_jobs", *map(str, files)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    assert done.returncode == 0, done.stderr
+    w, squares = np.ones(4), (x.astype(np.float64) ** 2).sum(0)
+    with np.load(tmp_path / "found.npz") as found:
+        for first in (0, 3):
+            assert_close(found[f"{first}_loss"], (squares * w**2).sum())
+            w = w - 0.02 * squares * w
+            assert_close(found[f"{first + 1}_y"], x * w)
+            assert_close(found[f"{first + 2}_t"], np.tanh(z))
+        assert_close(found["w"], w)
+        np.testing.assert_array_equal(found["6_y"], x)
+        assert_close(found["7_y"], x * w)
+
+
+def assert_close(got: NDArray[np.float32], wanted: NDArray[np.float64]) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
 def programs(text: str) -> list[ExportedProgram]:
