@@ -19,7 +19,9 @@ divide the terms instead. An op with a schedule keeps it. The attribute `schedul
   (`rows`). Its gradients get a `#launch.gradient_tiles`, of the larger of two sizes of
   blocks that shared memory holds.
 * *Rows* (`kernel.row`) of at least 32 contiguous elements have a warp, or a block if
-  more than 32 words a thread would have to stay in registers between passes.
+  more than 32 words a thread would have to stay in registers between passes. Rows of 64
+  elements or more that lie apart, up to 65536 of them, have a block for several side by
+  side.
 * *Prologue and epilogue*. As many stages around it as can be computed in registers
   (`penstock.lowering.codegen.body.epilogue`).
 

@@ -19,7 +19,8 @@ member runs in the same place, asks for no `slots` of its own unless it is the l
 is computed in the type of the rows. With reductions operands have this type, too, but
 for those that a single one combines. Along other axes than the last, a single reduction
 has results of its own type, as it lies there until it is done; on GPUs a cast may be
-the last op. There a group has one reduction, and one result, an element for each row.
+the last op. There such a group makes no rows for others, as few blocks compute it, and
+a grid has more threads for ops on elements: it leaves its last ops until that is so.
 
 An op on rows that reads results of a group but could not join it says why: `no_rows`.
 

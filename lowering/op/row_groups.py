@@ -121,6 +121,8 @@ class RowGroup:
     def grow(self) -> None:
         """Take in what follows, and then what comes before."""
         self._take_users()
+        if self._is_spread:
+            self._leave_rows()
         self._take_makers()
 
     def _take_users(self) -> None:
@@ -144,6 +146,25 @@ class RowGroup:
                 if op is not None and barrier:
                     self._refuse(op, f"order: others read what {self._made(op)} before")
                 barrier = True
+
+    @property
+    def _is_spread(self) -> bool:
+        """
+        Whether blocks of a GPU fold rows whose points lie apart: there are few of them,
+        and a grid has more threads for ops on elements.
+        """
+        is_cpu = placement_of(self.seed, self.known.job).kind.data == "cpu"
+        return not is_cpu and not self.space.is_along_last
+
+    def _leave_rows(self) -> None:
+        """Leave the last ops out until no rows are made for others."""
+        while len(self.members) > 1 and any(map(self._makes_rows, self.members)):
+            del self.members[self.last]
+
+    def _makes_rows(self, op: Operation) -> bool:
+        """Whether others read rows that an op makes."""
+        rows = filter(self._is_of_points, op.results)
+        return any(outside(value, self.members) for value in rows)
 
     def _takes(self, op: Operation) -> bool:
         reason = self.refusal(op)
@@ -207,6 +228,8 @@ class RowGroup:
     def _takes_maker(self, op: Operation) -> bool:
         makes_rows = any(map(self._is_of_points, op.results))
         if not is_on_elements(op) or not makes_rows or "slots" in op.attributes:
+            return False
+        if self._is_spread and self._makes_rows(op):
             return False
         if self.refusal(op) is not None:
             return False
@@ -293,12 +316,7 @@ class RowGroup:
         place = placement_of(self.seed, self.known.job)
         results = [value for value in made if outside(value, members)]
         is_one = self._is_one_fold(members)
-        if is_one and (reason := self._rounding_refusal(members, results, place)):
-            return reason
-        is_few = is_one and len(results) == 1
-        if place.kind.data == "cpu" or is_few:
-            return None
-        return "rows: their points lie apart, which one fold at a time is computed of"
+        return self._rounding_refusal(members, results, place) if is_one else None
 
     def _rounding_refusal(
         self,

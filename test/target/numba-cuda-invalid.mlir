@@ -198,12 +198,61 @@ launch.kernel @odd target "cuda" (%x: memref<64x33xf32>, %o: memref<64xf32>) {
 
 // -----
 
-launch.kernel @whole target "cuda" (%x: memref<64x32xf32>, %o: memref<64xf32>) {
-  // expected-error@+1 {{kernel @whole: #launch.rows<grid, threads 256, width 32> is for one fold over points that lie apart}}
-  kernel.row along [1] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
-      ins(%x : memref<64x32xf32>) outs(%o : memref<64xf32>) attributes {schedule = #launch.rows<grid, threads 256, width 32>} {
+launch.kernel @beside target "cuda" (%x: memref<64x4xf32>, %o: memref<4xf32>) {
+  // expected-error@+1 {{kernel @beside: #launch.rows<grid, threads 64, width 4> is for other rows: a warp joins folds by a region}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<64x4xf32>) outs(%o : memref<4xf32>) attributes {schedule = #launch.rows<grid, threads 64, width 4>} {
+  ^bb0(%v: f32):
+    %z = arith.constant 0.0 : f32
+    %s = kernel.all_reduce by %v init(%z : f32) : f32 {
+    ^bb1(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      kernel.yield %c : f32
+    }
+    kernel.yield %s : f32
+  }
+}
+
+// -----
+
+launch.kernel @rows_apart target "cuda" (%x: memref<64x32xf32>, %o: memref<64x32xf32>) {
+  // expected-error@+1 {{kernel @rows_apart: #launch.rows<block, threads 256, width 1> is for other rows: the elements of a row are not contiguous}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]
+      ins(%x : memref<64x32xf32>) outs(%o : memref<64x32xf32>) attributes {schedule = #launch.rows<block, threads 256, width 1>} {
   ^bb0(%v: f32):
     %s = kernel.all_reduce add %v : f32
-    kernel.yield %s : f32
+    %q = arith.divf %v, %s : f32
+    kernel.yield %q : f32
+  }
+}
+
+// -----
+
+launch.kernel @many_sums target "cuda" (%x: memref<64x32xf64>, %o: memref<32xf64>) {
+  // expected-error@+1 {{kernel @many_sums: #launch.rows<grid, threads 1024, width 32> is for other rows: the sums of 1024 threads take more than 49152 bytes}}
+  kernel.row along [0] indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+      ins(%x : memref<64x32xf64>) outs(%o : memref<32xf64>) attributes {schedule = #launch.rows<grid, threads 1024, width 32>} {
+  ^bb0(%v: f64):
+    %p0 = arith.mulf %v, %v : f64
+    %s0 = kernel.all_reduce add %p0 : f64
+    %p1 = arith.mulf %p0, %v : f64
+    %s1 = kernel.all_reduce add %p1 : f64
+    %p2 = arith.mulf %p1, %v : f64
+    %s2 = kernel.all_reduce add %p2 : f64
+    %p3 = arith.mulf %p2, %v : f64
+    %s3 = kernel.all_reduce add %p3 : f64
+    %p4 = arith.mulf %p3, %v : f64
+    %s4 = kernel.all_reduce add %p4 : f64
+    %p5 = arith.mulf %p4, %v : f64
+    %s5 = kernel.all_reduce add %p5 : f64
+    %p6 = arith.mulf %p5, %v : f64
+    %s6 = kernel.all_reduce add %p6 : f64
+    %t1 = arith.addf %s0, %s1 : f64
+    %t2 = arith.addf %t1, %s2 : f64
+    %t3 = arith.addf %t2, %s3 : f64
+    %t4 = arith.addf %t3, %s4 : f64
+    %t5 = arith.addf %t4, %s5 : f64
+    %t6 = arith.addf %t5, %s6 : f64
+    kernel.yield %t6 : f64
   }
 }

@@ -20,9 +20,9 @@ class RowsAttr(ScheduleAttr):
     pass over the row to the next, so that each is read and written once. Folds by a
     region are of the form `warp` alone.
 
-    In the form `grid`, for a fold over points that do not follow each other, a block
-    has as many rows side by side as its `width`, and divides the points of each among
-    its threads. If rows are `kept`, a thread has all of a loop over up to 16 rows in
+    In the form `grid`, for points that do not follow each other, a block has as many
+    rows side by side as its `width`, and divides the points of each among its threads.
+    Of one fold alone `kept` says that a thread has all of a loop over up to 16 rows in
     which an operand does not vary, and reads that once for them. Such a fold may be of
     the form `warp`, too, if its points follow each other in memory.
 

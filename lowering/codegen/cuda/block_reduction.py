@@ -36,6 +36,10 @@ from penstock.lowering.codegen.cuda.vector_access import ALONE, element_type
 LEAST_TERMS = 64
 MOST_ELEMENTS = 1 << 16
 """So many threads keep a large device busy."""
+FEW_AND_LONG = (
+    "rows whose points lie apart have a thread each unless they are few and long"
+)
+"""The reason that blocks do not divide the points of rows."""
 THREADS, MANY_THREADS = 256, 1024
 FEW_BLOCKS, MANY_TERMS = 132, 512
 MOST_ROWS = 16
@@ -82,9 +86,9 @@ class BlockReduction:
         """The blocks that have elements."""
         return -(-prod(self.extents(self.outer)) // self.width)
 
-    def fits(self, threads: int) -> bool:
-        """Whether the sums of the warps of so many threads fit into shared memory."""
-        return self.slots(threads) * SIZES[self.type] <= STATIC_BYTES
+    def bytes(self, threads: int) -> int:
+        """The bytes of the sums of the warps of so many threads."""
+        return self.slots(threads) * SIZES[self.type]
 
     @property
     def type(self) -> str:
@@ -128,9 +132,7 @@ def scheduled_block_reduction(
     if kept and row is None:
         return "all operands vary from row to row"
     sums = BlockReduction(computation, fold, width, row, threads)
-    if not sums.fits(threads):
-        return f"the sums of {threads} threads take more than {STATIC_BYTES} bytes"
-    return sums
+    return too_large(threads, sums.bytes(threads)) or sums
 
 
 def block_fold_of(computation: Computation) -> Operation | None:
@@ -147,11 +149,22 @@ def block_fold_of(computation: Computation) -> Operation | None:
 
 def _threads(sums: BlockReduction) -> int:
     """The threads of a block: many for few blocks with long sums."""
-    many = prod(sums.extents(sums.terms)) >= MANY_TERMS
-    threads = MANY_THREADS if many and sums.items < FEW_BLOCKS else THREADS
-    while not sums.fits(threads):
+    threads = threads_of(sums.items, prod(sums.extents(sums.terms)))
+    while too_large(threads, sums.bytes(threads)):
         threads //= 2
     return threads
+
+
+def threads_of(blocks: int, terms: int) -> int:
+    """The threads of each of so many blocks that have so many terms an element."""
+    return MANY_THREADS if terms >= MANY_TERMS and blocks < FEW_BLOCKS else THREADS
+
+
+def too_large(threads: int, size: int) -> str | None:
+    """The reason that sums of so many bytes are not shared by threads, if any."""
+    if size <= STATIC_BYTES:
+        return None
+    return f"the sums of {threads} threads take more than {STATIC_BYTES} bytes"
 
 
 def fold_of(computation: Computation) -> Operation | None:
@@ -183,6 +196,11 @@ def _width(computation: Computation) -> int:
         for n, reduces in zip(nest.extents, nest.reductions, strict=True)
         if not reduces
     )
+    return width_beside(elements)
+
+
+def width_beside(elements: int) -> int:
+    """The neighbouring threads that have an element each, a warp of them at most."""
     width = WARP
     while width // 2 >= elements:
         width //= 2

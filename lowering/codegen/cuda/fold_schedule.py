@@ -1,12 +1,14 @@
-"""The schedules of folds over points that do not follow each other."""
+"""The schedules of rows whose points do not follow each other."""
 
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, Region
 
+from penstock.dialects.kernel.body_ops import AllReduceOp
 from penstock.dialects.kernel.fold_stages import build_fold_stages, is_fold_of_stages
 from penstock.dialects.kernel.loops import merged
 from penstock.dialects.kernel.reference import stages_by
@@ -17,11 +19,28 @@ from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.block_reduction import (
+    FEW_AND_LONG,
+    LEAST_TERMS,
+    MOST_ELEMENTS,
     BlockReduction,
     block_reduction_of,
     scheduled_block_reduction,
+    threads_of,
+    too_large,
+    width_beside,
 )
+from penstock.lowering.codegen.cuda.device_limits import SIZES
 from penstock.lowering.codegen.cuda.matmul_groups import summed_in_registers
+from penstock.lowering.codegen.cuda.rows import (
+    dtype_of,
+    has_regions,
+    kept_words,
+    lie_apart,
+    most_kept,
+    points_of,
+    rows_schedule,
+    unshared,
+)
 from penstock.lowering.codegen.cuda.warp_reduction import (
     WarpReduction,
     scheduled_warp_reduction,
@@ -37,6 +56,46 @@ def fold_stages_of(row: RowOp) -> Region | None:
     return stages_by(partial(build_fold_stages, row, derived))
 
 
+def row_schedule(row: RowOp) -> RowsAttr | str:
+    """The schedule of rows, or why they have none."""
+    if fold_stages_of(row) is not None:
+        return fold_schedule(row)
+    return grid_schedule(row) if lie_apart(row) else rows_schedule(row)
+
+
+def grid_schedule(row: RowOp) -> RowsAttr | str:
+    """The schedule of rows side by side, or why threads cannot share them."""
+    if (reason := unshared(row)) is not None:
+        return reason
+    if has_regions(row):
+        return "a thread folds by a region where points lie apart"
+    pairs = zip(*row.loops(), strict=True)
+    count = prod(extent for extent, reduces in pairs if not reduces)
+    points = points_of(row)
+    if count > MOST_ELEMENTS or points < LEAST_TERMS:
+        return FEW_AND_LONG
+    width = width_beside(count)
+    threads = threads_of(-(-count // width), points)
+    while (reason := unfit_of_grid(row, threads, width)) and threads > 2 * WARP:
+        threads //= 2
+    if reason is not None:
+        return reason
+    words = kept_words(row)
+    turns = -(-points // (threads // width))
+    is_kept = words > 0 and turns * words <= most_kept(threads)
+    return RowsAttr("grid", threads, width, is_kept)
+
+
+def unfit_of_grid(row: RowOp, threads: int, width: int) -> str | None:
+    """
+    The reason that a block of so many threads does not hold the folds of so many rows
+    side by side, if any.
+    """
+    folds = [op for op in row.body.block.ops if isinstance(op, AllReduceOp)]
+    size = max((SIZES[dtype_of(fold.value.type)] for fold in folds), default=0)
+    return too_large(threads, len(folds) * (threads // WARP) * width * size)
+
+
 def fold_schedule(row: RowOp) -> RowsAttr | str:
     """The schedule of rows that are folded by stages, or why they have none."""
     computation = _folding(row)
@@ -46,7 +105,7 @@ def fold_schedule(row: RowOp) -> RowsAttr | str:
         return RowsAttr("warp", WARP, dots.width)
     if (sums := block_reduction_of(computation)) is not None:
         return RowsAttr("grid", sums.threads, sums.width, sums.row is not None)
-    return "rows whose points lie apart have a thread each unless they are few and long"
+    return FEW_AND_LONG
 
 
 def fold_misfit(row: RowOp, schedule: RowsAttr) -> str | None:

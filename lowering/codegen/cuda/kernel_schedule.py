@@ -30,11 +30,7 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     device_attention_of,
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
-from penstock.lowering.codegen.cuda.fold_schedule import (
-    fold_schedule,
-    fold_stages_of,
-)
-from penstock.lowering.codegen.cuda.rows import rows_schedule
+from penstock.lowering.codegen.cuda.fold_schedule import row_schedule
 from penstock.lowering.codegen.cuda.stage_printer import printers
 
 Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
@@ -135,8 +131,7 @@ def schedule_kernel(kernel: KernelOp, processors: int) -> None:
             set_schedule(op, gradient_tiles(op))
             continue
         if isinstance(op, RowOp):
-            is_fold = fold_stages_of(op) is not None
-            set_schedule(op, (fold_schedule if is_fold else rows_schedule)(op))
+            set_schedule(op, row_schedule(op))
             continue
         if not isinstance(op, ContractOp):
             continue

@@ -5,7 +5,7 @@ The source of stages whose threads share rows, see
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 
@@ -24,9 +24,11 @@ from penstock.lowering.codegen.cuda.fold_schedule import (
     fold_misfit,
     fold_stages_of,
     folding_of,
+    unfit_of_grid,
 )
 from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
+    APART,
     BLOCK_THREADS,
     Fold,
     Place,
@@ -36,6 +38,7 @@ from penstock.lowering.codegen.cuda.rows import (
     dtype_of,
     has_regions,
     is_neutral,
+    lie_apart,
     place_of,
     rows_of,
     unshared,
@@ -58,12 +61,10 @@ class RowStagePrinter(CudaStagePrinter):
         if fold_stages_of(op) is not None:
             reason = fold_misfit(op, schedule)
             return reason and f"{schedule} is for other rows: {reason}"
-        if schedule.form == "grid":
-            return f"{schedule} is for one fold over points that lie apart"
-        if (reason := unshared(op)) is not None:
+        if (reason := _other_rows(op, schedule)) is not None:
             return f"{schedule} is for other rows: {reason}"
-        if has_regions(op) and schedule.form == "block":
-            return f"{schedule} is for other rows: a warp joins folds by a region"
+        if schedule.form == "grid":
+            return None
         if (width := widest(op)) % schedule.width:
             return f"{schedule} moves {schedule.width} elements, but {width} lie so"
         return None
@@ -101,6 +102,17 @@ class RowStagePrinter(CudaStagePrinter):
         self._printer.print_fold(computation, self._schedule)
 
 
+def _other_rows(op: RowOp, schedule: RowsAttr) -> str | None:
+    """The reason that threads cannot share rows in the form of a schedule, if any."""
+    if (reason := unshared(op)) is not None:
+        return reason
+    if has_regions(op) and schedule.form != "warp":
+        return "a warp joins folds by a region"
+    if schedule.form == "grid":
+        return unfit_of_grid(op, schedule.threads, schedule.width)
+    return APART if lie_apart(op) else None
+
+
 class RowPrinter:
     """Prints the rows of one stage."""
 
@@ -108,7 +120,7 @@ class RowPrinter:
         self._printer, self._op, self._rows = printer, op, rows
         self._call = printer.scalars.call
         self._kept = {place: f"kept_{n}" for n, place in enumerate(rows.places)}
-        self._in_block = 1 if rows.threads > WARP else BLOCK_THREADS // WARP
+        self._in_block = rows.beside if rows.warps > 1 else BLOCK_THREADS // WARP
         """The rows that a block has at once."""
         self._folds = 0
 
@@ -126,7 +138,7 @@ class RowPrinter:
                 printer.split("row", loops, extents)
                 printer.name_places(self._op, loops, bounds)
                 self._print_body(count)
-                if self._rows.threads > WARP:
+                if self._rows.warps > 1:
                     printer.line("cuda.syncthreads()")
         threads = self._in_block * self._rows.threads
         return f"Stage({name}, {items}, {threads}, blockwise=True"
@@ -138,15 +150,18 @@ class RowPrinter:
             size = rows.width * (rows.turns if self._is_kept(place) else 1)
             self._printer.print_local_array(name, size, self._dtype(place))
         folds = [fold for loop in rows.loops for fold in loop.folds]
-        if folds and rows.threads > WARP:
+        if folds and rows.warps > 1:
             values = [fold.value for fold in folds if isinstance(fold, Fold)]
             types = {dtype_of(value.type) for value in values}
-            size = len(folds) * rows.threads // WARP
+            size = len(folds) * rows.warps * rows.beside
             dtype = "f64" if "f64" in types else "f32"
             self._printer.print_shared_array("slots_0", size, dtype)
         thread = call("thread")
         line(f"warp = {call('i32', f'{thread} >> 5')}")
-        if rows.threads == WARP:
+        if rows.beside > 1:
+            line(f"lane = {call('i32', f'{thread} & {rows.beside - 1}')}")
+            thread = call("quotient", thread, str(rows.beside))
+        elif rows.warps == 1:
             thread = call("i32", f"{thread} & {WARP - 1}")
         line(f"at = {thread}")
 
@@ -156,7 +171,8 @@ class RowPrinter:
         if self._in_block == 1:
             printer.line("row = e")
             return
-        printer.line(f"row = {printer.index(f'e * {self._in_block} + warp')}")
+        own = "warp" if self._rows.warps == 1 else "lane"
+        printer.line(f"row = {printer.index(f'e * {self._in_block} + {own}')}")
         printer.print_edge("live", "row", count, self._in_block, count - 1)
 
     def _condition(self, *more: str, count: int) -> str:
@@ -336,27 +352,54 @@ class RowPrinter:
 
     def _print_join(self, fold: Fold, name: str) -> None:
         """Print how the threads of a row fold what each has."""
-        printer, warps = self._printer, self._rows.threads // WARP
+        printer, rows = self._printer, self._rows
         joined = partial(printer.folded, fold.op)
-        printer.print_fold_of_lanes(name, joined, WARP)
-        if warps > 1:
-            first = self._folds * warps
-            self._folds += 1
-            lane = self._call("i32", f"at & {WARP - 1}")
-            slot = self._call("u64", f"warp + {first}")
-            arguments = f"{lane} == 0", "slots_0", slot, name
-            printer.line(self._call("store_if", *arguments))
-            printer.line("cuda.syncthreads()")
-            slot = self._call("u64", f"(at & {warps - 1}) + {first}")
+        printer.print_fold_of_lanes(name, joined, WARP, rows.beside)
+        if rows.warps > 1:
             dtype = dtype_of(fold.value.type)
-            printer.line(f"{name} = {self._call(dtype, f'slots_0[{slot}]')}")
-            printer.print_fold_of_lanes(name, joined, warps)
+            first = self._folds * rows.warps * rows.beside
+            self._folds += 1
+            join = self._join_warps if rows.beside == 1 else self._join_beside
+            join(name, dtype, first, joined)
         result = name
         if not is_neutral(fold):
             result = printer.new_value()
             initial = printer.name(fold.initial)
             printer.line(f"{result} = {joined(initial, name)}")
         printer.set_loop(fold.result, result)
+
+    def _join_warps(
+        self, name: str, dtype: str, first: int, joined: Callable[[str, str], str]
+    ) -> None:
+        """Print how the lanes of each warp fold what all warps have."""
+        printer, warps = self._printer, self._rows.warps
+        lane = self._call("i32", f"at & {WARP - 1}")
+        slot = self._call("u64", f"warp + {first}")
+        printer.line(self._call("store_if", f"{lane} == 0", "slots_0", slot, name))
+        printer.line("cuda.syncthreads()")
+        slot = self._call("u64", f"(at & {warps - 1}) + {first}")
+        printer.line(f"{name} = {self._call(dtype, f'slots_0[{slot}]')}")
+        printer.print_fold_of_lanes(name, joined, warps)
+
+    def _join_beside(
+        self, name: str, dtype: str, first: int, joined: Callable[[str, str], str]
+    ) -> None:
+        """Print how each thread folds what the warps have of its row."""
+        printer, beside = self._printer, self._rows.beside
+
+        def slot(warp: str) -> str:
+            return self._call("u64", f"{warp} * {beside} + lane + {first}")
+
+        def part(warp: str) -> str:
+            return self._call(dtype, f"slots_0[{slot(warp)}]")
+
+        lane = self._call("i32", f"at & {WARP // beside - 1}")
+        own = f"{lane} == 0", "slots_0", slot("warp"), name
+        printer.line(self._call("store_if", *own))
+        printer.line("cuda.syncthreads()")
+        printer.line(f"{name} = {part('0')}")
+        with printer.block(f"for n in range(1, {self._rows.warps}):"):
+            printer.line(f"{name} = {joined(name, part('n'))}")
 
     def _print_starts(self, fold: RegionFold) -> list[str]:
         """Print what a thread starts from; the names of it."""

@@ -1,10 +1,11 @@
 """
 The rows that the threads of a warp, or of a block, compute together (`kernel.row`).
 
-Threads share the points of a row if these are contiguous in all operands that have an
-element for each of them. Between passes over the row, elements may stay in the
-registers of the thread that has read or written them first, so that each is read and
-written once.
+Threads share the points of a row; they move vectors of them if these are contiguous in
+all operands that have an element for each of them. Where they lie apart, neighbouring
+threads have neighbouring rows instead. Between passes over the row, elements may stay
+in the registers of the thread that has read or written them first, so that each is read
+and written once.
 
 A row of several loops is divided by the number of each point, of which the indices of
 the loops are found. Points that follow each other in the innermost loop are contiguous,
@@ -45,6 +46,9 @@ GOOD_KEPT = 16
 
 JOINED = frozenset(("f32", "f64", "i32", "i64"))
 """The types of values that lanes pass to each other."""
+
+APART = "the elements of a row are not contiguous"
+"""The reason that no warp and no block has such rows one by one."""
 
 INF = float("inf")
 NEUTRAL: Mapping[type[Operation], float] = {
@@ -147,14 +151,24 @@ class Rows:
         ]
 
     @property
+    def beside(self) -> int:
+        """The neighbouring threads that have a row each."""
+        return self.schedule.width if self.schedule.form == "grid" else 1
+
+    @property
     def width(self) -> int:
         """The elements that are moved at once."""
-        return self.schedule.width
+        return 1 if self.schedule.form == "grid" else self.schedule.width
 
     @property
     def threads(self) -> int:
         """The threads that have a row."""
-        return self.schedule.threads
+        return self.schedule.threads // self.beside
+
+    @property
+    def warps(self) -> int:
+        """The warps whose threads have a row."""
+        return self.schedule.threads // WARP
 
     @property
     def turns(self) -> int:
@@ -168,19 +182,23 @@ class Rows:
 
 
 def rows_schedule(row: RowOp) -> RowsAttr | str:
-    """The schedule of rows, or why threads cannot share them."""
+    """The schedule of rows of contiguous points, or why threads cannot share them."""
     if (reason := unshared(row)) is not None:
         return reason
-    extent = prod(_extents_along(row))
+    extent = points_of(row)
     if extent < WARP:
         return f"rows of fewer than {WARP} elements have a thread each"
-    words, width = _kept_words(row), widest(row)
+    words, width = kept_words(row), widest(row)
     threads = WARP if has_regions(row) else _threads(extent * max(1, words))
     turns = -(-extent // (threads * width))
-    most = MOST_KEPT_OF_MANY if threads == MOST_THREADS else MOST_KEPT
     form = "warp" if threads == WARP else "block"
-    is_kept = words > 0 and turns * width * words <= most
+    is_kept = words > 0 and turns * width * words <= most_kept(threads)
     return RowsAttr(form, threads, width, is_kept)
+
+
+def most_kept(threads: int) -> int:
+    """The registers in which each of so many threads keeps elements at most."""
+    return MOST_KEPT_OF_MANY if threads == MOST_THREADS else MOST_KEPT
 
 
 def _threads(words: int) -> int:
@@ -197,12 +215,9 @@ def unshared(row: RowOp) -> str | None:
     """The reason that threads cannot share the points of a row, if they cannot."""
     if 0 in row.loops().extents:
         return "it has no elements"
-    along = row.along_loops[-1]
     for value, map in zip(row.accessed(), row.maps(), strict=True):
         if isinstance(value.owner, PaddedOp):
             return "padded operands have no vectors"
-        if along in map.used_dims() and not _is_contiguous(map, along):
-            return "the elements of a row are not contiguous"
         if not all(
             isinstance(x, AffineDimExpr | AffineConstantExpr) for x in map.results
         ):
@@ -239,6 +254,13 @@ def has_regions(row: RowOp) -> bool:
     return any(isinstance(op, AllReduceOp) and op.combine is not None for op in ops)
 
 
+def lie_apart(row: RowOp) -> bool:
+    """Whether the points of a row are not contiguous in some operand."""
+    along = row.along_loops[-1]
+    maps = (map for map in row.maps() if along in map.used_dims())
+    return not all(_is_contiguous(map, along) for map in maps)
+
+
 def _is_contiguous(map: AffineMap, along: int) -> bool:
     """Whether a loop is the last index of an operand, and no other one."""
     *before, last = map.results
@@ -263,7 +285,7 @@ def widest(row: RowOp) -> int:
     return 1 if any(line % width for line in (*lines, extent)) else width
 
 
-def _kept_words(row: RowOp) -> int:
+def kept_words(row: RowOp) -> int:
     """The registers for each element of a row that stays between passes."""
     derived = passes_of(row)
     users: dict[tuple[SSAValue, AffineMap], set[int]] = {}
@@ -292,6 +314,11 @@ def rows_of(row: RowOp, loops: scf.ParallelOp, schedule: RowsAttr) -> Rows:
     pairs = zip(passes, passes_of(row).passes, strict=True)
     found = [_row_loop(_nest(op, len(extents)), each.folds) for op, each in pairs]
     return Rows(extents, schedule, found)
+
+
+def points_of(row: RowOp) -> int:
+    """The number of points of a row."""
+    return prod(_extents_along(row))
 
 
 def _extents_along(row: RowOp) -> list[int]:

@@ -32,9 +32,9 @@ launch.kernel @short target "cuda" (%x: memref<2x3x4x6xf32>, %w: memref<3x4xf32>
   }
 }
 
-// Points of the innermost loop that lie apart have no vectors.
+// Points of the innermost loop that lie apart have no vectors: blocks have rows side by side.
 // CHECK-LABEL: @apart
-// CHECK: no_schedule = "the elements of a row are not contiguous"
+// CHECK: schedule = #launch.rows<grid, threads 256, width 8>
 launch.kernel @apart target "cuda" (%x: memref<2x3x36x4xf32>, %w: memref<3x4xf32>, %y: memref<2x3xf32>) {
   kernel.row along [2, 3] indexing_maps = [#swapped, #outer, #row]
       ins(%x, %w : memref<2x3x36x4xf32>, memref<3x4xf32>) outs(%y : memref<2x3xf32>) {

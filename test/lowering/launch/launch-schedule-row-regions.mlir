@@ -9,7 +9,7 @@ job.job @net placement <cpu, [0:0]> {
   // CUDA: schedule = #launch.rows<warp, threads 32, width 4>
   %a = op.arg_max %x axis 1 : tensor<4x8192xf32> -> tensor<4x1xi64>
   // CPU: schedule = #launch.vector_loops<columns>
-  // CUDA: plain_loops = ["kernel.row: the elements of a row are not contiguous"]
+  // CUDA: plain_loops = ["kernel.row: a thread folds by a region where points lie apart"]
   %b = op.arg_min %x axis 0 : tensor<4x8192xf32> -> tensor<1x8192xi64>
   job.output "a", %a : tensor<4x1xi64>
   job.output "b", %b : tensor<1x8192xi64>

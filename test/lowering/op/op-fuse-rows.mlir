@@ -334,19 +334,20 @@ job.job @halves_of_gpus placement <cuda, [0:0]> {
   job.output "n", %n : tensor<64xf16>
 }
 
-// On a GPU that is one reduction.
+// On a GPU ops on elements have more threads than the reductions of few rows, so that
+// these leave them the rows that they make.
 // CHECK-LABEL: job.job @of_gpus
 job.job @of_gpus placement <cuda, [0:0]> {
   %x = job.input "x" : !i
-  // CHECK:      %m = op.reduce_mean
-  // CHECK-NEXT: %r = op.fused %x, %m
-  // CHECK:        op.sub
+  // CHECK:      %r, %m = op.fused %x
+  // CHECK:        op.reduce_mean
+  // CHECK-NEXT:   op.sub
   // CHECK-NEXT:   op.mul
   // CHECK-NEXT:   op.reduce_mean
   // CHECK-NEXT:   op.sqrt
   // CHECK-NEXT:   op.yield
-  // CHECK:      op.sub
-  // CHECK-NEXT: op.mul
+  // CHECK:      %d2 = op.sub %x, %m
+  // CHECK-NEXT: op.mul %d2, %r
   %m = op.reduce_mean %x axes [0, 2, 3] keepdims : !i -> !c
   %d = op.sub %x, %m : !i, !c -> !i
   %q = op.mul %d, %d : !i, !i -> !i
@@ -355,6 +356,26 @@ job.job @of_gpus placement <cuda, [0:0]> {
   %d2 = op.sub %x, %m : !i, !c -> !i
   %z = op.mul %d2, %r : !i, !c -> !i
   job.output "z", %z : !i
+}
+
+// Folds that do not need each other are one kernel, with what makes rows for them alone.
+// CHECK-LABEL: job.job @gradients_of_norms
+job.job @gradients_of_norms placement <cuda, [0:0]> {
+  %g = job.input "g" : !s
+  %h = job.input "h" : !s
+  // CHECK:      %e = op.exp %h
+  // CHECK-NEXT: %b, %a = op.fused %g, %e
+  // CHECK:        op.reduce_sum
+  // CHECK-NEXT:   op.mul
+  // CHECK-NEXT:   op.reduce_sum
+  // CHECK-NEXT:   op.yield
+  %e = op.exp %h : !s -> !s
+  %a = op.reduce_sum %g axes [0] keepdims : !s -> tensor<1x32xf32>
+  %p = op.mul %g, %e : !s, !s -> !s
+  %b = op.reduce_sum %p axes [0] keepdims : !s -> tensor<1x32xf32>
+  job.output "e", %e : !s
+  job.output "a", %a : tensor<1x32xf32>
+  job.output "b", %b : tensor<1x32xf32>
 }
 
 // What cannot join says why: reductions along other axes, or of rows of another type.

@@ -229,7 +229,6 @@ ON_CPUS: Mapping[str, Case] = {
 PLAIN = {
     ("columns", "f16", "cpu"),
     ("a bias gradient", "f16", "cpu"),
-    ("a bias gradient", "f16", "cuda"),
 }
 """Halves whose points lie apart: `op-widen-sums` makes such sums f32 before."""
 

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.lowering.codegen.cuda.kernel_schedule import (
+    schedule_kernel as schedule_for_cuda,
+)
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
@@ -154,6 +159,81 @@ def test_folds_are_shared_as_their_schedule_says(
     assert run_lanes(source, [x.reshape(-1), w.reshape(-1), found.reshape(-1)]) == 0
     wanted = (x.astype(np.float64) * w[:, None, :]).sum(0)
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rows", "points"),
+    [
+        (RowsAttr("grid", 64, 1), 5, 70),
+        (RowsAttr("grid", 64, 32, kept=True), 45, 7),
+        (RowsAttr("grid", 256, 4, kept=True), 7, 130),
+        (RowsAttr("grid", 1024, 16), 33, 90),
+        (None, 65, 300),
+    ],
+)
+def test_blocks_have_several_folds_of_rows_side_by_side(
+    schedule: RowsAttr | None,
+    rows: int,
+    points: int,
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    kernel = parse_kernel(f"""launch.kernel @kernel target "cuda"
+        (%x: memref<{points}x{rows}xf32>,
+        %y: memref<{rows}xf32>, %o: memref<{points}x{rows}xf32>) {{
+      kernel.row along [0] indexing_maps = [affine_map<(e, r) -> (e, r)>,
+          affine_map<(e, r) -> (r)>, affine_map<(e, r) -> (e, r)>]
+          ins(%x : memref<{points}x{rows}xf32>)
+          outs(%y, %o : memref<{rows}xf32>, memref<{points}x{rows}xf32>) {{
+      ^bb0(%v: f32):
+        %m = kernel.all_reduce maxnumf %v : f32
+        %s = kernel.all_reduce add %v : f32
+        %d = arith.subf %v, %m : f32
+        %e = math.exp %d : f32
+        %t = kernel.all_reduce add %e : f32
+        %q = arith.divf %e, %t : f32
+        %n = arith.addf %m, %s : f32
+        kernel.yield %n, %q : f32, f32
+      }}
+    }}""")
+    (row,) = kernel.body.block.ops
+    if schedule is None:
+        schedule_for_cuda(kernel, 132)
+        assert row.attributes[SCHEDULE] == RowsAttr("grid", 256, 32)
+    else:
+        row.attributes[SCHEDULE] = schedule
+    x = np.random.default_rng().normal(size=(points, rows)).astype(np.float32)
+    m, o = np.full(rows, np.nan, np.float32), np.full_like(x, np.nan)
+    source = kernel_source(kernel)
+    assert run_lanes(source, [x.reshape(-1), m, o.reshape(-1)]) == 0
+    wide = x.astype(np.float64)
+    shifted = np.exp(wide - wide.max(0))
+    np.testing.assert_allclose(m, wide.max(0) + wide.sum(0), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(o, shifted / shifted.sum(0), rtol=2e-5)
+
+
+def test_blocks_that_do_not_hold_the_folds_of_rows_have_none(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    folds = [f"%s{n} = kernel.all_reduce add %p{n} : f32" for n in range(193)]
+    products = [f"%p{n + 1} = arith.mulf %p{n}, %p0 : f32" for n in range(192)]
+    sums = [f"%t{n + 1} = arith.addf %t{n}, %s{n + 1} : f32" for n in range(192)]
+    sums[0] = "%t1 = arith.addf %s0, %s1 : f32"
+    lines = "\n".join((*products, *folds, *sums))
+    kernel = parse_kernel(f"""launch.kernel @kernel target "cuda"
+        (%x: memref<64x32xf32>, %o: memref<32xf32>) {{
+      kernel.row along [0] indexing_maps = [affine_map<(e, r) -> (e, r)>,
+          affine_map<(e, r) -> (r)>]
+          ins(%x : memref<64x32xf32>) outs(%o : memref<32xf32>) {{
+      ^bb0(%p0: f32):
+        {lines}
+        kernel.yield %t192 : f32
+      }}
+    }}""")
+    schedule_for_cuda(kernel, 132)
+    (row,) = kernel.body.block.ops
+    reason = row.attributes[REFUSAL]
+    text = '"the sums of 64 threads take more than 49152 bytes"'
+    assert str(reason) == text
 
 
 @pytest.mark.parametrize("op", ["arg_max", "arg_min"])
