@@ -85,19 +85,32 @@ def name_of(variable: Variable) -> str:
     return variable.port
 
 
+Cuts: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
+"""Variable: those that say how many elements it has, each with the axis."""
+
+
+def cuts_of(program: HasVariables) -> Cuts:
+    """The cuts of variables that have some."""
+    return {name_of(x): x.cuts for x in program.variables if x.cuts}
+
+
+def cut_part(part: Part, cuts: Cuts, counts: Mapping[str, int]) -> Part:
+    """What there is of a part of a variable, of which counts say the extents."""
+    for name, axis in cuts.get(part.name, ()):
+        count = min(max(0, counts[name]), part.whole[axis])
+        array = first_of(part.array, max(0, count - part.offsets[axis]), axis)
+        whole = (*part.whole[:axis], count, *part.whole[axis + 1 :])
+        part = part._replace(whole=whole, array=array)
+    return part
+
+
 def under_all_names(
     program: HasVariables, arrays: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """
-    The arrays of variables by each of the names that these go by, cut to their counts.
-    """
+    """The arrays of variables by each of the names that these go by."""
     found = dict(arrays)
     for name, others in _names(program).items():
         found |= dict.fromkeys(others, arrays[name])
-    for variable in program.variables:
-        for count, axis in variable.cuts:
-            for name in (name_of(variable), *variable.also):
-                found[name] = first_of(found[name], int(found[count]), axis)
     return dict(sorted(found.items()))
 
 

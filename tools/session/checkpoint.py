@@ -249,7 +249,7 @@ class Checkpoints:
         if not isinstance(state, Mapping):
             from penstock.runtime.loading.variables import whole_of
 
-            state = whole_of(state.parts)
+            state = whole_of(state.own())
         final, saved = self._checked(step, note, data, seeds)
         try:
             with self._draft(final) as draft:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.jobs import MODEL
+from penstock.runtime.program.variable_part import Part
 
 if TYPE_CHECKING:
     from penstock.runtime.executors.jobs import JobExecutor
@@ -27,11 +28,17 @@ def has_model_jobs(jobs: JobExecutor) -> bool:
     return jobs.has(SAVE)
 
 
-def save_state(jobs: JobExecutor) -> dict[str, Array]:
-    """The whole array of each variable by name, as they are between two runs."""
+def saved_parts(jobs: JobExecutor) -> list[Part]:
+    """Each whole variable, cut to counts, as they are between two runs."""
+    from penstock.runtime.loading.variables import cuts_of
+    from penstock.tools.session.state_parts import StateParts
+
     prefix = f"ForeignOutput-{SAVE}-"
-    found = jobs.run({}, SAVE)
-    return {name.removeprefix(prefix): found[name] for name in sorted(found)}
+    parts = [
+        Part(name.removeprefix(prefix), (0,) * array.ndim, array.shape, array)
+        for name, array in sorted(jobs.run({}, SAVE).items())
+    ]
+    return StateParts(parts, cuts=cuts_of(jobs.program)).cut()
 
 
 def load_state(

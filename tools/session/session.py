@@ -400,22 +400,21 @@ class Session(Closing, Displayed):
         The state as the parts that lie in this process, for `Checkpoints.save`, which
         is called on all ranks: so none has the whole of it.
         """
-        from penstock.runtime.loading.variables import read_parts
+        from penstock.runtime.loading.variables import cuts_of, read_parts
         from penstock.tools.session.state_parts import StateParts
 
+        program = self._jobs.program
         with self._jobs.stopped():
-            return StateParts(read_parts(self._jobs.program), self._ranks)
+            return StateParts(read_parts(program), self._ranks, cuts_of(program))
 
     def _state(self) -> dict[str, Array]:
         """The state, with each variable under one name."""
-        from penstock.tools.session.model_state import has_model_jobs, save_state
+        from penstock.runtime.loading.variables import whole_of
+        from penstock.tools.session.model_state import has_model_jobs, saved_parts
 
         if self._ranks is None and has_model_jobs(self._jobs):
-            return save_state(self._jobs)
-        from penstock.runtime.loading.variables import read_parts, whole_of
-
-        with self._jobs.stopped():
-            parts = read_parts(self._jobs.program)
+            return whole_of(saved_parts(self._jobs))
+        parts = self.state_parts().cut()
         return whole_of(parts if self._ranks is None else self._ranks.parts(parts))
 
     def load_state(self, state: Mapping[str, Array]) -> None:

@@ -6,7 +6,8 @@ of its own, and the whole that is read from such files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from penstock.runtime.errors import PenstockError
@@ -14,15 +15,20 @@ from penstock.runtime.program.variable_part import Part
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.variables import Cuts
     from penstock.tools.session.ranks import Ranks
 
 
 @dataclass(frozen=True)
 class StateParts:
-    """The parts of variables in one process, of `ranks` if there are several."""
+    """
+    The parts of variables in one process, of `ranks` if there are several, with their
+    largest extents. `cuts` say which variables have fewer elements, as others count.
+    """
 
     parts: Sequence[Part]
     ranks: Ranks | None = None
+    cuts: Cuts = field(default_factory=dict[str, Sequence[tuple[str, int]]])
 
     @property
     def rank(self) -> int:
@@ -34,11 +40,25 @@ class StateParts:
         """The number of processes."""
         return 1 if self.ranks is None else self.ranks.transport.size
 
+    def cut(self) -> list[Part]:
+        """The parts, cut to counts, which any rank may have: all ranks call this."""
+        from penstock.runtime.loading.variables import cut_part
+
+        is_count = (not x.whole and x.array.dtype.kind in "iu" for x in self.parts)
+        numbers = compress(self.parts, is_count)
+        own = {part.name: int(part.array) for part in numbers}
+        counts = {name: x for found in self._all(own) for name, x in found.items()}
+        return [cut_part(part, self.cuts, counts) for part in self.parts]
+
     def own(self) -> list[Part]:
-        """The parts that this process writes: no rank before it has them, too."""
-        keys = [[part.name, [*part.offsets]] for part in self.parts]
+        """
+        The parts that this process writes, cut to counts: no rank before it has them,
+        too.
+        """
+        parts = self.cut()
+        keys = [[part.name, [*part.offsets]] for part in parts]
         before = [x for found in self._all(keys)[: self.rank] for x in found]
-        pairs = zip(keys, self.parts, strict=True)
+        pairs = zip(keys, parts, strict=True)
         return [part for key, part in pairs if key not in before]
 
     def step(self, act: Callable[[], Any]) -> list[Any]:

@@ -107,11 +107,12 @@ def test_checkpoints_have_as_many_elements_as_there_are(
         assert session.state()["kept"].shape == (3, 0)
         session.run(piece(4), job)
         checkpoints.save(session.state(), 1)
-    last = checkpoints.latest()
-    assert last is not None
-    state, x = last.state(), piece(4)["x"][:, 2:]
-    assert state["number"] == 4
-    np.testing.assert_array_equal(state["kept"], x)
+        checkpoints.save(session.state_parts(), 2)
+    (of_state, of_parts), x = checkpoints.all(), piece(4)["x"][:, 2:]
+    for state in (of_parts.state(), of_state.state()):
+        assert state["number"] == 4
+        np.testing.assert_array_equal(state["kept"], x)
+    state = of_parts.state()
     with Session.open(path, model_jobs=model_jobs) as session:
         session.load_state(state)
         with pytest.raises(PenstockError) as raised:

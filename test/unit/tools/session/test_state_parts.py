@@ -163,6 +163,26 @@ def test_a_part_that_is_gone_is_told(ranks: list[Ranks], tmp_path: Path) -> None
         saved.state()
 
 
+@pytest.mark.parametrize("count", [0, 3, 6])
+def test_parts_of_all_ranks_are_cut_to_a_count_that_one_has(
+    ranks: list[Ranks], tmp_path: Path, count: int
+) -> None:
+    def save(rank: int, state: StateParts) -> Checkpoint:
+        number = [Part("n", (), (), np.array(count))] * (rank == 1)
+        # The other ranks have no part of "b", and know nothing of its count.
+        parts = [x for x in state.parts if x.name != "b" or rank == 0]
+        names = ["w", "b"] if rank == 0 else ["w"]
+        cuts = {"w": [("n", 0)], "b": [("n", 0)]}
+        own = {name: cuts[name] for name in names}
+        made = StateParts([*parts, *number], state.ranks, own)
+        return Checkpoints(tmp_path).save(made, 1)
+
+    (saved, *_) = on_each(ranks, save)
+    state = saved.state()
+    np.testing.assert_array_equal(state["w"], WHOLE["w"][:count])
+    np.testing.assert_array_equal(state["b"], WHOLE["b"][:count])
+
+
 def test_a_state_of_one_process_is_kept_whole(tmp_path: Path) -> None:
     parts = [part for rank in range(COUNT) for part in parts_of(rank)]
     saved = Checkpoints(tmp_path).save(StateParts(parts), 1)
