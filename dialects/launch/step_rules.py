@@ -45,7 +45,6 @@ from penstock.dialects.launch.memory import (
     names_of,
 )
 from penstock.dialects.launch.packed_layout import PanelsAttr
-from penstock.dialects.regst import part_alignment
 from penstock.dialects.utils.diagnostics import verifying
 from penstock.dialects.utils.signless import signless
 from penstock.dialects.utils.tensors import element_bytes
@@ -138,7 +137,7 @@ def verify_subview(subview: SubviewOp, actor: ActorOp, table: Table) -> None:
     for number in dict.fromkeys((0, last)):
         at = Place(name, subview.type, subview.source, start + number * step)
         verify_inside(at, number if step else None, actor, table)
-    verify_aligned(subview.type, subview.source, (start, step), name, table)
+    verify_aligned(subview.type, subview.source, (start, step), name)
 
 
 def verify_carry(carry: CarryOp, actor: ActorOp, table: Table) -> None:
@@ -147,7 +146,7 @@ def verify_carry(carry: CarryOp, actor: ActorOp, table: Table) -> None:
     for place in carry.places:
         offset = place.offset.data
         verify_inside(Place(name, carry.type, place.source, offset), None, actor, table)
-        verify_aligned(carry.type, place.source, (offset,), name, table)
+        verify_aligned(carry.type, place.source, (offset,), name)
 
 
 class Place(NamedTuple):
@@ -175,25 +174,19 @@ def verify_inside(
 
 
 def verify_aligned(
-    type: MemRefType,
-    source: SymbolRefAttr,
-    offsets: Sequence[int],
-    name: str,
-    table: Table,
+    type: MemRefType, source: SymbolRefAttr, offsets: Sequence[int], name: str
 ) -> None:
-    """Raise `VerifyException` unless bytes start where a part of a register may."""
-    for root in roots_of(source.string_value(), table):
-        op = table[root]
-        assert isinstance(op, RegisterOp | VariableOp), "a root of bytes"
-        if not isinstance(chunk := table.get(op.chunk.root_reference.data), ChunkOp):
-            continue
-        alignment = part_alignment(element_bytes(type), chunk.memory_case)
-        for offset in offsets:
-            if offset % alignment:
-                raise VerifyException(
-                    f"@{name} starts {offset} bytes into @{source.string_value()}, "
-                    f"which is no multiple of {alignment}"
-                )
+    """
+    Raise `VerifyException` unless bytes start where an element may. Kernels of devices
+    that move several at once look where their buffers are.
+    """
+    alignment = element_bytes(type)
+    for offset in offsets:
+        if offset % alignment:
+            raise VerifyException(
+                f"@{name} starts {offset} bytes into @{source.string_value()}, "
+                f"which is no multiple of {alignment}"
+            )
 
 
 def roots_of(name: str, table: Table) -> Sequence[str]:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import InputOp, JobOp, OutputOp, placement_of
 from penstock.dialects.op.body import FlowOp, yield_of
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.regst.ops import INPUT, OUTPUT
-from penstock.dialects.regst.types import VECTOR_ALIGNMENT, tensor_bytes
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 
@@ -95,16 +92,15 @@ def number_of(port: InputOp | OutputOp) -> int:
 
 def runs_bodies(op: FlowOp, job: JobOp, kind: str | None = None) -> bool:
     """
-    Whether an op runs where its bodies can be run as such: on one CPU, or on one GPU if
-    the slices of loops start where parts of registers may there. `kind` is that of the
-    device that the job will be moved to, if it will.
+    Whether an op runs where its bodies can be run as such: on one CPU or GPU. `kind` is
+    that of the device that the job will be moved to, if it will.
     """
     placement = placement_of(op, job)
     if is_spread(op, job):
         return False
     is_moved = kind is not None and "placement" not in op.attributes
     found = kind if is_moved else placement.kind.data
-    return found == "cpu" or (found == "cuda" and has_aligned_slices(op))
+    return found in ("cpu", "cuda")
 
 
 def is_spread(op: FlowOp, job: JobOp) -> bool:
@@ -114,18 +110,6 @@ def is_spread(op: FlowOp, job: JobOp) -> bool:
         return True
     inside = (inner.attributes.get("placement") for inner in op.walk())
     return any(place is not None and place != own for place in inside)
-
-
-def has_aligned_slices(op: FlowOp) -> bool:
-    """Whether slices of loops, and what they stack, start at such bytes of a GPU."""
-    loops = (inner for inner in op.walk() if isinstance(inner, LoopOp))
-    values = (x for loop in loops for x in (*loop.slices, *loop.stacks))
-    types = map(tensor_type, values)
-    rows = (TensorType(x.element_type, x.get_shape()[1:]) for x in types)
-    return all(
-        row.has_static_shape() and tensor_bytes(row) % VECTOR_ALIGNMENT == 0
-        for row in rows
-    )
 
 
 def lift_constants(job: JobOp) -> None:

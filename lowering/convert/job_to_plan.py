@@ -177,9 +177,6 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
             text = f"runs on one device, not on {placement}"
             if placement.single_device() is not None:
                 text = "has ops on other devices"
-        elif placement.kind.data == "cuda":
-            device = placement.single_device()
-            text = f"has slices that do not start at multiples of 16 bytes on {device}"
         else:
             text = f"runs on a CPU or GPU, not on {placement.single_device()}"
         advice = f"{passes} and op-select-branches come before"

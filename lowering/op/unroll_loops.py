@@ -14,9 +14,7 @@ maximum in such a body make no iterations where they are not to. Other ops that 
 fail, such as a gather whose indices are checked, must not be computed in vain: the loop
 stays, and says so: `no_unroll = "op.gather can fail"`.
 
-A loop with more iterations, or with extents that are not known, stays as it is. On a
-GPU one whose slices do not start at multiples of 16 bytes does not run in any other
-way.
+A loop with more iterations, or with extents that are not known, stays as it is.
 
 Example: `test/lowering/op/op-unroll-loops-example.mlir`.
 """

@@ -20,6 +20,7 @@ from penstock.runtime.cuda.driver import (
     Span,
 )
 from penstock.runtime.cuda.host_memory import GuardedMemory
+from penstock.runtime.cuda.launches import check_aligned
 from penstock.runtime.cuda.libraries.registry import Bound, with_calls
 from penstock.runtime.cuda.simulator import (
     SimulatedStage,
@@ -136,6 +137,8 @@ class SimulatedDriver:
         if isinstance(entry, Bound):
             return self._guarded(entry.bind(words))
         assert isinstance(entry, SimulatedStage), "it is a function of this driver"
+        if entry.fallback is not None:
+            check_aligned(function.name, words)
         arrays = [
             host_bytes(span.address, span.size).view(dtype)
             for span, dtype in zip(spans, entry.dtypes, strict=True)

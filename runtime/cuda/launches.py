@@ -160,6 +160,16 @@ def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function
     return found
 
 
+def check_aligned(name: str, words: Sequence[int]) -> None:
+    """
+    Raise CudaError unless buffers lie where vectors may, on a device that is played:
+    a card ends all of its work there.
+    """
+    for word in words:
+        if word % ALIGNMENT:
+            raise CudaError(f"{name} moves vectors of a buffer at {word:#x}")
+
+
 def copier(driver: Driver, size: int) -> Asking:
     """The launcher of copies of so many bytes."""
 

@@ -95,7 +95,7 @@ def cuts_of(program: HasVariables) -> Cuts:
 
 
 def cut_part(part: Part, cuts: Cuts, counts: Mapping[str, int]) -> Part:
-    """What there is of a part of a variable, of which counts say the extents."""
+    """A part of a variable, cut to the extents that counts say."""
     for name, axis in cuts.get(part.name, ()):
         count = min(max(0, counts[name]), part.whole[axis])
         array = first_of(part.array, max(0, count - part.offsets[axis]), axis)

@@ -30,6 +30,7 @@ from penstock.runtime.cuda.driver import (
     Span,
 )
 from penstock.runtime.cuda.host_memory import GuardedMemory
+from penstock.runtime.cuda.launches import check_aligned
 from penstock.runtime.cuda.libraries.registry import Bound, with_calls
 from penstock.runtime.errors import OutOfMemory
 from penstock.runtime.kernels.cuda.stages import MOST_BLOCKS, Stage, stages_in
@@ -348,6 +349,8 @@ class RecordedDriver:
         """A launch with addresses as arguments."""
         assert list(words) == [span.address for span in spans], "in their order"
         entry, uses = function.handle, tuple(spans)
+        if isinstance(entry, _Loaded) and entry.stage.fallback is not None:
+            check_aligned(function.name, words)
 
         def launch(stream: Handle) -> None:
             with self._lock:

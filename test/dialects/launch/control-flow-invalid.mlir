@@ -772,14 +772,15 @@ launch.program @p rank 0 {
 
 // -----
 
-// On a device parts start at multiples of 16 bytes.
+// On a device, too, local names start where an element may.
 launch.program @p rank 0 {
   launch.chunk @c on <0, device cuda:0> size 1024
-  launch.register @x in @c at 0 slots 1 : memref<4x2xf32>
+  launch.register @x in @c at 0 slots 1 : memref<4x3xf32>
   launch.actor @a on <0, cuda:0> stream 0 reads [] writes [@x] {
-    launch.loop 4 {
-      // expected-error@+1 {{launch.subview: @s starts 8 bytes into @x, which is no multiple of 16}}
-      launch.subview @s of @x at 0 step 8 : memref<2xf32>
+    launch.loop 3 {
+      launch.subview @r of @x at 0 step 12 : memref<3xf32>
+      // expected-error@+1 {{launch.subview: @s starts 10 bytes into @x, which is no multiple of 4}}
+      launch.subview @s of @x at 0 step 10 : memref<3xf32>
     }
   }
 }

@@ -74,3 +74,22 @@ job.job @device placement <cuda, [0:0]> {
     op.yield %t : tensor<4xf32>
   }
 }
+
+// Slices of a loop on a GPU, and what it stacks, start at any element.
+
+// CHECK-LABEL: plan.plan @slices
+// CHECK:       op.loop 5 carries({{.*}} slices({{.*}} : tensor<5x3xf32>)
+// CHECK:       } with {
+// CHECK:         plan.task "t" on <0, cuda:0>
+job.job @slices placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<3xf32>
+  %xs = job.input "xs" : tensor<5x3xf32>
+  %c = job.copy %x to <0, cuda:0> : tensor<3xf32>
+  %cs = job.copy %xs to <0, cuda:0> : tensor<5x3xf32>
+  %h, %ys = op.loop 5 carries(%c : tensor<3xf32>) slices(%cs : tensor<5x3xf32>)
+      -> tensor<3xf32>, tensor<5x3xf32> {
+  ^bb0(%i: tensor<i64>, %g: tensor<3xf32>, %s: tensor<3xf32>):
+    %t = op.add %g, %s : tensor<3xf32>, tensor<3xf32> -> tensor<3xf32>
+    op.yield %t, %t : tensor<3xf32>, tensor<3xf32>
+  }
+}

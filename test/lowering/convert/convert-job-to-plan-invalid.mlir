@@ -152,20 +152,6 @@ job.job @members placement <cpu, [0:0]> {
 
 // -----
 
-// Slices lie where parts of registers may.
-
-job.job @slices placement <cuda, [0:0]> {
-  %x = job.input "x" : tensor<3x2xf32>
-  %c = job.copy %x to <0, cuda:0> : tensor<3x2xf32>
-  // expected-error@+1 {{convert-job-to-plan: op.loop has slices that do not start at multiples of 16 bytes on #job.device<0, cuda:0>: op-unroll-loops and op-select-branches come before}}
-  op.loop 3 slices(%c : tensor<3x2xf32>) {
-  ^bb0(%i: tensor<i64>, %s: tensor<2xf32>):
-    op.yield
-  }
-}
-
-// -----
-
 job.job @unknown placement <npu, [0:0]> {
   // expected-error@+1 {{convert-job-to-plan: op.loop runs on a CPU or GPU, not on #job.device<0, npu:0>: op-unroll-loops and op-select-branches come before}}
   op.loop 3 {

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.cuda.device import Cuda
-from penstock.runtime.cuda.driver import CudaError
+from penstock.runtime.cuda.driver import CudaError, Span
 from penstock.runtime.cuda.driver_simulated import SimulatedDriver
 from penstock.runtime.cuda.simulator import SIMULATOR
 from penstock.runtime.testing.cuda_guarded_driver import guarded
@@ -86,6 +86,39 @@ def test_threads_of_the_simulator_stay_inside_of_what_there_is() -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
+
+
+VECTORS = """
+from penstock.runtime.kernels.cuda.support import Stage, cuda
+
+
+def stage_0(a, status):
+    a[0] = 1
+
+
+def stage_0_plain(a, status):
+    a[0] = 1
+
+
+PARAMETERS = ["float32"]
+STAGES = [Stage(stage_0, 1, fallback=Stage(stage_0_plain, 1))]
+"""
+
+
+@pytest.mark.parametrize("at", [0, 8])
+def test_vectors_of_buffers_that_are_not_aligned_are_found(at: int) -> None:
+    driver = RecordedDriver()
+    driver.open(0)
+    addresses = [driver.allocate(64) + at, driver.allocate(16)]
+    spans = [Span(x, 4, True) for x in addresses]
+    vectors, plain = driver.load("k", VECTORS)
+    driver.bind(plain, addresses, spans)
+    if at == 0:
+        driver.bind(vectors, addresses, spans)
+        return
+    message = f"k.stage_0 moves vectors of a buffer at {addresses[0]:#x}"
+    with pytest.raises(CudaError, match=message):
+        driver.bind(vectors, addresses, spans)
 
 
 @pytest.mark.parametrize("make", [SimulatedDriver, RecordedDriver])

@@ -4,12 +4,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pytest
+from cuda_loop_jobs import CASES, EDITS, FAILING, check, model_of
 
+from penstock.runtime.cuda import device
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
+from penstock.runtime.errors import TaskError
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
+from penstock.tools.session.session import Session
 
+Engine: TypeAlias = Literal["actors", "sequential"]
 HELPERS = Path(__file__).parents[3] / "helpers"
 SIMULATED = {
     **os.environ,
@@ -128,59 +135,71 @@ def test_loops_run_on_the_simulated_device():
     assert process.returncode == 0, process.stderr
 
 
-JOB = """
-job.job @nested placement <cpu, [0:0]> {
-  %n = job.input "n" : tensor<i64>
-  %h0 = job.input "h" : tensor<4xf32>
-  %xs = job.input "xs" : tensor<10x4xf32>
-  %yes = op.constant dense<true> : tensor<i1>
-  %c, %h, %ys, %made = op.loop up to 10 count(%n) while(%yes)
-      carries(%h0 : tensor<4xf32>) slices(%xs : tensor<10x4xf32>) made
-      -> tensor<i1>, tensor<4xf32>, tensor<10x4xf32>, tensor<i64> {
-  ^bb0(%i: tensor<i64>, %going: tensor<i1>, %g: tensor<4xf32>, %x: tensor<4xf32>):
-    %s = op.add %g, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
-    %most = op.reduce_max %s axes [0] : tensor<4xf32> -> tensor<f32>
-    %zero = op.constant dense<0.0> : tensor<f32>
-    %any = op.greater %most, %zero : tensor<f32>, tensor<f32> -> tensor<i1>
-    %y = op.if %any reads(%s : tensor<4xf32>) -> tensor<4xf32> {
-    ^bb0(%a: tensor<4xf32>):
-      %t = op.loop 3 carries(%a : tensor<4xf32>) -> tensor<4xf32> {
-      ^bb0(%j: tensor<i64>, %e: tensor<4xf32>):
-        %u = op.tanh %e : tensor<4xf32> -> tensor<4xf32>
-        op.yield %u : tensor<4xf32>
-      }
-      op.yield %t : tensor<4xf32>
-    } else {
-    ^bb0(%b: tensor<4xf32>):
-      op.yield %b : tensor<4xf32>
-    }
-    op.yield %going, %y, %s : tensor<i1>, tensor<4xf32>, tensor<4xf32>
-  }
-  job.output "h", %h : tensor<4xf32>
-  job.output "ys", %ys : tensor<10x4xf32>
-  job.output "made", %made : tensor<i64>
-}
+SIMULATED_JOBS = """
+import numpy as np
+from cuda_loop_jobs import CASES, EDITS, check, model_of
+from penstock.tools.session.session import Session
+
+random = np.random.default_rng()
+for case in CASES.values():
+    with Session(model_of(case.text), engine="sequential", edits=EDITS) as session:
+        piece = case.piece(random)
+        check(session.run(piece), case, piece)
 """
 
 
 @pytest.mark.slow
-def test_loops_of_a_job_run_on_the_simulated_device(tmp_path: Path):
-    (tmp_path / "job.mlir").write_text(JOB, encoding="utf-8")
-    random = np.random.default_rng()
-    count = np.asarray(random.integers(1, 11))
-    state = random.standard_normal(4).astype(np.float32)
-    slices = random.standard_normal((10, 4)).astype(np.float32)
-    np.savez(tmp_path / "given.npz", n=count, h=state, xs=slices)
-    # Both branches of so little work would be computed, and one selected.
-    options = ["--skip", "op-select-branches", "--device", "cuda", "--check", "numpy"]
-    command = [sys.executable, "-m", "penstock.tools.cli.run", "job.mlir"]
+def test_loops_of_jobs_run_on_the_simulated_device():
     process = subprocess.run(
-        [*command, *options, "--inputs", "given.npz"],
+        [sys.executable, "-c", SIMULATED_JOBS],
         env=SIMULATED,
-        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert process.returncode == 0, f"{count} {state}\n{slices}\n{process.stderr}"
+    assert process.returncode == 0, process.stderr
+
+
+def session_on(text: str, engine: Engine, captures: bool) -> Session:
+    """A session on a device that NumPy plays, in an order of chance."""
+    seed = int(np.random.default_rng().integers(1 << 32))
+    print(f"seed {seed}")
+    driver = RecordedDriver(seed=seed, captures=captures)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "open_cuda", lambda: device.Cuda(driver))
+        return Session(model_of(text), engine=engine, edits=EDITS)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("engine", "captures"), [("sequential", 1), ("actors", 0)])
+def test_loops_of_jobs_run_in_the_emulator(name: str, engine: Engine, captures: int):
+    case, random = CASES[name], np.random.default_rng()
+    pieces = [case.piece(random) for _ in range(4)]
+    with session_on(case.text, engine, bool(captures)) as session:
+        for found, piece in zip(session.run_many(pieces), pieces, strict=True):
+            check(found, case, piece)
+
+
+@pytest.mark.parametrize("engine", ["sequential", "actors"])
+def test_a_loop_that_fails_on_a_device_leaves_variables(engine: Engine):
+    table = np.random.default_rng().random((6, 3), "f4")
+    given = {"table": table, "n": np.asarray(4), "at": np.asarray(0)}
+    too_many = "{}: task 'h' failed at act 0 with code {}: a loop of at most 4 "
+    too_many += "iterations was to make {}"
+    with session_on(FAILING, engine, captures=True) as session:
+        before = session.run(given)["h"].astype("f4")
+        # Rows 0 to 4, each neighbours of an iteration; sums of eight.
+        wanted = table[:4].sum(0) + table[1:5].sum(0)
+        np.testing.assert_allclose(before, wanted, rtol=1e-5)
+        for name, value, message in (
+            ("n", 5, too_many.format("job.mlir:7:3", 5, 5)),
+            ("n", -1, too_many.format("job.mlir:7:3", -1, -1)),
+            ("at", 2, "gather index out of range"),
+        ):
+            with pytest.raises(TaskError) as raised:
+                session.run({**given, name: np.asarray(value)})
+            assert message in str(raised.value)
+            np.testing.assert_array_equal(session.state()["w"], before)
+        after = session.run(given)["h"].astype("f4")
+        np.testing.assert_allclose(after, before + wanted, rtol=1e-5)
