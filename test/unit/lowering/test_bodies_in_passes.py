@@ -15,12 +15,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.lowering import get_all_passes
 from penstock.lowering.analysis.levels import Level, level_of
+from penstock.runtime.cuda import device as cuda
 from penstock.runtime.loading.initializers import Array
+from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.diagnostics import Rejected
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.model import Model
 from penstock.tools.session.oracle import evaluate_model
+from penstock.tools.session.session import Session
 
 # A condition in a loop in a condition, in two jobs.
 JOBS = """
@@ -142,6 +145,62 @@ def outputs(model: Model, job: str, given: Mapping[str, Array]) -> dict[str, Arr
         if any(reason in str(error) for reason in reasons):
             return {}
         raise AssertionError(str(error)) from error
+
+
+# Programs ---------------------------------------------------------------------------
+
+PROGRAMMED = (
+    f"{PLACED},job-insert-boxing,convert-job-to-plan,plan-order-tasks,"
+    "plan-assign-streams,plan-create-registers,regst-mark-interfaces,"
+    "regst-alias-registers,regst-plan-memory,plan-reduce-events,convert-plan-to-launch"
+)
+KNOWN = JOBS.format(name="known", loop=FORMS["known"])
+EXACT = KNOWN.replace("x4xi64>", "x4xf32>").replace(
+    "%q = op.add %p, %i : tensor<2x4xf32>, tensor<i64>",
+    "%j = op.cast %i to f32 : tensor<i64> -> tensor<f32>\n"
+    "%q = op.add %p, %j : tensor<2x4xf32>, tensor<f32>",
+)
+"""One of the jobs on floats, which are whole numbers below 2 ** 24."""
+
+OF_PROGRAMS = [name for name in get_all_passes() if level_of(name) is Level.PROGRAM]
+
+
+@cache
+def programmed(device: str) -> ModuleOp:
+    """The launch program of a job, whose loop and conditions are steps."""
+    compiler, passes = installed_compiler()
+    text = EXACT.replace("<cpu,", f"<{device},")
+    module = compiler.parse(text.encode(), "jobs.mlir")
+    run_pipeline(compiler, passes, module, PROGRAMMED)
+    names = [op.name for op in module.walk()]
+    assert names.count("launch.loop") == 1
+    assert names.count("launch.if") == 2
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_each_pass_over_programs_keeps_what_loops_do(
+    device: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(RecordedDriver()))
+    front = installed_compiler()
+    given = {name: inputs()[name].astype("f4") for name in ("x", "w")}
+    given |= {name: inputs()[name] for name in ("c", "n")}
+    before, changed = str(programmed(device)), set[str]()
+    for name in OF_PROGRAMS:
+        module = programmed(device).clone()
+        run_pipeline(*front, module, name)
+        if str(module) == before:
+            continue
+        changed.add(name)
+        model = Model(module, {}, Path())
+        with Session(model, engine="sequential", compiler=front) as session:
+            found = session.run(given)["known"]
+        np.testing.assert_array_equal(found, expected("known"), name)
+    schedules = {"cpu": "launch-schedule-contractions", "cuda": "launch-schedule-tiles"}
+    assert changed >= {"convert-kernel-to-loops", "launch-select-kernels"}
+    assert schedules[device] in changed
 
 
 # Gradients ----------------------------------------------------------------------------
