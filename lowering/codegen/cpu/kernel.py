@@ -49,7 +49,7 @@ from penstock.lowering.codegen.cpu.outer_vector_loop import (
     OuterLoopPrinter,
     outer_vector_loop_of,
 )
-from penstock.lowering.codegen.cpu.packed_operands import uses_of
+from penstock.lowering.codegen.cpu.packed_operands import is_read_by_tiles, uses_of
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter, printers
 from penstock.lowering.codegen.cpu.transposition import (
     TranspositionPrinter,
@@ -110,7 +110,7 @@ class CpuPrinter(BodyPrinter):
             self.kernel.body.block.args, self.kernel.panels, strict=True
         ):
             for op in uses_of(argument) if panels is not None else ():
-                if op not in self._stages:
+                if not is_read_by_tiles(op, argument):
                     self.complain(op, f"{op.name} uses {panels}, which only tiles read")
 
     def _find_splits(self) -> dict[Operation, Split]:

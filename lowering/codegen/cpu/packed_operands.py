@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PanelsAttr
@@ -113,6 +114,13 @@ def misstored(
             order = "the usual order"
             return f"{name} lies in {lies or order}, and is read in {wanted or order}"
     return None
+
+
+def is_read_by_tiles(op: Operation, argument: BlockArgument) -> bool:
+    """Whether an op uses an argument as a factor of tiles, and for nothing else."""
+    if not isinstance(op.attributes.get(SCHEDULE), ContractionAttr):
+        return False
+    return all(root_of(value) is not argument for value in op.operands[2:])
 
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:

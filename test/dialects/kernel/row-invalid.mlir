@@ -166,3 +166,24 @@ launch.kernel @k target "cpu" (%x: memref<3x4xi32>, %y: memref<3xi32>) {
     kernel.yield %s : i32
   }
 }
+
+// -----
+
+launch.kernel @k target "cpu" (%x: memref<3x4xf32>, %y: memref<3x4xf32>) {
+  // expected-error@+1 {{kernel.row: each result is a memref of its own}}
+  kernel.row along [1] indexing_maps = [affine_map<(r, e) -> (r, e)>, affine_map<(r, e) -> (r, e)>, affine_map<(r, e) -> (r, e)>] ins(%x : memref<3x4xf32>) outs(%y, %y : memref<3x4xf32>, memref<3x4xf32>) {
+  ^bb0(%a: f32):
+    kernel.yield %a, %a : f32, f32
+  }
+}
+
+// -----
+
+func.func @f(%x: memref<3x4xf32, strided<[8, 1]>>, %y: memref<3x4xf32>) {
+  // expected-error@+1 {{kernel.row: a stage of a kernel works on dense memrefs of static shape, got memref<3x4xf32, strided<[8, 1]>>}}
+  kernel.row along [1] indexing_maps = [affine_map<(r, e) -> (r, e)>, affine_map<(r, e) -> (r, e)>] ins(%x : memref<3x4xf32, strided<[8, 1]>>) outs(%y : memref<3x4xf32>) {
+  ^bb0(%a: f32):
+    kernel.yield %a : f32
+  }
+  func.return
+}

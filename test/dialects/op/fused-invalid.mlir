@@ -87,3 +87,16 @@ func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{op.yield: it ends a body of ops on tensors, not one of func.func}}
   op.yield %x : tensor<4xf32>
 }
+
+// -----
+
+// A group makes something.
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{op.fused: a group has results}}
+  "op.fused"(%x) ({
+  ^bb0(%p: tensor<4xf32>):
+    op.yield
+  }) : (tensor<4xf32>) -> ()
+  func.return
+}

@@ -326,3 +326,27 @@ def test_what_is_read_outside_of_tiles_may_not_lie_in_panels(
     with pytest.raises(LocatedPassFailure, match="which only tiles read"):
         kernel_source(kernel)
     assert PANELS in kernel.attributes
+
+
+def test_a_kernel_reads_in_tiles_alone_what_lies_in_panels(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    """Tiles read the sums of others, which lie as these have written them."""
+    kernel = parse_kernel("""launch.kernel @kernel target "cpu" (%x: memref<8x8xf32>,
+        %a: memref<8x8xf32>, %o: memref<8x8xf32>) attributes
+        {panels = [unit, #launch.panels<[1, 8, 8], axis 1, width 4, depth 8>, unit]} {
+      kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+          affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+          ins(%x, %x : memref<8x8xf32>, memref<8x8xf32>) outs(%a : memref<8x8xf32>)
+          attributes {schedule = #launch.contraction<outer, tile [4, 1, 8],
+              block [8, 8]>}
+      kernel.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+          affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+          ins(%a, %x : memref<8x8xf32>, memref<8x8xf32>) outs(%o : memref<8x8xf32>)
+          attributes {schedule = #launch.contraction<outer, tile [4, 1, 8],
+              block [8, 8], panels a>}
+    }""")
+    with pytest.raises(LocatedPassFailure, match="which only tiles read") as failure:
+        kernel_source(kernel)
+    (finding,) = failure.value.findings
+    assert finding[0] is kernel.body.block.first_op
