@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,8 @@ SPARED = 600.0
 """Seconds since an entry was used in which it stays, as others may be at work on it."""
 FILLED = 0.9
 """The share of the limit that entries may take after a clean-up."""
+LOOKS = 64
+"""Clean-ups while a process writes as many bytes as the limit: each takes a while."""
 _PACKAGES = ("numba", "llvmlite", "numpy")
 
 
@@ -115,6 +117,23 @@ def _limit_of(text: str) -> int:
     return DEFAULT_LIMIT
 
 
+_written: int | None = None
+"""Bytes that this process has written since it last looked at all entries."""
+
+
+def make_room(written: int) -> None:
+    """
+    Keep the cache within its limit, after so many bytes were written: once in a process
+    when it writes first, and each time it has written a share of the limit.
+    """
+    global _written
+    limit = size_limit()
+    _written = limit if _written is None else _written + written
+    if _written * LOOKS >= limit:
+        keep_within(limit, cache_dir())
+        _written = 0
+
+
 def keep_within(limit: int, folder: Path) -> int:
     """
     Delete entries of a cache folder, those first that were not used for longest, if all
@@ -139,17 +158,17 @@ def keep_within(limit: int, folder: Path) -> int:
 
 def _entries(folder: Path) -> list[tuple[float, int, list[Path]]]:
     """The time of last use of each entry, its bytes, and its files."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        if (match := ENTRY.match(path.name)) is not None:
-            found.setdefault(match.group(), []).append(path)
+    found: dict[str, list[os.DirEntry[str]]] = {}
+    with os.scandir(folder) as all_files:
+        for file in all_files:
+            if (match := ENTRY.match(file.name)) is not None:
+                found.setdefault(match.group(), []).append(file)
     entries: list[tuple[float, int, list[Path]]] = []
-    for paths in found.values():
-        files = [file for path in paths for file in _files(path)]
-        # Others may be deleting, too.
-        stats = [stat for file in files if (stat := _stat(file)) is not None]
+    for files in found.values():
+        stats = [stat for file in files for stat in _stats(file)]
         used = max(map(_last_use, stats), default=0.0)
-        entries.append((used, sum(stat.st_size for stat in stats), paths))
+        size = sum(stat.st_size for stat in stats)
+        entries.append((used, size, [Path(file.path) for file in files]))
     return entries
 
 
@@ -159,14 +178,15 @@ def _last_use(stat: os.stat_result) -> float:
     return stat.st_mtime if is_folder else max(stat.st_mtime, stat.st_atime)
 
 
-def _files(path: Path) -> list[Path]:
-    return [path, *path.rglob("*")] if path.is_dir() else [path]
-
-
-def _stat(path: Path) -> os.stat_result | None:
+def _stats(file: os.DirEntry[str]) -> Iterator[os.stat_result]:
+    """The facts of a file, or of a folder and all that is inside."""
+    # Others may be deleting, too.
     with suppress(OSError):
-        return path.stat()
-    return None
+        yield file.stat()
+        if file.is_dir():
+            with os.scandir(file.path) as inside:
+                for each in inside:
+                    yield from _stats(each)
 
 
 def _delete(path: Path) -> None:

@@ -15,18 +15,12 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import cast
 
-from penstock.runtime.jit.cache import (
-    cache_dir,
-    content_hash,
-    keep_within,
-    size_limit,
-)
+from penstock.runtime.jit.cache import cache_dir, content_hash, make_room
 from penstock.runtime.jit.cache_files import keep_text
 from penstock.runtime.jit.lease import lease
 from penstock.runtime.jit.object_file import (
@@ -86,9 +80,6 @@ KernelFunction = ctypes.CFUNCTYPE(
 
 _SLP = "SLP_VECTORIZE"
 """Numba's setting, of which its types do not know."""
-
-ROOM_EVERY = 64
-"""The number of kernels compiled between two looks at the size of the cache."""
 
 _compiled: dict[str, dict[tuple[int | None, Row], CompiledKernel]] = {}
 """The kernels of each key, by the parts and row of their heads."""
@@ -186,19 +177,10 @@ def _make(source: str, key: str, name: str) -> CompiledKernel:
     with more_vectors():
         made = compile_c_function(function, f"penstock_{key}", 3, 32, parts)
     write_object(path, made)
-    _make_room()
+    make_room(len(made.code))
     address = load_object(made)
     assert address is not None, "Numba has been imported, with all that it needs"
     return CompiledKernel(name, address, parts, False)
-
-
-_made = count()
-
-
-def _make_room() -> None:
-    """Keep the cache small, now and then: to look through it takes a while."""
-    if next(_made) % ROOM_EVERY == 0:
-        keep_within(size_limit(), cache_dir())
 
 
 def _execute(source: str, path: Path, name: str) -> dict[str, object]:

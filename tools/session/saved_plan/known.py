@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from penstock.runtime.jit.cache import (
     cache_dir,
     content_hash,
-    keep_within,
+    make_room,
     size_limit,
 )
 from penstock.runtime.jit.cache_files import FOR_USER, clear, keep, mark_used, read_kept
@@ -152,7 +152,7 @@ class KnownPlans:
             save_plan(path, executable, state())
             path.chmod(FOR_USER)
             self._list_files(path)
-            keep_within(size_limit(), cache_dir())
+            make_room(path.stat().st_size)
             log.debug("kept the plan of %s in %s", self.path, path)
 
     def _list_files(self, path: Path) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from penstock.runtime.jit import cache, child
-from penstock.runtime.jit import cpu as jit
 from penstock.runtime.jit import pool as compile_pool
 from penstock.runtime.jit.cache import (
     DEFAULT_LIMIT,
@@ -204,12 +203,29 @@ def test_compiling_keeps_the_cache_within_its_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = entry(folder, "d", 100_000, 2 * SPARED)
-    monkeypatch.setattr(jit, "ROOM_EVERY", 1)
     monkeypatch.setenv(LIMIT_VARIABLE, "90000")
     text = SOURCE.format(number=500)
     compile_cpu(text, "k")
     assert not old.exists()
     assert is_kept(text)
+
+
+def test_the_size_is_looked_at_when_a_share_of_the_limit_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limit, looks = 100 * cache.LOOKS, [0]
+
+    def look(limit: int, folder: Path) -> None:
+        looks.append(0)
+
+    monkeypatch.setattr(cache, "keep_within", look)
+    monkeypatch.setattr(cache, "_written", None)
+    monkeypatch.setenv(LIMIT_VARIABLE, str(limit))
+    for written in (1, 99, 1, 98, 1, 250):
+        cache.make_room(written)
+        looks[-1] += 1
+    # The first file, and those with which there are 100 bytes, begin anew.
+    assert looks == [0, 2, 3, 1]
 
 
 def test_the_limit_is_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
