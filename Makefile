@@ -10,11 +10,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test run-tests quick lint bench bench-compare bench-forms docs clean
 
-# Everything is installed into a local environment, anew when its needs change.
+# Everything is installed into a local environment, anew when its needs change. Of the
+# modules of others few are imported, and these are compiled then.
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), sys.version"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable ".[dev]"
+	$(BIN)/pip install --quiet --no-compile --editable ".[dev]"
 	touch $@
 
 # The demo needs a third of what tests do, and few of the modules that it installs.
