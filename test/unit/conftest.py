@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import kernel_runs
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from kept_kernels import keep_new, kept_folder, link_kept
@@ -349,6 +350,14 @@ def share_own_code(folder: Path) -> None:
         # Other workers may be as far.
         with suppress(FileExistsError):
             (folder / shared.name).symlink_to(shared)
+
+
+@pytest.fixture(scope="session")
+def forked(_cache_dir: Path) -> Iterator[ForkedCommands]:
+    """Run commands in forks of one process, which is started for the first of them."""
+    commands = ForkedCommands()
+    yield commands
+    commands.close()
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 from numpy.typing import NDArray
 
 from penstock.tools.driver.compiler import installed_compiler
@@ -143,16 +142,15 @@ def inputs_of(session: Session) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def run_on_ranks(folder: Path, program: str, ranks: int) -> None:
+def run_on_ranks(
+    folder: Path, program: str, ranks: int, forked: ForkedCommands
+) -> None:
     """Run a program in a folder on so many ranks."""
     (folder / "train_on_ranks.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", START, folder, str(ranks), str(STEPS)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-    )
-    assert done.returncode == 0, done.stderr
+    (folder / "start.py").write_text(START)
+    words = "python", "start.py", str(folder), str(ranks), str(STEPS)
+    output = folder / "output"
+    assert forked.run(words, folder, os.environ, output) == 0, output.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -171,13 +169,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_losses(
-    folder: Path, tmp_path: Path, ranks: int, names: Mapping[str, str]
+    folder: Path,
+    tmp_path: Path,
+    ranks: int,
+    names: Mapping[str, str],
+    forked: ForkedCommands,
 ) -> None:
     """Train jobs on ranks, and compare their losses with examples on one device."""
     for name, like in names.items():
         (tmp_path / f"{name}.mlir").write_text(placed(like, ranks))
         (tmp_path / f"{name}.npz").write_bytes((folder / f"{like}.npz").read_bytes())
-    run_on_ranks(tmp_path, RUN, ranks)
+    run_on_ranks(tmp_path, RUN, ranks, forked)
     for name, like in names.items():
         got, wanted = np.load(tmp_path / f"{name}.npy"), np.load(folder / f"{like}.npy")
         assert wanted[0] > wanted[1] > wanted[2]
@@ -190,20 +192,23 @@ def check_losses(
     ("ranks", "names"), [(2, NAMES), (4, [x for x in NAMES if x != "zero"])]
 )
 def test_training_on_ranks_equals_that_on_one_device(
-    folder: Path, tmp_path: Path, ranks: int, names: Sequence[str]
+    folder: Path,
+    tmp_path: Path,
+    ranks: int,
+    names: Sequence[str],
+    forked: ForkedCommands,
 ) -> None:
-    check_losses(folder, tmp_path, ranks, {name: name for name in names})
+    check_losses(folder, tmp_path, ranks, {name: name for name in names}, forked)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_each_stage_of_zero_on_ranks_equals_one_device(
-    folder: Path, tmp_path: Path, ranks: int
+    folder: Path, tmp_path: Path, ranks: int, forked: ForkedCommands
 ) -> None:
     names = {stage: f"data_parallel_{stage}" for stage in (1, 2, 3)}
-    check_losses(
-        folder, tmp_path, ranks, dict.fromkeys(names.values(), "data_parallel")
-    )
+    examples = dict.fromkeys(names.values(), "data_parallel")
+    check_losses(folder, tmp_path, ranks, examples, forked)
     for stage, name in names.items():
         with np.load(tmp_path / f"{name}.parts.npz") as file:
             assert file[MOMENTUM[0]].size == 32 * 64 // ranks
@@ -212,7 +217,7 @@ def test_each_stage_of_zero_on_ranks_equals_one_device(
 
 @pytest.mark.slow
 def test_training_goes_on_from_a_checkpoint_on_any_number_of_ranks(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, forked: ForkedCommands
 ) -> None:
     (tmp_path / "zero.mlir").write_text(placed("zero", 2))
     (tmp_path / "zero.npz").write_bytes((folder / "zero.npz").read_bytes())
@@ -220,7 +225,7 @@ def test_training_goes_on_from_a_checkpoint_on_any_number_of_ranks(
         inputs = inputs_of(session)
         session.run(inputs)
         of_one = Checkpoints(tmp_path / "one").save(session.state_parts(), 1)
-        run_on_ranks(tmp_path, GO_ON, 2)
+        run_on_ranks(tmp_path, GO_ON, 2, forked)
         saved = Checkpoints(tmp_path / "ranks").latest()
         assert saved is not None
         session.load_state(saved.state())
@@ -238,12 +243,12 @@ def test_training_goes_on_from_a_checkpoint_on_any_number_of_ranks(
 
 @pytest.mark.slow
 def test_two_ranks_go_on_from_a_checkpoint_of_four(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, forked: ForkedCommands
 ) -> None:
     (tmp_path / "zero.npz").write_bytes((folder / "zero.npz").read_bytes())
     for ranks in (4, 2):
         (tmp_path / f"zero_{ranks}.mlir").write_text(placed("zero", ranks))
-        run_on_ranks(tmp_path, SAVE, ranks)
+        run_on_ranks(tmp_path, SAVE, ranks, forked)
     assert len([*(tmp_path / "four").glob("*/state-*")]) == 4
     with (
         np.load(tmp_path / "state_4.npz") as written,

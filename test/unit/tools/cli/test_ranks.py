@@ -12,9 +12,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from forked_tool import ForkedCommands
 
 from penstock.tools.cli.run import run_tool
 from penstock.tools.session.session import Session
+
+
+class Run(Protocol):
+    """A function that runs the command in processes, and asks for its exit code."""
+
+    def __call__(
+        self, *words: object, check: int = 0
+    ) -> subprocess.CompletedProcess[str]: ...
 
 
 class RunHere(Protocol):
@@ -124,11 +133,20 @@ def written(folder: Path, ranks: int) -> Path:
     return path
 
 
-def run(*words: object, check: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "penstock.tools.cli.run"]
-    done = subprocess.run([*command, *map(str, words)], capture_output=True, text=True)
-    assert done.returncode == check, done.stderr
-    return done
+@pytest.fixture(scope="module")
+def run(forked: ForkedCommands, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run the command, and its ranks, in forks of one process."""
+    folder = tmp_path_factory.mktemp("run")
+
+    def run(*words: object, check: int = 0) -> subprocess.CompletedProcess[str]:
+        files = folder / "output", folder / "errors"
+        command = ["penstock-run", *map(str, words)]
+        code = forked.run(command, folder, os.environ, *files)
+        output, errors = (file.read_text(encoding="utf-8") for file in files)
+        assert code == check, errors
+        return subprocess.CompletedProcess(command, code, output, errors)
+
+    return run
 
 
 @pytest.fixture
@@ -146,7 +164,7 @@ def run_here(capsys: pytest.CaptureFixture[str]) -> RunHere:
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_model_runs_on_processes(
-    tmp_path: Path, ranks: int, run_here: RunHere
+    tmp_path: Path, ranks: int, run_here: RunHere, run: Run
 ) -> None:
     path = written(tmp_path, ranks)
     options = ("--ranks", ranks, "--random-inputs", 1, "--repeat", 5)
@@ -162,7 +180,9 @@ def test_a_model_runs_on_processes(
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_ranks_sum_by_a_ring(tmp_path: Path, ranks: int, run_here: RunHere) -> None:
+def test_ranks_sum_by_a_ring(
+    tmp_path: Path, ranks: int, run_here: RunHere, run: Run
+) -> None:
     path, trace = written(tmp_path, ranks), tmp_path / "trace.json"
     options = ("--random-inputs", 1, "--repeat", 3)
     there = tmp_path / "there.npz"
@@ -180,7 +200,7 @@ def test_ranks_sum_by_a_ring(tmp_path: Path, ranks: int, run_here: RunHere) -> N
     assert pairs == {(p + 1, m): 3 for p in range(ranks) for m in messages}
 
 
-def test_mpi_does_no_collectives_over_sockets(model: Path) -> None:
+def test_mpi_does_no_collectives_over_sockets(model: Path, run: Run) -> None:
     options = ("--ranks", 2, "--random-inputs", 1, "--collectives", "mpi")
     done = run(model, *options, check=1)
     assert "is to be done by 'mpi', which moves no messages here" in done.stderr
@@ -208,8 +228,11 @@ def check_trace(trace: dict[str, Any], ranks: int, runs: int) -> None:
 
 
 def test_a_step_on_processes_equals_numpy(model: Path) -> None:
-    options = ("--ranks", 2, "--random-inputs", 1, "--check", "numpy", "--profile")
-    done = run(model, *options)
+    """In new processes, as users have them."""
+    options = ("--ranks", "2", "--random-inputs", "1", "--check", "numpy", "--profile")
+    command = [sys.executable, "-P", "-m", "penstock.tools.cli.run"]
+    done = subprocess.run([*command, model, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.count("check against numpy") == 1
     _, first, second = re.split("^rank [01]:$", done.stdout, flags=re.MULTILINE)
     for found in (first, second):
@@ -217,7 +240,7 @@ def test_a_step_on_processes_equals_numpy(model: Path) -> None:
         assert "op.matmul" in found
 
 
-def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path) -> None:
+def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "sums.mlir"
     path.write_text(SUMS)
     options = ("--random-inputs", 1, "--check", "numpy")
@@ -225,7 +248,7 @@ def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path) -> None:
     assert done.stdout.count("check against numpy") == 1
 
 
-def test_plans_of_ranks_are_saved_and_run(model: Path) -> None:
+def test_plans_of_ranks_are_saved_and_run(model: Path, run: Run) -> None:
     options = ("--ranks", 2, "--random-inputs", 1, "--repeat", 3)
     there, plan = model.with_name("there.npz"), model.with_name("plan.penstock")
     done = run(model, *options, "--outputs", there, "--save-plan", plan)
@@ -243,7 +266,7 @@ def test_plans_of_ranks_are_saved_and_run(model: Path) -> None:
     assert done.stderr == "penstock-run: error: rank 0 has the plan of rank 1\n"
 
 
-def test_the_rank_and_task_that_make_a_nan_are_named(tmp_path: Path) -> None:
+def test_the_rank_and_task_that_make_a_nan_are_named(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "logs.mlir"
     path.write_text(LOGS)
     given = ("--inputs", "x=4xf32=1,2,-1,4")
@@ -255,7 +278,7 @@ def test_the_rank_and_task_that_make_a_nan_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["copies", "ring", "mpi"])
-def test_bisection_of_ranks_runs_all_passes(model: Path, way: str) -> None:
+def test_bisection_of_ranks_runs_all_passes(model: Path, way: str, run: Run) -> None:
     options = ("--random-inputs", 1, "--collectives", way, "--bisect")
     if way == "mpi":
         done = run_by_mpi("-m", "penstock.tools.cli.run", model, *options)
@@ -270,7 +293,9 @@ def test_bisection_of_ranks_runs_all_passes(model: Path, way: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", ["op-infer-shapes", "regst-plan-memory"])
-def test_bisection_of_ranks_names_the_wrong_pass(tmp_path: Path, after: str) -> None:
+def test_bisection_of_ranks_names_the_wrong_pass(
+    tmp_path: Path, after: str, run: Run
+) -> None:
     path, negate = tmp_path / "logs.mlir", tmp_path / "negate.py"
     path.write_text(LOGS)
     negate.write_text(NEGATE)
@@ -328,7 +353,7 @@ def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -
     assert "rank 1 failed: planted" in done.stderr
 
 
-def test_there_is_a_process_for_each_rank(model: Path) -> None:
+def test_there_is_a_process_for_each_rank(model: Path, run: Run) -> None:
     text = "the model is placed on ranks 0, 1, but there are 3 processes"
     done = run(model, "--ranks", 3, "--random-inputs", 1, check=2)
     assert done.stderr == f"penstock-run: error: {text}\n"
@@ -346,7 +371,7 @@ def test_wrong_input_is_told_once_by_processes_of_mpi(tmp_path: Path) -> None:
     assert "processes that an MPI has started need mpi4py" in line
 
 
-def test_a_failure_on_one_rank_is_told_once(tmp_path: Path) -> None:
+def test_a_failure_on_one_rank_is_told_once(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "fails.mlir"
     path.write_text(FAILS)
     options = ("--inputs", "x=4xf32=1,2,3,4", "--inputs", "i=2xi64=0,9")
@@ -377,7 +402,7 @@ def test_programs_that_do_not_fit_start_no_process(
     assert line.endswith(" waits for message 9")
 
 
-def test_a_rank_has_one_program(model: Path) -> None:
+def test_a_rank_has_one_program(model: Path, run: Run) -> None:
     """Two jobs that are compiled apart have a program each on each rank."""
     text = Session.lower(model, "launch")
     other = text.replace("@train_", "@test_")
@@ -389,7 +414,7 @@ def test_a_rank_has_one_program(model: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def expected(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     """The outputs of a step on two ranks."""
     folder = tmp_path_factory.mktemp("expected")
     found = folder / "there.npz"
@@ -400,7 +425,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["plan", "memory", "launch"])
 def test_plans_and_programs_of_ranks_run(
-    model: Path, level: str, expected: Path, run_here: RunHere
+    model: Path, level: str, expected: Path, run_here: RunHere, run: Run
 ) -> None:
     path = model.with_name("split.mlir")
     path.write_text(Session.lower(model, level))
@@ -413,13 +438,15 @@ def test_plans_and_programs_of_ranks_run(
     assert "the model is placed on ranks 0, 1: start as many" in errors
 
 
-def test_a_file_that_is_not_there_is_told_by_the_ranks(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_told_by_the_ranks(
+    tmp_path: Path, run: Run
+) -> None:
     done = run(tmp_path / "none.mlir", "--ranks", 2, check=2)
     assert "cannot read" in done.stderr
 
 
 def test_logs_of_ranks_are_kept_and_their_warnings_given_once(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.setenv("PENSTOCK_KERNELS", str(model))
     logs = tmp_path / "logs"
@@ -439,7 +466,7 @@ def test_logs_of_ranks_are_kept_and_their_warnings_given_once(
     ],
 )
 def test_flags_that_do_not_go_together(
-    model: Path, words: tuple[str, ...], message: str
+    model: Path, words: tuple[str, ...], message: str, run: Run
 ) -> None:
     done = run(model, "--random-inputs", 1, *words, check=2)
     assert message in done.stderr

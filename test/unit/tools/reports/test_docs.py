@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import pytest
+from forked_tool import ForkedCommands, can_fork, scripts_of_project
 from xdsl.traits import HasParent
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -24,14 +25,6 @@ from penstock.plugins import KINDS
 from penstock.tools.reports import docs
 
 ROOT = Path(__file__).parents[4]
-sys.path.insert(0, str(ROOT / "test"))
-
-from forked_tool import (  # noqa: E402
-    ForkedCommands,
-    can_fork,
-    scripts_of_project,
-)
-
 INSTALL = ROOT / "test" / "plugin" / "install.py"
 
 GENERATED_PAGES = ("passes.md", "api.md", "commands.md", "benchmarks.md")
@@ -132,13 +125,6 @@ def blocks_of(text: str) -> Iterator[Block]:
         kind, words, content = found.groups()
         line = text.count("\n", 0, found.start()) + 1
         yield Block(kind, tuple(words.split()), content, line)
-
-
-@pytest.fixture(scope="module")
-def forked() -> Iterator[ForkedCommands]:
-    commands = ForkedCommands()
-    yield commands
-    commands.close()
 
 
 class Shell:

@@ -1,7 +1,8 @@
 """
 The commands of the project, and `python FILE.py`, in forks of a process that has
 imported them, and has compiled a model, before: `python forked_tool.py` is this
-process. A command starts in a tenth of the time of a new one.
+process. A command starts in a tenth of the time of a new one, and so does each rank of
+one that starts several.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ import gc
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
-from typing import NoReturn, cast
+from types import ModuleType, SimpleNamespace
+from typing import IO, NoReturn, cast
+
+TESTS = Path(__file__).parents[1]
 
 
 class ForkedCommands:
@@ -41,12 +46,17 @@ class ForkedCommands:
         folder: Path,
         environment: Mapping[str, str],
         output: Path,
+        errors: Path | None = None,
     ) -> int:
-        """The exit code of a command in a folder; both its streams go to a file."""
+        """
+        The exit code of a command in a folder; its streams go to two files, or both to
+        one.
+        """
         server = self._server = self._server or _start()
         assert server.stdin is not None
         assert server.stdout is not None
-        request = list(words), str(folder), dict(environment), str(output)
+        files = str(output), errors and str(errors)
+        request = list(words), str(folder), dict(environment), *files
         try:
             print(json.dumps(request), file=server.stdin, flush=True)
             return int(server.stdout.readline())
@@ -75,7 +85,7 @@ def _start() -> subprocess.Popen[str]:
 
 def scripts_of_project() -> dict[str, str]:
     """The functions of the commands, as `module:function`."""
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    text = (TESTS.parent / "pyproject.toml").read_text()
     return cast("dict[str, str]", tomllib.loads(text)["project"]["scripts"])
 
 
@@ -124,34 +134,42 @@ def _end(run: Callable[[], NoReturn]) -> NoReturn:
 
 
 def _run(
-    words: list[str], folder: str, environment: dict[str, str], output: str
+    words: list[str],
+    folder: str,
+    environment: dict[str, str],
+    output: str,
+    errors: str | None,
 ) -> NoReturn:
     """Be a command, and end as one."""
-    os.environ.clear()
-    os.environ.update(environment)
     os.chdir(folder)
-    streams = (
-        os.open(os.devnull, os.O_RDONLY),
-        os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666),
-    )
-    for number in range(3):
-        os.dup2(streams[number > 0], number)
-    sys.stdin = os.fdopen(0, encoding="utf-8")
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    written = os.open(output, flags, 0o666)
+    told = written if errors is None else os.open(errors, flags, 0o666)
+    _enter(environment, (os.open(os.devnull, os.O_RDONLY), written, told))
     tool, *arguments = words
     if tool == "python":
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         _run_file(arguments)
     sys.argv = words
     module, function = scripts_of_project()[tool].split(":")
     sys.exit(getattr(import_module(module), function)())
 
 
+def _enter(environment: Mapping[str, str], streams: Sequence[int]) -> None:
+    """Take an environment, and files as standard streams."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    sys.stdin = os.fdopen(0, encoding="utf-8")
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+
+
 def _run_file(words: list[str]) -> NoReturn:
-    """Be Python with a file, whose folder is the first to import from."""
+    """Be Python with a file."""
     path = words[0]
     sys.argv = words
-    sys.path[0] = os.path.dirname(os.path.abspath(path))
     program = ModuleType("__main__")
     program.__file__ = path
     sys.modules["__main__"] = program
@@ -165,8 +183,82 @@ def _run_file(words: list[str]) -> NoReturn:
     sys.exit()
 
 
+class ForkedRank:
+    """
+    A rank in a fork of the process that starts it, with the part of the interface of
+    `subprocess.Popen` that `start_ranks` asks for.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        pass_fds: Sequence[int],
+        stdin: int,
+        stdout: IO[bytes] | int | None,
+        stderr: IO[bytes] | int | None,
+    ) -> None:
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._process = os.fork()
+        if not self._process:
+            streams = _descriptor(stdin, 0), _descriptor(stdout, 1)
+            _enter(env, (*streams, _descriptor(stderr, 2)))
+            _close_sockets(pass_fds)
+            # Behind the words of Python itself.
+            _end(partial(_run_module, *command[command.index("-m") + 1 :]))
+
+    def poll(self) -> int | None:
+        """The exit code, None while the process runs."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """The exit code, once there is one."""
+        return self._look(0)
+
+    def kill(self) -> None:
+        """End the process."""
+        os.kill(self._process, signal.SIGKILL)
+
+    def _look(self, how: int) -> int | None:
+        if self.returncode is None:
+            process, status = os.waitpid(self._process, how)
+            if process:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+def _descriptor(stream: IO[bytes] | int | None, usual: int) -> int:
+    """The descriptor of a stream as `subprocess` takes them."""
+    if stream is None:
+        return usual
+    if stream == subprocess.DEVNULL:
+        return os.open(os.devnull, os.O_RDWR)
+    return stream if isinstance(stream, int) else stream.fileno()
+
+
+def _close_sockets(kept: Sequence[int]) -> None:
+    """Close the sockets of other ranks, which would be open when those have ended."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        # The folder that is listed is closed by now.
+        with suppress(OSError):
+            if number not in kept and stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.close(number)
+
+
+def _run_module(name: str, *words: str) -> NoReturn:
+    """Be Python with a module."""
+    found = find_spec(name)
+    assert found is not None
+    assert found.origin is not None
+    _run_file([found.origin, *words])
+
+
 def _preload() -> None:
     """Import what commands and programs need, and run a model."""
+    sys.path[0] = str(TESTS)
     from fast_format import WARM_UP, preload_tools
 
     import penstock
@@ -174,6 +266,8 @@ def _preload() -> None:
 
     for name in penstock.__all__:
         getattr(penstock, name)
+    started = SimpleNamespace(DEVNULL=subprocess.DEVNULL, Popen=ForkedRank)
+    setattr(import_module("penstock.tools.cli.start_ranks"), "subprocess", started)  # noqa: B010
     preload_tools()
     with TemporaryDirectory() as folder:
         model = Path(folder, "warm.mlir")
