@@ -85,7 +85,7 @@ class PipelineOptions:
     shard_states: int = 0
     """The stage of splitting over devices what each would have (`job-shard-states`)."""
     recompute: str | None = None
-    """The policy of `job-recompute`, if another than that of segments."""
+    """The policy of `job-recompute`, if another than `auto`."""
     budget: int | None = None
     """The bytes that may be alive at once, for the policy `budget`."""
     waves: bool = False

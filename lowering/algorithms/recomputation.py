@@ -91,6 +91,14 @@ def made_again(values: Values, kept: Collection[int]) -> list[int]:
     return found[::-1]
 
 
+def kept_bytes(values: Values, made: Collection[int]) -> int:
+    """The bytes of the values that are kept where others are made again."""
+    again = {*made}
+    read = {i for i, value in enumerate(values) if value.is_read}
+    read.update(x for i in made for x in values[i].operands)
+    return sum(values[i].bytes for i in read - again if not values[i].is_free)
+
+
 def flops_of(values: Values, made: Collection[int]) -> int:
     """Scalar operations that make values."""
     return sum(values[i].flops for i in made)
@@ -157,7 +165,7 @@ def by_saving(values: Values, segment_of: Sequence[int]) -> list[int]:
 
 
 def kept_by_some(
-    values: Values, segment_of: Sequence[int], chosen: Collection[int]
+    values: Values, segment_of: Sequence[int | None], chosen: Collection[int | None]
 ) -> set[int]:
     """
     The values kept where some segments are made again whole, and cheap values of the

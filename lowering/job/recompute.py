@@ -10,13 +10,16 @@ needs, as in OneFlow, so that they run late: the last one that is not fused into
 readers.
 
 * `segments` keeps what ops with the attribute `segment`, a name, make for ops of other
-  segments. All else that they make is made again. Ops without it are left alone, so
-  that a job that says nothing stays as it is.
+  segments. All else that they make is made again. Ops without it are left alone.
 * `min-cut` keeps the fewest bytes of which the rest can be made again by cheap ops:
   those on single elements, on rows, batch norms by known statistics, and those that
   move. Contractions, reductions, random bits and bodies are never made again. It is the
   minimum cut between values that have to be kept and the readers, where an edge is a
   value's bytes. Of equal cuts it takes the one that makes the least again.
+* `auto`, which is what pipelines do unless told otherwise, is `segments`, and `min-cut`
+  for all other ops of a job that runs on one device, if that saves a MiB. On several
+  devices, what is made again may have to be exchanged again; and of small jobs, the
+  kernels that are compiled besides would cost more than a MiB is worth.
 * `budget` asks the planner. It takes the first that `plan-order-tasks` lists within
   `budget` bytes: nothing made again, `min-cut`, and more and more segments made again
   whole, the rest by `min-cut`. Segments are found: the forward pass is cut into 4 to 32
@@ -48,7 +51,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.job import AfterOp, JobOp, VariableOp
+from penstock.dialects.job import AfterOp, JobOp, VariableOp, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.multirate import RateOp
@@ -64,6 +67,8 @@ from penstock.lowering.algorithms.recomputation import (
     flops_of,
     kept_by_min_cut,
     kept_by_segments,
+    kept_by_some,
+    kept_bytes,
     made_again,
     nested_choices,
     split_evenly,
@@ -75,7 +80,9 @@ PASS, SEGMENT = "pass", "segment"
 BACKWARD, RECOMPUTE = StringAttr("backward"), StringAttr("recompute")
 UPDATE = StringAttr("update")
 
-POLICIES = ("segments", "min-cut", "budget")
+POLICIES = ("auto", "segments", "min-cut", "budget")
+LEAST_SAVED = 1 << 20
+"""The bytes that are worth the kernels of ops that are made again."""
 SEGMENTS = (4, 8, 16, 32)
 """The numbers of segments that a budget tries."""
 RANDOM = frozenset({"op.random_bits", "op.dropout"})
@@ -108,6 +115,12 @@ class TrainingStep:
         return bool(self.backward) and all(
             op.attributes.get(PASS) != RECOMPUTE for op in ops
         )
+
+    @property
+    def is_on_one_device(self) -> bool:
+        """Whether all ops run on one device."""
+        places = {placement_of(op, self.job) for op in self.job.body.block.ops}
+        return len(places) == 1 and places.pop().single_device() is not None
 
     def forward(self) -> list[ForwardValue]:
         """The values of the forward pass as numbers."""
@@ -384,8 +397,8 @@ class JobRecomputePass(ModulePass):
 
     name = "job-recompute"
 
-    policy: str = "segments"
-    """`segments`, `min-cut` or `budget`."""
+    policy: str = "auto"
+    """`auto`, `segments`, `min-cut` or `budget`."""
 
     budget: int | None = None
     """The bytes that may be alive at once, as `plan-order-tasks` counts them."""
@@ -416,8 +429,12 @@ class JobRecomputePass(ModulePass):
         elif self.policy == "min-cut":
             made = made_again(values, kept_by_min_cut(values))
         else:
-            kept = kept_by_segments(values, step.segments())
-            made = made_again(values, kept)
+            segments = step.segments()
+            made = made_again(values, kept_by_segments(values, segments))
+            if self.policy == "auto" and step.is_on_one_device:
+                cut = made_again(values, kept_by_some(values, segments, {*segments}))
+                saved = kept_bytes(values, made) - kept_bytes(values, cut)
+                made = cut if saved >= LEAST_SAVED else made
         if made:
             count("flops of jobs", flops_of_job(step.job))
             count("flops recomputed", flops_of(values, made))

@@ -4,7 +4,7 @@
 // RUN: not penstock-opt %s -p 'job-recompute{policy=budget budget=-1}' 2>&1 | filecheck %s --check-prefix=NEGATIVE
 // RUN: not penstock-opt %s -p 'job-recompute{policy=budget budget=9}' 2>&1 | filecheck %s --check-prefix=LEAST
 
-// POLICY: no policy 'most', known are segments, min-cut, budget
+// POLICY: no policy 'most', known are auto, segments, min-cut, budget
 // BOTH: policy=budget and budget=<bytes> go together
 // NEGATIVE: budget must not be negative, got -1
 // LEAST: job-recompute-invalid.mlir:11:{{.*}}no plan of the job is within the budget of 9 bytes: the least that was found needs {{[0-9]+}}

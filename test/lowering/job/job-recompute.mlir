@@ -1,9 +1,11 @@
-// RUN: penstock-opt %s -p job-recompute | filecheck %s --check-prefix=SEGMENTS
+// RUN: penstock-opt %s -p 'job-recompute{policy=segments}' | filecheck %s --check-prefix=SEGMENTS
+// RUN: penstock-opt %s -p job-recompute | filecheck %s --check-prefix=AUTO
 // RUN: penstock-opt %s -p 'job-recompute{policy=min-cut}' | filecheck %s --check-prefix=CUT
 // RUN: penstock-opt %s -p 'job-recompute{policy=min-cut},job-clean,job-recompute{policy=min-cut}' | filecheck %s --check-prefix=CUT
-// RUN: penstock-opt %s -p 'job-recompute{policy=budget budget=100000}' | filecheck %s --check-prefix=NONE
+// RUN: penstock-opt %s -p 'job-recompute{policy=budget budget=4000000}' | filecheck %s --check-prefix=NONE
 
 !t = tensor<8x8xf32>
+!large = tensor<512x512xf32>
 
 // What a segment makes for others is kept; all else, products too, is made again of what
 // came in, once its gradient is there. By a minimum cut products are kept, and what
@@ -104,4 +106,67 @@ job.job @norm placement <cpu, [0:0]> {
   %rate = op.exp %step {pass = "update"} : tensor<f32> -> tensor<f32>
   %n = op.mul %h, %rate {pass = "update"} : !t, tensor<f32> -> !t
   job.output "n", %n : !t
+}
+
+// Unless told otherwise, segments are made again whole, and what is cheap elsewhere if
+// that saves a MiB: %u and %v are made of %y.
+
+// AUTO-LABEL:     @large
+// AUTO:             %g = op.matmul %b, %w {pass = "backward"}
+// AUTO:             op.matmul %{{.+}}, %w {pass = "recompute"}
+// AUTO-NEXT:        op.mul %g, %{{.+}} {pass = "backward"}
+// AUTO:             %[[Y:.+]] = job.after %y, %{{.+}}
+// AUTO-NEXT:        op.sigmoid %[[Y]] {pass = "recompute"}
+// AUTO:             op.tanh %[[Y]] {pass = "recompute"}
+// AUTO:             job.output "f"
+// SEGMENTS-LABEL: @large
+// SEGMENTS:         op.matmul %{{.+}}, %w {pass = "recompute"}
+// SEGMENTS-NOT:     recompute
+// SEGMENTS:         job.output "f"
+job.job @large placement <cpu, [0:0]> {
+  %x = job.input "x" : !large
+  %w = job.variable "w" init <ones> : !large
+  %a = op.matmul %x, %w {segment = "one"} : !large, !large -> !large
+  %b = op.matmul %a, %w {segment = "one"} : !large, !large -> !large
+  %y = op.matmul %b, %w : !large, !large -> !large
+  %u = op.sigmoid %y : !large -> !large
+  %v = op.tanh %y : !large -> !large
+  %g = op.matmul %b, %w {pass = "backward"} : !large, !large -> !large
+  %c = op.mul %g, %a {pass = "backward"} : !large, !large -> !large
+  %d = op.matmul %c, %w {pass = "backward"} : !large, !large -> !large
+  %e = op.mul %d, %u {pass = "backward"} : !large, !large -> !large
+  %f = op.mul %e, %v {pass = "backward"} : !large, !large -> !large
+  job.output "f", %f : !large
+}
+
+// Of 4 bytes less, nothing is made again, and nothing on several devices either.
+
+// AUTO-LABEL:     @smaller
+// AUTO-NOT:         recompute
+// AUTO:             job.output "f"
+job.job @smaller placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<262143xf32>
+  %y = op.cum_sum %x axis 0 : tensor<262143xf32> -> tensor<262143xf32>
+  %u = op.sigmoid %y : tensor<262143xf32> -> tensor<262143xf32>
+  %v = op.tanh %y : tensor<262143xf32> -> tensor<262143xf32>
+  %e = op.mul %x, %u {pass = "backward"} : tensor<262143xf32>, tensor<262143xf32> -> tensor<262143xf32>
+  %f = op.mul %e, %v {pass = "backward"} : tensor<262143xf32>, tensor<262143xf32> -> tensor<262143xf32>
+  job.output "f", %f : tensor<262143xf32>
+}
+
+// AUTO-LABEL:     @parallel
+// AUTO-NOT:         recompute
+// AUTO:             job.output "f"
+// CUT-LABEL:      @parallel
+// CUT:              recompute
+// CUT:              job.output "f"
+job.job @parallel placement <cpu, [0:0-1]> {
+  %x = job.input "x" : !large
+  %w = job.variable "w" init <ones> : !large
+  %y = op.matmul %x, %w : !large, !large -> !large
+  %u = op.sigmoid %y : !large -> !large
+  %v = op.tanh %y : !large -> !large
+  %e = op.mul %w, %u {pass = "backward"} : !large, !large -> !large
+  %f = op.mul %e, %v {pass = "backward"} : !large, !large -> !large
+  job.output "f", %f : !large
 }

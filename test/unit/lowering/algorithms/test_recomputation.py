@@ -12,6 +12,7 @@ from penstock.lowering.algorithms.recomputation import (
     ForwardValue,
     flops_of,
     kept_by_min_cut,
+    kept_bytes,
     made_again,
     nested_choices,
     split_evenly,
@@ -79,6 +80,7 @@ def test_no_choice_of_values_takes_fewer_bytes(seed: int):
     ]
     enough = [choice for choice in choices if is_enough(values, choice, cheap=True)]
     assert bytes_of(values, kept) == min(bytes_of(values, x) for x in enough)
+    assert bytes_of(values, kept) == kept_bytes(values, made_again(values, kept))
 
 
 def bytes_of(values: list[ForwardValue], kept: set[int]) -> int:
