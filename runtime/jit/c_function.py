@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from llvmlite import binding
 from numba import types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags, compile_extra
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from penstock.runtime.jit.lean_compiler import LeanCompiler
@@ -72,6 +72,7 @@ def assembly_of(
 def _linked(
     function: Callable[..., int], symbol: str, words: int, bits: int
 ) -> tuple[binding.ModuleRef, binding.TargetMachine]:
+    """The optimised module of a C function, and the machine that code is made for."""
     compiled = _compiled(function, words, types.int64 if bits == 64 else types.int32)
     text = _C_FUNCTION.format(
         inner=compiled.fndesc.llvm_func_name,
@@ -82,9 +83,14 @@ def _linked(
     )
     # Numba's public names have no way to its modules.
     library = compiled.library
-    module = binding.parse_bitcode(library._final_module.as_bitcode())
+    module = library._final_module
+    for called in dict.fromkeys(library._linking_libraries):
+        module.link_in(called._get_module_for_linking(), preserve=True)
     module.link_in(binding.parse_assembly(text))
     _hide_all_but(symbol, module)
+    builder = library._codegen._pass_builder()
+    builder.getModulePassManager().run(module, builder)
+    module.verify()
     return module, cast("binding.TargetMachine", library._codegen._tm)
 
 
@@ -99,10 +105,19 @@ def _hide_all_but(symbol: str, module: binding.ModuleRef) -> None:
             defined.linkage = "internal"
 
 
+class _Module(JITCodeLibrary):
+    """
+    Functions that are optimised as one module. Numba optimises each function before,
+    and the module at a low level, so that it finds more references of objects to prune,
+    of which there are none here. That took a quarter of LLVM's time.
+    """
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = str(self.codegen.target_data)
+
+
 def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
-    """
-    The optimised LLVM IR of a function, without wrappers for Python or C.
-    """
+    """The LLVM IR of a function, without wrappers for Python or C, as it is lowered."""
     flags: Any = Flags()
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.nrt, flags.error_model = False, "numpy"
@@ -111,19 +126,14 @@ def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     target: Any = cpu_target.target_context
     typing.refresh()
     target.refresh()
-    arguments = (types.int64,) * words
-    compiled = compile_extra(
+    return compile_extra(
         typing,
         target,
         function,
-        arguments,
+        (types.int64,) * words,
         result,
         flags,
         {},
+        library=_Module(target.codegen(), function.__qualname__),
         pipeline_class=LeanCompiler,
     )
-    # Machine code that Numba would load here is made once more for the object file.
-    compiled.library._finalize_final_module = lambda: None
-    with global_compiler_lock:
-        compiled.library.finalize()
-    return compiled

@@ -3,7 +3,8 @@ Numba's compiler with those of its passes alone that plain code needs: loops, nu
 arrays and calls.
 
 The others, for closures, `with`, `literal_unroll` and the like, find nothing to do in
-such code. Signatures of built-in functions are found once a process, and uses of
+such code. Nor is the end of each variable noted, at which Numba gives back references
+of objects. Signatures of built-in functions are found once a process, and uses of
 variables once a function: Numba looks for them before each of its steps.
 """
 
@@ -76,7 +77,6 @@ _PASSES: Any = (
     _Rename,
     typed_passes.NopythonTypeInference,
     _StripPhis,
-    typed_passes.IRLegalization,
 )
 
 

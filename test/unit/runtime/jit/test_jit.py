@@ -333,6 +333,19 @@ def folded(count: int, start: int) -> int:
     return fold(count, start)
 
 
+def triangle(count: int, start: int) -> int:
+    for i in range(count):
+        start ^= start * i
+    return start
+
+
+def test_a_c_function_calls_nothing_of_its_own() -> None:
+    """The function that it wraps is optimised with it, and ends as a part of it."""
+    text = assembly_of(triangle, 2, 64)
+    assert "imul" in text
+    assert not re.search(r"^\s*(?:call|jmp)q?\s+[\w\"$]", text, re.MULTILINE)
+
+
 def test_an_object_file_shows_one_function() -> None:
     """Names of others would be those of other object files by chance."""
     text = assembly_of(folded, 2, 64)
