@@ -13,8 +13,21 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.plan import PlanOp, TaskOp
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering import get_all_passes
 from penstock.lowering.analysis.levels import Level, level_of
+from penstock.lowering.analysis.task_times import MEASURED
+from penstock.lowering.kernel_times.database import KernelDatabase, Time
+from penstock.lowering.kernel_times.keys import (
+    WHOLE,
+    Key,
+    key_of_task,
+    machine_here,
+    task_key,
+)
+from penstock.lowering.op.group_parts import splits_of
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
@@ -66,22 +79,40 @@ FORMS = {"known": "3", "counted": "up to 3 count(%m)"}
 
 TEXT = "\n".join(JOBS.format(name=name, loop=form) for name, form in FORMS.items())
 
+KNOWN = JOBS.format(name="known", loop=FORMS["known"])
+EXACT = KNOWN.replace("x4xi64>", "x4xf32>").replace(
+    "%q = op.add %p, %i : tensor<2x4xf32>, tensor<i64>",
+    "%j = op.cast %i to f32 : tensor<i64> -> tensor<f32>\n"
+    "%q = op.add %p, %j : tensor<2x4xf32>, tensor<f32>",
+)
+"""One of the jobs on floats, which are whole numbers below 2 ** 24."""
+
 PLACED = "job-place,job-infer-sbp"
 PLANNED = f"{PLACED},convert-job-to-plan,plan-order-tasks,plan-assign-streams"
 REGISTERED = f"{PLANNED},plan-create-registers,regst-plan-memory"
+
+FUSED = f"{PLACED},op-fuse-elementwise,op-fuse-epilogues"
+MERGED = (
+    f"{PLANNED},plan-create-registers,regst-mark-interfaces,regst-plan-memory,"
+    "plan-merge-jobs"
+)
 
 STAGES: Mapping[Level | None, Sequence[str]] = {
     Level.JOB: [PLACED],
     Level.PLAN: [PLANNED, REGISTERED],
 }
 
+WITH_OPTIONS = "op-split-groups", "plan-select-job", "plan-write-times", "verify-memory"
+"""The passes that need an option, with tests of their own."""
+
 
 def cases() -> list[tuple[str, str]]:
     """Each pass with a pipeline before it that ends at its level."""
     found: list[tuple[str, str]] = []
     for name in get_all_passes():
-        stages = STAGES.get(level_of(name), [REGISTERED])
-        found += [(stage, name) for stage in stages]
+        if name not in WITH_OPTIONS:
+            stages = STAGES.get(level_of(name), [REGISTERED])
+            found += [(stage, name) for stage in stages]
     return found
 
 
@@ -101,11 +132,17 @@ def inputs() -> dict[str, Array]:
     }
 
 
+def floats() -> dict[str, Array]:
+    """The inputs of the job on floats."""
+    given = {name: inputs()[name].astype("f4") for name in ("x", "w")}
+    return given | {name: inputs()[name] for name in ("c", "n")}
+
+
 @cache
-def staged(pipeline: str) -> ModuleOp:
+def staged(pipeline: str, text: str = TEXT) -> ModuleOp:
     """The jobs after some passes."""
     compiler, passes = installed_compiler()
-    module = compiler.parse(TEXT.encode(), "jobs.mlir")
+    module = compiler.parse(text.encode(), "jobs.mlir")
     run_pipeline(compiler, passes, module, pipeline)
     return module
 
@@ -126,14 +163,80 @@ def expected(name: str) -> NDArray[np.int64]:
     ("stage", "name"), CASES, ids=[f"{x.count('-')}:{y}" for x, y in CASES]
 )
 def test_each_pass_keeps_what_bodies_mean_or_says_why_not(stage: str, name: str):
-    compiler, passes = installed_compiler()
     module = staged(stage).clone()
-    with suppress(Rejected, UsageError):
-        run_pipeline(compiler, passes, module, name)
-        for job in FORMS:
-            found = outputs(Model(module, {}, Path()), job, inputs())
-            if job in found:
-                np.testing.assert_array_equal(found[job], expected(job))
+    with suppress(Rejected):
+        run_pipeline(*installed_compiler(), module, name)
+        compared_jobs(module)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Times that nobody measured: of all tasks, and of groups longer than of parts."""
+    times: dict[Key, float] = {}
+    for op in staged(REGISTERED).walk():
+        if isinstance(op, TaskOp):
+            times[key_of_task(op, 1)] = 700
+    for op in list(staged(FUSED, EXACT).clone().walk()):
+        if isinstance(op, FusedOp):
+            times[task_key(op, "cpu", machine_here())] = 90000
+            for split in splits_of(op, "cpu"):
+                for part in split.parts:
+                    times[task_key(part, "cpu", machine_here())] = 700
+                split.drop()
+    path = tmp_path_factory.mktemp("times") / "times.db"
+    with KernelDatabase(path, write=True) as written:
+        for key, time in times.items():
+            row = Time(time, time, 3, "2026-01-01T00:00:00+00:00", "penstock")
+            written.record(key, {WHOLE: row})
+    return path
+
+
+def test_times_are_written_on_tasks_with_bodies(database: Path):
+    module = staged(REGISTERED).clone()
+    given = f'plan-write-times{{database="{database}"}}'
+    run_pipeline(*installed_compiler(), module, given)
+    tasks = [x for plan in outermost(module, PlanOp) for x in plan.tasks]
+    timed = [x.op.name for x in tasks if MEASURED in x.attributes]
+    assert timed.count("op.if") == len(FORMS)
+    assert compared_jobs(module) == list(FORMS)
+
+
+def test_groups_in_bodies_are_split(database: Path):
+    module = staged(FUSED, EXACT).clone()
+    assert any(isinstance(x, FusedOp) for x in module.walk())
+    given = f'op-split-groups{{database="{database}"}}'
+    run_pipeline(*installed_compiler(), module, given)
+    assert not any(isinstance(x, FusedOp) for x in module.walk())
+    assert compared_jobs(module, floats()) == ["known"]
+
+
+@pytest.mark.parametrize("job", FORMS)
+def test_one_job_with_bodies_is_selected(job: str):
+    module = staged(MERGED).clone()
+    run_pipeline(*installed_compiler(), module, f"plan-select-job{{job={job}}}")
+    assert [plan.sym_name.data for plan in outermost(module, PlanOp)] == [job]
+    assert compared_jobs(module) == [job]
+
+
+def test_memory_of_bodies_has_a_limit():
+    module = staged(REGISTERED).clone()
+    run_pipeline(*installed_compiler(), module, 'verify-memory{limits="host=1M"}')
+    assert compared_jobs(module) == list(FORMS)
+    with pytest.raises(Rejected, match=r"'y/memory' \d+ \(task 'y'\)"):
+        run_pipeline(*installed_compiler(), module, 'verify-memory{limits="host=64"}')
+
+
+def compared_jobs(
+    module: ModuleOp, given: Mapping[str, Array] | None = None
+) -> list[str]:
+    """Jobs whose outputs can be computed, once they are found to be those of NumPy."""
+    names: list[str] = []
+    for job in FORMS:
+        found = outputs(Model(module, {}, Path()), job, given or inputs())
+        if job in found:
+            np.testing.assert_array_equal(found[job], expected(job))
+            names.append(job)
+    return names
 
 
 def outputs(model: Model, job: str, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -154,14 +257,6 @@ PROGRAMMED = (
     "plan-assign-streams,plan-create-registers,regst-mark-interfaces,"
     "regst-alias-registers,regst-plan-memory,plan-reduce-events,convert-plan-to-launch"
 )
-KNOWN = JOBS.format(name="known", loop=FORMS["known"])
-EXACT = KNOWN.replace("x4xi64>", "x4xf32>").replace(
-    "%q = op.add %p, %i : tensor<2x4xf32>, tensor<i64>",
-    "%j = op.cast %i to f32 : tensor<i64> -> tensor<f32>\n"
-    "%q = op.add %p, %j : tensor<2x4xf32>, tensor<f32>",
-)
-"""One of the jobs on floats, which are whole numbers below 2 ** 24."""
-
 OF_PROGRAMS = [name for name in get_all_passes() if level_of(name) is Level.PROGRAM]
 
 
@@ -185,8 +280,6 @@ def test_each_pass_over_programs_keeps_what_loops_do(
 ):
     monkeypatch.setattr(cuda, "open_cuda", lambda: cuda.Cuda(RecordedDriver()))
     front = installed_compiler()
-    given = {name: inputs()[name].astype("f4") for name in ("x", "w")}
-    given |= {name: inputs()[name] for name in ("c", "n")}
     before, changed = str(programmed(device)), set[str]()
     for name in OF_PROGRAMS:
         module = programmed(device).clone()
@@ -196,7 +289,7 @@ def test_each_pass_over_programs_keeps_what_loops_do(
         changed.add(name)
         model = Model(module, {}, Path())
         with Session(model, engine="sequential", compiler=front) as session:
-            found = session.run(given)["known"]
+            found = session.run(floats())["known"]
         np.testing.assert_array_equal(found, expected("known"), name)
     schedules = {"cpu": "launch-schedule-contractions", "cuda": "launch-schedule-tiles"}
     assert changed >= {"convert-kernel-to-loops", "launch-select-kernels"}
