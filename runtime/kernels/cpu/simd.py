@@ -538,11 +538,11 @@ class Lanes:
     log, log2 = _own("log"), _own("log2")
     log10, log1p = _own("log10"), _own("log1p")
     sin, cos, tan = _own("sin"), _own("cos"), _own("tan")
-    asin, acos, atan = _libm("asin"), _libm("acos"), _libm("atan")
-    sinh, cosh, tanh = _libm("sinh"), _libm("cosh"), _own("tanh")
-    asinh, acosh, atanh = _libm("asinh"), _libm("acosh"), _libm("atanh")
-    erf, cbrt = _own("erf"), _libm("cbrt")
-    pow, atan2, fmod = _own("pow"), _libm("atan2"), _libm("fmod")
+    asin, acos, atan = _own("asin"), _own("acos"), _own("atan")
+    sinh, cosh, tanh = _own("sinh"), _own("cosh"), _own("tanh")
+    asinh, acosh, atanh = _own("asinh"), _own("acosh"), _own("atanh")
+    erf, cbrt = _own("erf"), _own("cbrt")
+    pow, atan2, fmod = _own("pow"), _own("atan2"), _libm("fmod")
 
     def call(self, name: str, *values: Vector) -> Vector:
         """LLVM's function of this name."""

@@ -297,11 +297,11 @@ exp, exp2, expm1 = _own(1, "exp"), _own(1, "exp2"), _own(1, "expm1")
 log, log2 = _own(1, "log"), _own(1, "log2")
 log10, log1p = _own(1, "log10"), _own(1, "log1p")
 sin, cos, tan = _own(1, "sin"), _own(1, "cos"), _own(1, "tan")
-asin, acos, atan = _libm(1, "asin"), _libm(1, "acos"), _libm(1, "atan")
-sinh, cosh, tanh = _libm(1, "sinh"), _libm(1, "cosh"), _own(1, "tanh")
-asinh, acosh, atanh = _libm(1, "asinh"), _libm(1, "acosh"), _libm(1, "atanh")
-erf, cbrt = _own(1, "erf"), _libm(1, "cbrt")
-pow, atan2, fmod = _own(2, "pow"), _libm(2, "atan2"), _libm(2, "fmod")
+asin, acos, atan = _own(1, "asin"), _own(1, "acos"), _own(1, "atan")
+sinh, cosh, tanh = _own(1, "sinh"), _own(1, "cosh"), _own(1, "tanh")
+asinh, acosh, atanh = _own(1, "asinh"), _own(1, "acosh"), _own(1, "atanh")
+erf, cbrt = _own(1, "erf"), _own(1, "cbrt")
+pow, atan2, fmod = _own(2, "pow"), _own(2, "atan2"), _libm(2, "fmod")
 
 
 def _to_odd_f32(builder, value):

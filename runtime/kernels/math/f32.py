@@ -11,7 +11,7 @@ whose result is one, denormal ones included:
 | `exp` | 1.1 | `log` | 0.9 | `tanh` | 1.3 |
 | `exp2` | 1.0 | `log2` | 1.1 | `erf` | 1.2 |
 | `expm1` | 1.7 | `log10` | 1.0 | `pow` | 0.51 |
-| | | `log1p` | 0.51 | | |
+| `cbrt` | 0.51 | `log1p` | 0.51 | | |
 
 Infinities, zeros of both signs and NaN give what the C library gives.
 """
@@ -193,6 +193,10 @@ class Floats:
     def with_sign_of(self, other: Floats) -> Floats:
         """Its size with another's sign."""
         return self._call("copysign", other.value)
+
+    def root(self) -> Floats:
+        """Its square root."""
+        return self._call("sqrt")
 
     def whole(self) -> Floats:
         """The nearest whole number, the even one if there are two."""
@@ -493,20 +497,24 @@ def _wide_log_parts(x: Floats) -> tuple[Floats, Floats]:
     return m - 1.0, x.made(builder.sitofp(narrow, x.value.type))
 
 
-def _wide_log(f: Floats) -> Floats:
+def wide_log(f: Floats) -> Floats:
     """The logarithm of 1 + f, of 64 bits."""
     s = f / (f + 2.0)
     square = s * s
     return (s + s).times_plus(polynomial(square, WIDE_LOG) * square, s + s)
 
 
+def wide_log1p(x: Floats) -> Floats:
+    """The logarithm of 1 + x for finite positive 1 + x, of 64 bits."""
+    f, n = _wide_log_parts(x + 1.0)
+    # The sum has lost what the least of x are.
+    f = f.where(n.compared("==", 0.0), x)
+    return n.times_plus(math.log(2.0), wide_log(f))
+
+
 def log1p(x: Floats) -> Floats:
     """The natural logarithm of 1 + x."""
-    wide = x.wide()
-    f, n = _wide_log_parts(wide + 1.0)
-    # The sum has lost what the least of x are.
-    f = f.where(n.compared("==", 0.0), wide)
-    result = n.times_plus(math.log(2.0), _wide_log(f)).narrow()
+    result = wide_log1p(x.wide()).narrow()
     result = result.where(x.compared("==", math.inf), math.inf)
     result = result.where(below(x, -1.0), math.nan)
     result = result.where(x.compared("==", -1.0), -math.inf)
@@ -523,11 +531,11 @@ def pow(x: Floats, y: Floats) -> Floats:
     builder = x.builder
     size = x.size()
     f, n = _wide_log_parts(size.wide())
-    logarithm = _wide_log(f).times_plus(LOG2_E, n)
+    logarithm = wide_log(f).times_plus(LOG2_E, n)
     is_zero, is_infinite = size.compared("==", 0.0), size.compared("==", math.inf)
     logarithm = logarithm.where(is_zero, -math.inf).where(is_infinite, math.inf)
     exponent = (logarithm * y.wide()).at_least(-200.0).at_most(200.0)
-    result = _wide_exp2(exponent).narrow()
+    result = wide_exp2(exponent).narrow()
     is_whole = y.whole().compared("==", y)
     half = y * 0.5
     is_odd = builder.and_(is_whole, half.whole().compared("!=", half))
@@ -543,7 +551,17 @@ def pow(x: Floats, y: Floats) -> Floats:
     return result.where(builder.or_(is_one, minus_one), 1.0)
 
 
-def _wide_exp2(x: Floats) -> Floats:
+def cbrt(x: Floats) -> Floats:
+    """The cube root of x."""
+    size = x.size()
+    f, n = _wide_log_parts(size.wide())
+    result = wide_exp2(wide_log(f).times_plus(LOG2_E, n) * (1 / 3)).narrow()
+    # Nothing, what is infinite and what is no number are their own roots.
+    finite = x.builder.and_(size.compared(">", 0.0), size.compared("<", math.inf))
+    return size.where(finite, result).with_sign_of(x)
+
+
+def wide_exp2(x: Floats) -> Floats:
     """2 to the power of x from -200 to 200, of 64 bits."""
     magic = 1.5 * 2.0**52
     shifted = x + magic
@@ -583,6 +601,6 @@ def below(x: Floats, bound: float) -> LlvmValue:
 
 FUNCTIONS: Mapping[str, Callable[..., Floats]] = {
     function.__name__: function
-    for function in (erf, exp, exp2, expm1, log, log10, log1p, log2, pow, tanh)
+    for function in (cbrt, erf, exp, exp2, expm1, log, log10, log1p, log2, pow, tanh)
 }
 """All functions by their name."""

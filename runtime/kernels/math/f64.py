@@ -12,9 +12,9 @@ The largest errors that were found, in units in the last place (ulp) of the resu
 | `expm1` | 1.2 | `log10` | 0.7 | | |
 | | | `log1p` | 0.7 | | |
 
-Infinities, zeros of both signs and NaN give what the C library gives. Powers are those
-of the C library; trigonometric functions are in
-`penstock.runtime.kernels.math.trig_f64`.
+Infinities, zeros of both signs and NaN give what the C library gives. Powers, roots,
+hyperbolic sines and cosines, and all inverse functions are those of the C library;
+trigonometric functions are in `penstock.runtime.kernels.math.trig_f64`.
 """
 
 # llvmlite carries no types.

@@ -13,12 +13,17 @@ from llvmlite import ir
 
 from penstock.runtime.kernels.math import f32 as vector_math
 from penstock.runtime.kernels.math import f64 as wide_math
+from penstock.runtime.kernels.math import hyperbolic_f32 as inverse_math
 from penstock.runtime.kernels.math import trig_f32 as circular_math
 from penstock.runtime.kernels.math import trig_f64 as wide_angles
 from penstock.runtime.kernels.math.f32 import DOUBLE, FLOAT, Floats, scalar_of
 
 FUNCTIONS: Mapping[ir.Type, Mapping[str, Callable[..., Floats]]] = {
-    FLOAT: {**vector_math.FUNCTIONS, **circular_math.FUNCTIONS},
+    FLOAT: {
+        **vector_math.FUNCTIONS,
+        **circular_math.FUNCTIONS,
+        **inverse_math.FUNCTIONS,
+    },
     DOUBLE: {**wide_math.FUNCTIONS, **wide_angles.FUNCTIONS},
 }
 """All functions by the type of their numbers, and their name."""

@@ -25,6 +25,7 @@ from penstock.runtime.kernels.cpu import support as kernel_support
 from penstock.runtime.kernels.cpu.simd import Code, Lanes
 from penstock.runtime.kernels.math import f32 as vector_math
 from penstock.runtime.kernels.math import f64 as wide_math
+from penstock.runtime.kernels.math import hyperbolic_f32 as inverse_math
 from penstock.runtime.kernels.math import trig_f32 as circular_math
 from penstock.runtime.kernels.math import trig_f64 as wide_angles
 from penstock.runtime.kernels.math.f32 import DOUBLE, FLOAT
@@ -51,12 +52,22 @@ TRUTHS: dict[str, Truth] = {
         name: getattr(np, name)
         for name in ("exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "tanh")
     },
-    **{name: getattr(np, name) for name in ("cos", "sin", "tan")},
+    **{
+        name: getattr(np, name)
+        for name in ("cbrt", "cos", "cosh", "sin", "sinh", "tan")
+    },
+    **{
+        f"a{name}": getattr(np, f"arc{name}")
+        for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")
+    },
 }
+PAIRS: dict[str, Truth] = {"atan2": np.arctan2, "pow": np.power}
 ULPS = {
     **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
     **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
     **{"sin": 0.9, "cos": 0.9, "tan": 0.55},
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2"), 0.51),
+    **dict.fromkeys(("atanh", "cbrt", "cosh", "sinh"), 0.51),
 }
 WIDE_ULPS = {
     **{"exp": 1.0, "exp2": 1.0, "expm1": 1.2, "tanh": 1.4, "erf": 1.2},
@@ -73,6 +84,7 @@ ENDS = np.array(
         *(88.72283, 88.72284, -87.33655, -103.97, -103.98, 127.99999, 128.0, -149.0),
         *(-149.5, -150.1, 3.4028235e38, -3.4028235e38, 0.625, 0.85, 3.9, 4.1, 9.1, 9.3),
         *(0.70710677, 0.7071068, 1.4142135, 1.4142137, -0.99999994, -17.4, 1e-20),
+        *(0.41421357, 2.4142137, 0.5, -0.5, 89.41599, -89.41599, 1.2e-4, 1.8e19),
     ],
     np.float32,
 )
@@ -130,7 +142,7 @@ def loop_of(function: Callable[..., object], count: int) -> Callable[..., None]:
 
 def check(name: str, got: Floats, operands: tuple[Floats, ...]) -> None:
     """Compare results with the truth: numbers by ulps, anything else exactly."""
-    truth = np.power if name == "pow" else TRUTHS[name]
+    truth = (TRUTHS | PAIRS)[name]
     if name == "erf" and got.dtype == np.float64:
         truth = exact_erf
     with np.errstate(all="ignore"):
@@ -162,7 +174,7 @@ def test_many_results_of_64_bits(name: str) -> None:
 
 def test_documentation_has_all_functions() -> None:
     texts = {
-        FLOAT: f"{vector_math.__doc__}{circular_math.__doc__}",
+        FLOAT: f"{vector_math.__doc__}{circular_math.__doc__}{inverse_math.__doc__}",
         DOUBLE: f"{wide_math.__doc__}{wide_angles.__doc__}",
     }
     for type, ulps in ((FLOAT, ULPS), (DOUBLE, WIDE_ULPS)):
@@ -216,11 +228,20 @@ def test_powers_are_as_near_as_documented() -> None:
         check("pow", applied(kernel_support.pow, *operands), operands)
 
 
-def test_powers_at_borders() -> None:
+@pytest.mark.parametrize("name", PAIRS)
+def test_functions_of_two_numbers_at_borders(name: str) -> None:
     numbers = [0.0, 1.0, 2.0, 3.0, 0.5, 2.5, np.inf, 1e-40, 3e38, 16777217, 1e10]
     pairs = np.array([*product([*numbers, *np.negative(numbers), np.nan], repeat=2)])
     x, y = pairs.astype(np.float32).T.copy()
-    check("pow", applied(kernel_support.pow, x, y), (x, y))
+    check(name, applied(getattr(kernel_support, name), x, y), (x, y))
+
+
+def test_directions_are_as_near_as_documented() -> None:
+    rng = np.random.default_rng()
+    bits = rng.integers(0, 1 << 32, (2, 1 << 16), dtype=np.uint32)
+    near = rng.normal(0, 1, (2, 1 << 16)).astype(np.float32)
+    for y, x in (bits.view(np.float32), near):
+        check("atan2", applied(kernel_support.atan2, y, x), (y, x))
 
 
 def of_vectors(element: str, name: str, count: int, size: int = 8):
@@ -247,7 +268,7 @@ def of_vectors(element: str, name: str, count: int, size: int = 8):
 @pytest.mark.parametrize(("element", "name"), NAMES)
 def test_vectors_are_computed_like_numbers(element: str, name: str) -> None:
     x = every(16_777_213) if element == "f32" else wide(100)
-    operands = (x, x[::-1].copy()) if name == "pow" else (x,)
+    operands = (x, x[::-1].copy()) if name in PAIRS else (x,)
     np.testing.assert_array_equal(
         applied(of_vectors(element, name, len(operands)), *operands),
         applied(getattr(kernel_support, name), *operands),
