@@ -44,6 +44,30 @@ def test_as_much_flows_as_the_least_cut_takes(seed: int):
     assert sum(found) == smallest
 
 
+def test_paths_of_all_lengths_are_not_filled_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    depth, searches = 500, 0
+    distances = FlowGraph.distances
+
+    def counted(graph: FlowGraph, sink: int) -> list[int]:
+        nonlocal searches
+        searches += 1
+        return distances(graph, sink)
+
+    monkeypatch.setattr(FlowGraph, "distances", counted)
+    # A running sum of small tensors, of which the last one alone is read.
+    values = [ForwardValue(1), ForwardValue(2 * depth, [0], is_cheap=True)]
+    for i in range(1, depth):
+        last = len(values) - 1
+        values.append(ForwardValue(1))
+        is_read = i == depth - 1
+        operands = [last, last + 1]
+        values.append(ForwardValue(2 * depth, operands, is_cheap=True, is_read=is_read))
+    assert kept_by_min_cut(values) == {*range(0, 2 * depth, 2)}
+    assert searches < 5
+
+
 def random_values(rng: random.Random) -> list[ForwardValue]:
     values: list[ForwardValue] = []
     for i in range(rng.randint(2, 11)):
