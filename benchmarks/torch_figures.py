@@ -135,10 +135,10 @@ def losses(model: str, type_name: str) -> list[float]:
         for a in "ab":
             n = f.layer_norm(h, (8,), w[a + "s1"], w[a + "h1"])
             q, k, v = (
-                (n @ w[a + part]).reshape(2, 6, 2, 4).transpose(1, 2) for part in "qkv"
+                (n @ w[a + part]).reshape(2, 8, 2, 4).transpose(1, 2) for part in "qkv"
             )
             seen = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-            h = h + seen.transpose(1, 2).reshape(2, 6, 8) @ w[a + "o"]
+            h = h + seen.transpose(1, 2).reshape(2, 8, 8) @ w[a + "o"]
             n = f.layer_norm(h, (8,), w[a + "s2"], w[a + "h2"])
             h = h + f.gelu(n @ w[a + "up"] + w[a + "upb"]) @ w[a + "down"]
         return h @ w["table"].T

@@ -33,8 +33,8 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
         "fb": (5,),
     },
     "gpt": {
-        "table": (11, 8),
-        "places": (6, 8),
+        "table": (8, 8),
+        "places": (8, 8),
         **{
             f"{layer}{name}": shape
             for layer in "ab"
@@ -47,9 +47,9 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
                 "o": (8, 8),
                 "s2": (8,),
                 "h2": (8,),
-                "up": (8, 32),
-                "upb": (32,),
-                "down": (32, 8),
+                "up": (8, 8),
+                "upb": (8,),
+                "down": (8, 8),
             }.items()
         },
     },
@@ -66,7 +66,7 @@ MODELS: dict[str, dict[str, tuple[int, ...]]] = {
 INPUTS: dict[str, tuple[tuple[int, ...], int | None, tuple[int, ...], int]] = {
     "mlp": ((16, 8), None, (16,), 4),
     "cnn": ((4, 3, 8, 8), None, (4,), 5),
-    "gpt": ((2, 6), 11, (2, 6), 11),
+    "gpt": ((2, 8), 8, (2, 8), 8),
     "lstm": ((6, 4), 7, (6, 4), 7),
     "resnet18": ((4, 3, 32, 32), None, (4,), 5),
 }

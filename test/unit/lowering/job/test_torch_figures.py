@@ -113,11 +113,11 @@ def gpt(w: Weights, x: Any) -> Any:
     for a in "ab":
         n = ops.layer_norm(h, w[a + "s1"], w[a + "h1"], axis=2)
         q, k, v = (
-            np.transpose((n @ w[a + part]).reshape(2, 6, 2, 4), (0, 2, 1, 3))
+            np.transpose((n @ w[a + part]).reshape(2, 8, 2, 4), (0, 2, 1, 3))
             for part in "qkv"
         )
         seen = ops.attention(q, k, v, causal=0, scale=0.5)
-        h = h + np.transpose(seen, (0, 2, 1, 3)).reshape(2, 6, 8) @ w[a + "o"]
+        h = h + np.transpose(seen, (0, 2, 1, 3)).reshape(2, 8, 8) @ w[a + "o"]
         n = ops.layer_norm(h, w[a + "s2"], w[a + "h2"], axis=2)
         h = h + ops.gelu(n @ w[a + "up"] + w[a + "upb"]) @ w[a + "down"]
     return h @ np.transpose(w["table"], (1, 0))

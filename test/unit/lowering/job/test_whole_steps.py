@@ -99,27 +99,27 @@ def transformer(w: Mapping[str, Any], x: Any, labels: Any) -> Any:
     h = ops.gather(w["e"], x, axis=0) + w["p"]
     n = ops.layer_norm(h, w["n1s"], w["n1b"], axis=2)
     q, k, v = (
-        np.transpose((n @ w[part]).reshape(2, 6, 2, 4), (0, 2, 1, 3)) for part in "qkv"
+        np.transpose((n @ w[part]).reshape(2, 8, 2, 4), (0, 2, 1, 3)) for part in "qkv"
     )
     mixed = ops.attention(q, k, v, causal=0, scale=0.5)
-    h = h + np.transpose(mixed, (0, 2, 1, 3)).reshape(2, 6, 8) @ w["o"]
+    h = h + np.transpose(mixed, (0, 2, 1, 3)).reshape(2, 8, 8) @ w["o"]
     n = ops.layer_norm(h, w["n2s"], w["n2b"], axis=2)
     h = h + ops.gelu(n @ w["up"] + w["upb"]) @ w["down"]
     return ops.cross_entropy(h @ np.transpose(w["e"], (1, 0)), labels)
 
 
 TRANSFORMER: Shapes = {
-    "e": (11, 8),
-    "p": (6, 8),
+    "e": (8, 8),
+    "p": (8, 8),
     **norms(n1=8, n2=8),
     **dict.fromkeys("qkvo", (8, 8)),
-    "up": (8, 32),
-    "upb": (32,),
-    "down": (32, 8),
+    "up": (8, 8),
+    "upb": (8,),
+    "down": (8, 8),
 }
 
 IMAGES = (4, 3, 8, 8)
-TOKENS = (2, 6)
+TOKENS = (2, 8)
 
 
 def text_of(network: Network, shapes: Shapes, float: str) -> str:
@@ -154,7 +154,7 @@ def inputs_of(network: Network, shapes: Shapes) -> dict[str, Array]:
         f"w.{i}": rng.normal(size=each) / 2 for i, each in enumerate(shapes.values())
     }
     if network is transformer:
-        x, labels = rng.integers(0, 11, (2, *TOKENS))
+        x, labels = rng.integers(0, 8, (2, *TOKENS))
     else:
         x, labels = rng.normal(size=IMAGES), rng.integers(0, 5, 4)
     # Both types get numbers that f32 has.
