@@ -19,9 +19,17 @@ from penstock.dialects.op.group_form import GroupForm, member_scalar, refuse_oth
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.row_space import Lies, MergedSpace, RowRoot, RowSpace
+from penstock.dialects.op.sbp import RECENT
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedVerifyException
+from penstock.dialects.utils.structural_keys import KernelKey, block_structure
 from penstock.dialects.utils.tensors import element_count, same_layout, tensor_type
+
+_PAIRS: dict[KernelKey, tuple[InPlacePair, ...]] = {}
+"""
+The pairs of recent groups by their structure: most passes after fusion ask for them,
+and finding them takes building the stage of a group.
+"""
 
 
 class RowForm(GroupForm):
@@ -93,6 +101,14 @@ class RowForm(GroupForm):
 
     def in_place_pairs(self, ins: Sequence[SSAValue]) -> Sequence[InPlacePair]:
         """The pairs that the stage of rows may have as one memref."""
+        key = block_structure(self.block, {})
+        if (known := _PAIRS.get(key)) is None:
+            if len(_PAIRS) == RECENT:
+                _PAIRS.pop(next(iter(_PAIRS)))
+            known = _PAIRS[key] = tuple(self._find_pairs())
+        return known
+
+    def _find_pairs(self) -> Sequence[InPlacePair]:
         arguments, space = self.block.args, self.space
         pairs = [
             InPlacePair(operand, result)

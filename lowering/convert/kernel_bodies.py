@@ -27,13 +27,13 @@ from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import alias_place
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.dialects.utils.structural_keys import KernelKey, kernel_key
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.aliases import (
     lies_as_paired,
     operand_register,
     views_in,
 )
-from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
 
 LARGEST = (1 << 63) - 1
 """The largest number that a program holds; costs may be larger."""

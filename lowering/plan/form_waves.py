@@ -47,6 +47,7 @@ from penstock.dialects.op.wave import WaveOp, YieldWaveOp
 from penstock.dialects.plan import PlanOp, TaskOp, YieldOp
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fail_if_any
+from penstock.dialects.utils.structural_keys import KernelKey, kernel_key
 from penstock.dialects.utils.tensors import byte_count, tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.graphs import listed_order
@@ -57,7 +58,6 @@ from penstock.lowering.analysis.in_place_pairs import Pairs, earlier_readers
 from penstock.lowering.analysis.plan_reports import WAVES
 from penstock.lowering.analysis.register_types import requested_slots
 from penstock.lowering.analysis.repetitions import rates_of
-from penstock.lowering.analysis.structural_keys import KernelKey, kernel_key
 from penstock.lowering.analysis.task_order import TaskOrder, list_tasks
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.codegen.cpu.wave import BYTES_A_NS, FLOPS_A_NS
