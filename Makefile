@@ -59,7 +59,7 @@ bench: $(VENV)/installed
 # Ops and models of this checkout and of a commit, in turns; fails on what is slower.
 bench-compare: $(VENV)/installed
 	$(BIN)/python benchmarks/versions.py $(BASE) --only ops --only models \
-		--threads 1,2 --fail
+		--only accuracy --threads 1,2 --fail
 
 # The kernels of whole models, and how many of them are compiled.
 bench-forms: $(VENV)/installed

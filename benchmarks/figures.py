@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.report import Json, Section, Table
@@ -17,11 +18,14 @@ from penstock.tools.reports.benchmark_figures import (
     Measurement,
     Value,
     as_json,
+    read_measurement,
 )
+from penstock.tools.reports.benchmarks_page import UNITS
 
 OURS = "Penstock"
 PEERS = ("ONNX Runtime", "PyTorch", "torch.compile", "JAX", "NumPy")
 BEST = "best peer / Penstock"
+RATES = ("ratio", "GFLOP/s", "GB/s", "share")
 LIMITS = {"bound": "{} live at one step", "limit": "{} of the source order"}
 """Texts of limits by the columns that have them."""
 
@@ -58,9 +62,46 @@ def measurement(
 
 
 def write(folder: Path, found: Measurement) -> None:
-    """Write the file of a measurement."""
+    """
+    Write the file of a measurement. With one of the same section, processor, commit and
+    day, which may have been of other cases, it is joined.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / found.file_name).write_text(as_json(found), encoding="utf-8")
+    path = folder / found.file_name
+    if path.exists():
+        found = joined(read_measurement(path), found)
+    path.write_text(as_json(found), encoding="utf-8")
+
+
+def joined(first: Measurement, then: Measurement) -> Measurement:
+    """
+    One measurement of two, whose tables go together in order. A case of both is that of
+    the latter, with the notes that begin with it; means are taken anew.
+    """
+    tables = [with_cases(*pair) for pair in zip(first.tables, then.tables, strict=True)]
+    again = {case.case for table in then.tables for case in table.cases}
+    notes = [x for x in first.notes if x.partition(":")[0] not in again]
+    return replace(then, tables=tables, notes=[*notes, *then.notes])
+
+
+def with_cases(first: FigureTable, then: FigureTable) -> FigureTable:
+    """A table with the cases of two; of one that both have, the latter counts."""
+    cases = {(each.case, each.threads): each for each in (*first.cases, *then.cases)}
+    found = [*cases.values()]
+    return replace(then, cases=found, summary={**then.summary, **means(found)})
+
+
+def means(cases: Sequence[Case]) -> dict[str, Value]:
+    """The geometric means of best ratios by numbers of threads."""
+    ratios: dict[int | None, list[float]] = {}
+    for case in cases:
+        ratio = case.ours[0].figures.get("best ratio")
+        if isinstance(ratio, float) and ratio > 0:
+            ratios.setdefault(case.threads, []).append(ratio)
+    return {
+        f"geometric mean, threads {threads}": round(geometric_mean(found), 2)
+        for threads, found in ratios.items()
+    }
 
 
 def tables_of(tables: Sequence[Table]) -> list[FigureTable]:
@@ -100,13 +141,14 @@ def race_cases(table: Table) -> Iterator[Case]:
 
 def race_figures(row: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
     """The figures of a contender; a range becomes its ends."""
+    unit = next(unit for unit in UNITS if unit in row)
     if "-" not in row["range"]:
         # A contender that took no part says why in place of its time.
-        yield "problem", row["ms"]
+        yield "problem", row[unit]
         return
     best, _, worst = row["range"].partition("-")
-    texts = {"ms": row["ms"], "best": best, "worst": worst}
-    texts |= {name: row.get(name, "") for name in ("ratio", "GFLOP/s", "GB/s")}
+    texts = {unit: row[unit], "best": best, "worst": worst}
+    texts |= {name: row.get(name, "") for name in RATES}
     yield from ((name, value_of(text)) for name, text in texts.items() if text)
 
 

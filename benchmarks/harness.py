@@ -11,6 +11,7 @@ round begins once the machine is idle, and rounds that begin without are counted
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import tempfile
 import time
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, cast
 
 if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
@@ -127,6 +128,18 @@ def only_one(name: str = "penstock-benchmarks.lock") -> Generator[None]:
         yield
 
 
+@contextmanager
+def variables(environment: Mapping[str, str]) -> Generator[None]:
+    """Let variables of the environment have other values inside."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 ################################################################################
 # Contenders                                                                   #
 ################################################################################
@@ -140,10 +153,16 @@ def mean_seconds(run: Run, calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def serve(pipe: Connection, opener: Opener) -> None:
+def serve(pipe: Connection) -> None:
+    """Be a contender: take an opener after the other, until there is None."""
+    while (opener := cast("Opener | None", pipe.recv())) is not None:
+        take_turns(pipe, opener)
+
+
+def take_turns(pipe: Connection, opener: Opener) -> None:
     """
-    Be a contender: send the outputs of one run, or say what is wrong; then answer each
-    number of calls with their mean time, until the number is 0.
+    Send the outputs of one run, or say what is wrong; then answer each number of calls
+    with their mean time, until the number is 0.
     """
     try:
         run = opener()
@@ -159,23 +178,35 @@ def serve(pipe: Connection, opener: Opener) -> None:
     gc.disable()
     while calls := cast("int", pipe.recv()):
         pipe.send(mean_seconds(run, calls))
+    gc.enable()
+    gc.unfreeze()
 
 
 class Contender:
-    """A process that sets a workload up and runs it when told to."""
+    """A process that sets workloads up, one by one, and runs them when told to."""
 
-    def __init__(self, name: str, opener: Opener):
+    def __init__(self, name: str, environment: Mapping[str, str] | None = None):
         self.name = name
         self.outputs: list[Array] = []
         self.problem: str | None = None
         """Why it takes no part."""
+        self._is_open = False
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=serve, args=(theirs, opener), daemon=True
-        )
-        self._process.start()
+        self._process = context.Process(target=serve, args=(theirs,), daemon=True)
+        with variables(environment or {}):
+            self._process.start()
         theirs.close()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process can set no other workload up."""
+        return not self._process.is_alive()
+
+    def open(self, opener: Opener) -> None:
+        """Begin to set a workload up."""
+        self.outputs, self.problem = [], None
+        self._pipe.send(opener)
 
     def wait(self) -> None:
         """Wait until it is set up and has run once."""
@@ -183,12 +214,13 @@ class Contender:
             answer = cast("list[Array] | str", self._pipe.recv())
         except EOFError:
             answer = "failed: its process ended"
+            self._process.join()
         if isinstance(answer, str):
             self.problem = answer
         else:
-            self.outputs = answer
+            self.outputs, self._is_open = answer, True
 
-    def compare(self, reference: Sequence[Array]) -> None:
+    def compare(self, reference: Sequence[Array], tolerance: float = TOLERANCE) -> None:
         """Take no further part if the outputs differ from others."""
         if self.problem is not None:
             return
@@ -200,7 +232,7 @@ class Contender:
 
         pairs = zip(self.outputs, reference, strict=True)
         error = max((relative_error(a, b) for a, b in pairs), default=0.0)
-        if not error <= TOLERANCE:
+        if not error <= tolerance:
             self.problem = f"outputs differ by {error:.1e}"
 
     def turn(self, calls: int) -> float:
@@ -213,10 +245,17 @@ class Contender:
         if (process := self._process.pid) is not None:
             wait_until_at_rest(REST_SECONDS, spent=lambda: processor_seconds(process))
 
+    def leave(self) -> None:
+        """Give the workload up, so that another one can be set up."""
+        if self._is_open:
+            self._pipe.send(0)
+        self._is_open = False
+
     def close(self) -> None:
         """End its process."""
         with suppress(OSError):  # It may have ended before.
-            self._pipe.send(0)
+            self.leave()
+            self._pipe.send(None)
         self._process.join(5)
         self._process.kill()
         self._pipe.close()
@@ -274,25 +313,76 @@ def race(
     turn_seconds: float = TURN_SECONDS,
 ) -> Race:
     """Set up all contenders, compare their outputs, and time them in turns."""
-    contenders = [Contender(name, opener) for name, opener in openers.items()]
-    try:
-        for contender in contenders:
-            contender.wait()
+    with Field() as field:
+        return field.race(openers, rounds, Manner(idle=idle, turn_seconds=turn_seconds))
+
+
+@dataclass(frozen=True)
+class Manner:
+    """The length of turns, the wait before rounds, and the tolerance of outputs."""
+
+    idle: Callable[[], bool] = lambda: wait_until_idle(1.0)
+    turn_seconds: float = TURN_SECONDS
+    tolerance: float = TOLERANCE
+
+
+class Field:
+    """
+    Contenders whose processes stay for several races, so that none pays for the start
+    of another's. One whose process ended gets a new one.
+    """
+
+    def __init__(self, environments: Mapping[str, Mapping[str, str]] | None = None):
+        self._environments = environments or {}
+        """Variables of the environment by the names of contenders."""
+        self._contenders: dict[str, Contender] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for contender in self._contenders.values():
+            contender.close()
+
+    def race(
+        self, openers: Mapping[str, Opener], rounds: int, manner: Manner | None = None
+    ) -> Race:
+        """Set up all contenders, compare their outputs, and time them in turns."""
+        manner = manner or Manner()
+        contenders = self.open(openers)
         if contenders[0].problem is None:
             for contender in contenders[1:]:
-                contender.compare(contenders[0].outputs)
+                contender.compare(contenders[0].outputs, manner.tolerance)
         runners = [c for c in contenders if c.problem is None]
-        seconds, disturbed = timed(runners, rounds, idle, turn_seconds)
-    finally:
+        seconds, disturbed = timed(runners, rounds, manner.idle, manner.turn_seconds)
         for contender in contenders:
-            contender.close()
-    return Race(
-        tuple(
-            Result(c.name, tuple(seconds.get(c.name, ())), c.problem)
-            for c in contenders
-        ),
-        disturbed,
-    )
+            contender.leave()
+        return Race(
+            tuple(
+                Result(c.name, tuple(seconds.get(c.name, ())), c.problem)
+                for c in contenders
+            ),
+            disturbed,
+        )
+
+    def open(self, openers: Mapping[str, Opener]) -> list[Contender]:
+        """The contenders, each with a workload that has run once, until they leave."""
+        contenders = [self._opened(name, opener) for name, opener in openers.items()]
+        for contender in contenders:
+            contender.wait()
+        return contenders
+
+    def _opened(self, name: str, opener: Opener) -> Contender:
+        """The contender of a name, which begins to set a workload up."""
+        found = self._contenders.get(name)
+        if found is not None and found.has_ended:
+            found.close()
+            found = None
+        if found is None:
+            found = Contender(name, self._environments.get(name))
+            self._contenders[name] = found
+        found.open(opener)
+        return found
 
 
 class Runner(Protocol):

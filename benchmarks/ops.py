@@ -1,229 +1,182 @@
 """
-Single ops of many kinds, in three sizes, ours and those of peers.
+Single ops of many kinds, in three sizes, ours, those of peers, and what is possible.
 
-Each case is a node of ONNX and the same as an expression of PyTorch. Ours is a session,
-as a user runs it. The rate counts the bytes of operands and results once, so that ops
-that only move bytes can be compared with a copy.
+Ours and ONNX Runtime's are bound to arrays, where these are contiguous. The rate counts
+the bytes of operands and results once; the share is that of the time that the bytes or
+the arithmetic take at least on this processor (`benchmarks/limits.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.elementwise import best_rows
-from benchmarks.harness import Race, Run, race
+from benchmarks.harness import Field, Manner, Race, Run, busy_share
+from benchmarks.limits import Limits, measured
+from benchmarks.op_cases import CASES, SIZES, Operand, dtype_of, is_named
 from benchmarks.report import Section, Table
-from benchmarks.sessions import bound_run, imported_model, penstock_run, runtime_run
-from benchmarks.speed import race_section
+from benchmarks.sessions import bound_run, imported_model, runtime_run
+from benchmarks.speed import flops_of, is_failure, race_data, result_cells
+from penstock.cpu_target import most_vector_bytes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from penstock.runtime.loading.initializers import Array
-
-Shape: TypeAlias = tuple[int, ...]
+    from penstock.tools.session.session import Model
 
 TEXT = """\
-Milliseconds of one op on `f32` (the median and the extremes of all rounds), the ratio
-of a peer's time to ours (above 1, we are faster), and the bytes of operands and results
-in a second. Sizes are of the first operand: it stays in the L1 cache, in the L2 cache,
-or in neither. Ours is a session, ONNX Runtime writes to a given array, and PyTorch is
-eager. The worst ratios stand first."""
+Microseconds of one op (the median and the extremes of all rounds), the ratio of a
+peer's time to ours (above 1, we are faster), the bytes of operands and results in a
+second, and the share that is reached of what this processor can do: the time of these
+bytes at the measured bandwidth of their size, or of the arithmetic at the measured
+peak, whichever is longer. Elements are `f32` unless a case says so. Sizes are of the
+first operand: it stays in the L1 cache, in the L2 cache, or in neither. Ours and ONNX
+Runtime's are bound to arrays, and PyTorch is eager; `Penstock, 32 bytes` is code
+without AVX-512, with its own peak."""
 
-SIZES = {"L1": 1 << 12, "L2": 1 << 17, "memory": 1 << 22}
-"""The elements of the first operand."""
+NARROW = "Penstock, 32 bytes"
+NARROW_BYTES = 32
 
-WORST = 5
-"""The cases of the table of the worst."""
+NARROW_SHARE, WIDE_SHARE = 0.7, 0.9
+"""The share below which narrow code is too slow, where wide code reaches the other."""
 
-
-@dataclass(frozen=True)
-class Case:
-    """A node of ONNX, and PyTorch's expression of its operands `a`, `b`..."""
-
-    node: str
-    """The op, and its attributes after a semicolon."""
-    torch: str
-    shapes: Callable[[int], Sequence[Shape]]
-    """The shapes of operands for a number of elements."""
-    constants: Mapping[str, Sequence[int] | int] = field(default_factory=dict)
-    """The last operands by any names."""
-    indices: int | None = None
-    """The number of the operand that holds indices into the first one's rows."""
-    outputs: int = 1
-
-
-def matrix(count: int) -> Shape:
-    """A matrix whose rows and columns are powers of two."""
-    columns = 1 << (count.bit_length() - 1) // 2
-    return count // columns, columns
-
-
-def image(count: int) -> Shape:
-    """An image of 64 channels."""
-    return 1, 64, *matrix(count // 64)
-
-
-def one(count: int) -> Sequence[Shape]:
-    """One matrix."""
-    return [matrix(count)]
-
-
-def two(count: int) -> Sequence[Shape]:
-    """Two matrices."""
-    return [matrix(count)] * 2
-
-
-def with_row(count: int) -> Sequence[Shape]:
-    """A matrix and a row."""
-    return [matrix(count), matrix(count)[1:]]
-
-
-def one_image(count: int) -> Sequence[Shape]:
-    """One image."""
-    return [image(count)]
-
-
-def reversed_image(count: int) -> Sequence[Shape]:
-    """An image whose channels are last."""
-    return [(1, *image(count)[2:], 64)]
-
-
-def cube(count: int) -> Sequence[Shape]:
-    """A tensor of four dimensions."""
-    rows, columns = matrix(count)
-    return [(*matrix(rows), *matrix(columns))]
-
-
-def normalized(count: int) -> Sequence[Shape]:
-    """An image, and the scale and the bias of its channels."""
-    return [image(count), (64,), (64,)]
-
-
-def looked_up(count: int) -> Sequence[Shape]:
-    """Rows of 64 elements, and as many indices of these as there are."""
-    return [(count // 64, 64), (count // 64,)]
-
-
-def of(node: str, torch: str, *, like: Callable[[int], Sequence[Shape]] = one) -> Case:
-    """A case of operands alone."""
-    return Case(node, torch, like)
-
-
-def over(node: str, torch: str, *axes: int) -> Case:
-    """A reduction of a matrix, or of an image, over axes."""
-    shapes = one_image if max(axes) > 1 else one
-    return Case(f"{node}; keepdims=0", torch, shapes, {"axes": axes})
-
-
-CASES: Mapping[str, Case] = {
-    "transpose": of("Transpose; perm=[1, 0]", "a.t().contiguous()"),
-    "channels last": of(
-        "Transpose; perm=[0, 2, 3, 1]",
-        "a.permute(0, 2, 3, 1).contiguous()",
-        like=one_image,
-    ),
-    "channels first": of(
-        "Transpose; perm=[0, 3, 1, 2]",
-        "a.permute(0, 3, 1, 2).contiguous()",
-        like=reversed_image,
-    ),
-    "reversed dimensions": of(
-        "Transpose; perm=[3, 2, 1, 0]", "a.permute(3, 2, 1, 0).contiguous()", like=cube
-    ),
-    "concatenation of rows": of("Concat; axis=1", "torch.cat([a, b], 1)", like=two),
-    "lookup of rows": Case("Gather", "a[b]", looked_up, indices=1),
-    "add": of("Add", "a + b", like=two),
-    "add a row": of("Add", "a + b", like=with_row),
-    "divide": of("Div", "a / b", like=two),
-    "relu": of("Relu", "torch.relu(a)"),
-    "exp": of("Exp", "torch.exp(a)"),
-    "sin": of("Sin", "torch.sin(a)"),
-    "cos": of("Cos", "torch.cos(a)"),
-    "tanh": of("Tanh", "torch.tanh(a)"),
-    "erf": of("Erf", "torch.erf(a)"),
-    "sigmoid": of("Sigmoid", "torch.sigmoid(a)"),
-    "gelu": of("Gelu", "F.gelu(a)"),
-    "sum of rows": over("ReduceSum", "a.sum(1)", 1),
-    "sum of columns": over("ReduceSum", "a.sum(0)", 0),
-    "largest of rows": over("ReduceMax", "a.amax(1)", 1),
-    "largest of columns": over("ReduceMax", "a.amax(0)", 0),
-    "mean of images": over("ReduceMean", "a.mean((2, 3))", 2, 3),
-    "place of the largest of rows": of("ArgMax; axis=1; keepdims=0", "a.argmax(1)"),
-    "place of the largest of columns": of("ArgMax; axis=0; keepdims=0", "a.argmax(0)"),
-    "10 largest of rows": Case(
-        "TopK; axis=1", "torch.topk(a, 10, 1)", one, {"k": [10]}, outputs=2
-    ),
-    "sums along rows": Case("CumSum", "a.cumsum(1)", one, {"axis": 1}),
-    "sums along columns": Case("CumSum", "a.cumsum(0)", one, {"axis": 0}),
-    "softmax": of("Softmax; axis=1", "torch.softmax(a, 1)"),
-    "log-softmax": of("LogSoftmax; axis=1", "torch.log_softmax(a, 1)"),
-    "group norm": of(
-        "GroupNormalization; num_groups=8",
-        "F.group_norm(a, 8, b, c)",
-        like=normalized,
-    ),
-    "instance norm": of(
-        "InstanceNormalization", "F.instance_norm(a, None, None, b, c)", like=normalized
-    ),
-}
+TURN_SECONDS = 0.03
+"""The time of a turn: there are hundreds of cases."""
 
 
 def operands_of(name: str, size: str) -> dict[str, Array]:
     """Random operands by their letters."""
-    import numpy as np
+    found = described(name, size)
+    return {letter: each.array(7 + ord(letter)) for letter, each in found.items()}
 
-    case, random = CASES[name], np.random.default_rng(7)
-    found: dict[str, Array] = {}
-    shapes = case.shapes(SIZES[size])
-    for number, shape in enumerate(shapes):
-        letter = "abc"[number]
-        if number == case.indices:
-            found[letter] = random.integers(0, shapes[0][0], shape)
-        else:
-            # Away from zero, as something is divided by it.
-            found[letter] = random.normal(4, 1, shape).astype(np.float32)
-    return found
+
+def described(name: str, size: str) -> dict[str, Operand]:
+    """The descriptions of operands by their letters."""
+    operands = CASES[name].operands(SIZES[size])
+    return dict(zip("abcdef", operands, strict=False))
+
+
+################################################################################
+# Models                                                                       #
+################################################################################
 
 
 def model_of(name: str, size: str) -> ModelProto:
-    """A case as a model."""
-    import numpy as np
-
+    """A case as a model of ONNX."""
     helper, onnx = import_module("onnx.helper"), import_module("onnx")
     case, operands = CASES[name], operands_of(name, size)
     op, *attributes = case.node.split("; ")
-    given = {
-        key: [*map(int, value.strip("[]").split(","))] if "[" in value else int(value)
-        for key, _, value in (text.partition("=") for text in attributes)
-    }
-    constants = {key: np.array(value) for key, value in case.constants.items()}
+    pairs = (text.partition("=") for text in attributes)
+    given = {key: ast.literal_eval(value) for key, _, value in pairs}
+    constants = {key: constant(value) for key, value in case.constants.items()}
     outputs = [f"y{number}" for number in range(case.outputs)]
     node = helper.make_node(op, [*operands, *constants], outputs, **given)
-    kinds = {"f": 1, "i": 7}
     graph = helper.make_graph(
         [node],
         "case",
         [
-            helper.make_tensor_value_info(key, kinds[array.dtype.kind], array.shape)
+            helper.make_tensor_value_info(
+                key, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
             for key, array in operands.items()
         ],
         [helper.make_empty_tensor_value_info(output) for output in outputs],
-        [onnx.numpy_helper.from_array(array, key) for key, array in constants.items()],
+        [
+            onnx.numpy_helper.from_array(array, key)
+            for key, array in constants.items()
+            if array is not None
+        ],
     )
     opset = [helper.make_opsetid("", 21)]
     model = helper.make_model(graph, opset_imports=opset, ir_version=10)
     return cast("ModelProto", onnx.shape_inference.infer_shapes(model))
 
 
+def constant(value: object) -> Array | None:
+    """The array of a constant operand."""
+    import numpy as np
+
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        type, number = cast("tuple[str, int]", value)
+        return np.array(number, dtype_of(type))
+    found = np.array(value)
+    return found.astype(np.float32) if found.dtype.kind == "f" else found
+
+
+def text_of(name: str, size: str) -> str:
+    """A case that is written in our text, as a job."""
+    case, operands = CASES[name], described(name, size)
+    types = {letter: type_of(each) for letter, each in operands.items()}
+    extents = operands["a"].shape
+    facts = {
+        **types,
+        "shape_a": "x".join(map(str, extents)),
+        "extents_a": ", ".join(map(str, extents)),
+        "rows_a": str(extents[0]),
+    }
+    lines = [f'%{key} = job.input "{key}" : {type}' for key, type in types.items()]
+    lines.append(case.node.format(**facts))
+    for number, type in enumerate(case.results):
+        result = f"%y{number} : {type.format(**facts)}"
+        lines.append(f'job.output "y{number}", {result}')
+    body = "\n".join(lines)
+    return f"job.job @case placement <cpu, [0:0]> {{\n{body}\n}}"
+
+
+def type_of(operand: Operand) -> str:
+    """The type of an operand in our text."""
+    element = operand.type.replace("u", "ui")
+    return f"tensor<{''.join(f'{extent}x' for extent in operand.shape)}{element}>"
+
+
+def job_of(name: str, size: str) -> Model:
+    """A case as a job of ours."""
+    if not CASES[name].is_ours:
+        return imported_model(model_of(name, size))
+    from penstock.tools.driver.compiler import installed_compiler
+    from penstock.tools.session.session import Model
+
+    compiler, _ = installed_compiler()
+    return Model(compiler.parse(text_of(name, size).encode(), name), {}, Path())
+
+
+################################################################################
+# Contenders                                                                   #
+################################################################################
+
+
 def open_penstock(name: str, size: str, threads: int) -> Run:
-    """A session of ours."""
-    model = imported_model(model_of(name, size))
-    return penstock_run(model, operands_of(name, size), threads)
+    """A session of ours that is bound to arrays, where they are contiguous."""
+    from penstock.tools.session.session import Session
+
+    session = Session(job_of(name, size), threads=threads)
+    operands = operands_of(name, size)
+    outputs = [*session.run(operands).values()]
+    if not are_bound(operands.values()):
+        return lambda: [*session.run(operands).values()]
+    names = [f"y{number}" for number in range(len(outputs))]
+    bound = session.bind(operands, dict(zip(names, outputs, strict=True)))
+
+    def run() -> Sequence[Array]:
+        bound.run()
+        return outputs
+
+    return run
+
+
+def are_bound(operands: Iterable[Array]) -> bool:
+    """Whether arrays can be read where they are."""
+    return all(array.flags.c_contiguous for array in operands)
 
 
 def open_onnxruntime(name: str, size: str, threads: int) -> Run:
@@ -231,73 +184,186 @@ def open_onnxruntime(name: str, size: str, threads: int) -> Run:
     model, operands = model_of(name, size), operands_of(name, size)
     run = runtime_run(model, operands, threads)
     outputs = run()
-    if len(outputs) > 1:
+    if len(outputs) > 1 or not are_bound(operands.values()):
         return run
     return bound_run(model, operands, outputs[0].copy(), threads)
 
 
-def open_torch(name: str, size: str, threads: int) -> Run:
-    """PyTorch's function."""
+def open_torch(name: str, size: str, threads: int, wide: bool = False) -> Run:
+    """PyTorch's function; on numbers of 64 bits, if so."""
     torch = import_module("torch")
     torch.set_num_threads(threads)
     operands = operands_of(name, size)
     scope = {"torch": torch, "F": torch.nn.functional}
     function = eval(f"lambda {', '.join(operands)}: {CASES[name].torch}", scope)
-    tensors = [torch.from_numpy(array) for array in operands.values()]
+    tensors = [tensor_of(array) for array in operands.values()]
+    if wide:
+        tensors = [x.double() if x.is_floating_point() else x for x in tensors]
 
     def run() -> Sequence[Array]:
         with torch.inference_mode():
             found = function(*tensors)
         several = CASES[name].outputs > 1
-        return [each.numpy() for each in (found if several else [found])]
+        return [array_of(each) for each in (found if several else [found])]
 
     return run
 
 
-OPENERS: Mapping[str, Callable[[str, str, int], Run]] = {
-    "Penstock": open_penstock,
-    "ONNX Runtime": open_onnxruntime,
-    "PyTorch eager": open_torch,
+def tensor_of(array: Array) -> Any:
+    """An array as a tensor of PyTorch, which has another way to read bf16."""
+    torch = import_module("torch")
+    if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def array_of(tensor: Any) -> Array:
+    """A tensor of PyTorch as an array."""
+    torch = import_module("torch")
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(dtype_of("bf16"))
+    return tensor.numpy()
+
+
+def openers_of(name: str, size: str, threads: int) -> dict[str, Callable[[], Run]]:
+    """The contenders that know a case, ours first."""
+    found: dict[str, Callable[[], Run]] = {
+        OURS: partial(open_penstock, name, size, threads),
+        NARROW: partial(open_penstock, name, size, threads),
+    }
+    kinds = {each.type for each in described(name, size).values()}
+    if not CASES[name].is_ours and "bf16" not in kinds:
+        found["ONNX Runtime"] = partial(open_onnxruntime, name, size, threads)
+    if CASES[name].torch:
+        found["PyTorch eager"] = partial(open_torch, name, size, threads)
+    return found
+
+
+OURS = "Penstock"
+ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
+    NARROW: {"PENSTOCK_VECTOR_BYTES": str(NARROW_BYTES)}
 }
-"""All contenders, ours first."""
+"""Variables of the environment by contenders."""
 
 
-def moved_bytes(name: str, size: str) -> int:
-    """The bytes of operands and results."""
-    run = open_onnxruntime(name, size, 1)
-    arrays = [*operands_of(name, size).values(), *run()]
-    return sum(array.nbytes for array in arrays)
+################################################################################
+# Limits                                                                       #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Work:
+    """The bytes and operations that an op cannot do without."""
+
+    read: int
+    written: int
+    flops: int
+    type: str
+    """That of its first operand."""
+
+    @property
+    def moved(self) -> int:
+        """The bytes of operands and results."""
+        return self.read + self.written
+
+    def share(self, limits: Limits, seconds: float) -> float:
+        """The share of what is possible that a time stands for."""
+        least = limits.seconds(self.read, self.written, self.flops, self.type)
+        return least / seconds
+
+
+def work_of(name: str, size: str) -> Work:
+    """The work of a case, by its types."""
+    from penstock.dialects.job import OutputOp
+    from penstock.dialects.utils.tensors import byte_count
+
+    job, arrays = job_of(name, size), operands_of(name, size)
+    outputs = (op for op in job.module.walk() if isinstance(op, OutputOp))
+    return Work(
+        sum(array.nbytes for array in arrays.values()),
+        sum(byte_count(op.value.type) for op in outputs),
+        flops_of(job),
+        described(name, size)["a"].type,
+    )
+
+
+################################################################################
+# The section                                                                  #
+################################################################################
+
+HEADER = ("case", "threads", "contender", "us", "range", "ratio", "GB/s", "share")
 
 
 def ops(
-    threads: Sequence[int],
-    rounds: int,
-    names: Sequence[str] = tuple(CASES),
-    sizes: Sequence[str] = tuple(SIZES),
+    threads: Sequence[int], rounds: int, words: Sequence[str] = (), size: str = ""
 ) -> Section:
-    """Time all ops in all sizes with each number of threads."""
+    """
+    Time the ops whose names have one of these words, or all, in one size or all, with
+    each number of threads.
+    """
     races: dict[tuple[str, int], Race] = {}
-    moved: dict[str, int] = {}
-    for count in threads:
-        for name in names:
-            for size in sizes:
-                openers = {
-                    contender: partial(opener, name, size, count)
-                    for contender, opener in OPENERS.items()
-                }
-                title = f"{name}, {size}"
-                races[title, count] = race(openers, rounds)
-                moved[title] = moved_bytes(name, size)
-    found = race_section("Single ops", TEXT, "case", races, moved, rounds, "GB/s")
-    header = "threads", "case", "best peer / Penstock"
-    best = Table(header, best_rows(races))
-    return replace(found, tables=[worst_of(best), *found.tables, best])
+    rows: list[Sequence[str]] = []
+    problems: list[str] = []
+    with Field(ENVIRONMENTS) as field:
+        for name, each, count in product(CASES, SIZES, threads):
+            if not is_named(name, words) or size not in ("", each):
+                continue
+            work = work_of(name, each)
+            title = f"{name}, {each}"
+            found = field.race(openers_of(name, each, count), rounds, manner_of(name))
+            races[title, count] = found
+            rows += rows_of(title, count, found, work)
+            problems += problems_of(title, count, found, work)
+    best = Table(("threads", "case", "best peer / Penstock"), best_rows(races))
+    data = [
+        {"case": title, "threads": count, **race_data(found)}
+        for (title, count), found in races.items()
+    ]
+    return Section("Single ops", TEXT, [Table(HEADER, rows), best], data, problems)
 
 
-def worst_of(best: Table) -> Table:
-    """The cases with the worst ratios to the best peer."""
-    cases = [row for row in best.rows if row[1] != "geometric mean"]
-    rows = sorted(cases, key=lambda row: float(row[2]))[:WORST]
-    return Table(
-        ("worst", "threads", "ratio"), [(case, count, x) for count, case, x in rows]
+def manner_of(name: str) -> Manner:
+    """Short turns, which wait for nothing, and the tolerance of a case."""
+    return Manner(
+        idle=lambda: busy_share(0.01) <= 0.5,
+        turn_seconds=TURN_SECONDS,
+        tolerance=CASES[name].tolerance,
     )
+
+
+def limits_of(contender: str, threads: int) -> Limits:
+    """The rates that code with the vectors of a contender can reach."""
+    wide = most_vector_bytes()
+    return measured(threads, NARROW_BYTES if contender == NARROW else wide)
+
+
+def rows_of(title: str, threads: int, found: Race, work: Work) -> list[list[str]]:
+    """The lines of a case."""
+    rows: list[list[str]] = []
+    for result in found.results:
+        share = ""
+        if result.problem is None:
+            limits = limits_of(result.name, threads)
+            share = f"{work.share(limits, result.median):.2f}"
+        cells = result_cells(result, found, work.moved, 1e6)
+        rows.append([title, str(threads), result.name, *cells, share])
+    return rows
+
+
+def problems_of(title: str, threads: int, found: Race, work: Work) -> list[str]:
+    """Contenders that failed, and narrow code that is far behind wide code."""
+    problems = [
+        f"{title}, {threads} threads: {result.name}: {result.problem}"
+        for result in found.results
+        if is_failure(result)
+    ]
+    shares = {
+        result.name: work.share(limits_of(result.name, threads), result.median)
+        for result in found.results
+        if result.problem is None and result.name in (OURS, NARROW)
+    }
+    narrow, wide = shares.get(NARROW, 1), shares.get(OURS, 0)
+    if narrow < NARROW_SHARE and wide >= WIDE_SHARE:
+        text = f"{narrow:.2f} of its limit in 32 bytes, {wide:.2f} in full vectors"
+        problems.append(f"{title}, {threads} threads: {text}")
+    return problems

@@ -3,6 +3,7 @@ Run benchmarks and show what they found.
 
     python benchmarks/run.py [--all | --only NAME]... [--threads 1,2] [--rounds N]
                              [--data FOLDER] [--seconds S]
+                             [--cases WORD...] [--size L1]
                              [--json OUT] [--write docs/benchmarks]
 """
 
@@ -34,6 +35,10 @@ class Options:
     """A folder of problems for `packing`."""
     seconds: float = 10.0
     """The default budget of a search for a layout."""
+    cases: Sequence[str] = ()
+    """Words, of which the names of single ops have one; all ops without any."""
+    size: str = ""
+    """The size of single ops, or empty for all."""
 
 
 def _speed(options: Options) -> Section:
@@ -63,7 +68,13 @@ def _elementwise(options: Options) -> Section:
 def _ops(options: Options) -> Section:
     from benchmarks.ops import ops
 
-    return ops(options.threads, options.rounds)
+    return ops(options.threads, options.rounds, options.cases, options.size)
+
+
+def _accuracy(options: Options) -> Section:
+    from benchmarks.accuracy import accuracy
+
+    return accuracy(options.cases)
 
 
 def _waves(options: Options) -> Section:
@@ -186,6 +197,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
     "profile": _profile,
     "elementwise": _elementwise,
     "ops": _ops,
+    "accuracy": _accuracy,
     "waves": _waves,
     "gemm": _gemm,
     "attention": _attention,
@@ -210,6 +222,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Section]] = {
 
 ON_REQUEST = frozenset(
     {
+        "accuracy",
         "clusters",
         "detection",
         "graph-page",
@@ -287,13 +300,23 @@ def arguments() -> argparse.ArgumentParser:
         metavar="S",
         help="what a search for a layout has (default: 10)",
     )
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="of single ops, those whose names have such a word",
+    )
+    parser.add_argument(
+        "--size", default="", metavar="L1", help="of single ops, one size"
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures")
     parser.add_argument(
         "--write",
         type=Path,
         metavar="FOLDER",
         help="add a file of figures for each benchmark, of which `make docs` makes the "
-        "page docs/benchmarks.md",
+        "page docs/benchmarks.md; other cases of the same commit and day are joined",
     )
     return parser
 
@@ -308,7 +331,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             measured = commit()
         except (OSError, CalledProcessError) as error:
             parser.error(f"--write needs the commit, which git does not say: {error}")
-    options = Options(args.threads, args.rounds, args.data, args.seconds)
+    options = Options(
+        args.threads, args.rounds, args.data, args.seconds, args.cases, args.size
+    )
     names = args.only or [n for n in BENCHMARKS if args.all or n not in ON_REQUEST]
     facts = environment(args.rounds)
     sections: dict[str, Section] = {}

@@ -100,15 +100,17 @@ def race_rows(name: str, threads: int, found: Race, flops: int) -> list[list[str
     ]
 
 
-def result_cells(result: Result, found: Race, flops: int) -> list[str]:
-    """Milliseconds, their range, the ratio, and the rate of arithmetic."""
+def result_cells(
+    result: Result, found: Race, flops: int, units: float = 1e3
+) -> list[str]:
+    """The time in so many units a second, its range, the ratio, and the rate."""
     if result.problem is not None:
         return ["no result" if is_failure(result) else "not installed", "", "", ""]
     ratio = found.ratio(result)
     low, high = min(result.seconds), max(result.seconds)
     return [
-        f"{result.median * 1e3:.3f}",
-        f"{low * 1e3:.3f}-{high * 1e3:.3f}",
+        f"{result.median * units:.3f}",
+        f"{low * units:.3f}-{high * units:.3f}",
         "" if ratio is None or result is found.results[0] else f"{ratio:.2f}",
         f"{flops / result.median / 1e9:.1f}",
     ]

@@ -9,11 +9,11 @@ ops, gemm, elementwise, attention) and the time of compiling a model (lowering) 
 taken in turns by two processes, as those of peers are. Each runs the compiler and the
 benchmark of its own checkout. All other pages are made by `run.py` of both checkouts in
 turns, as often as there are rounds, and each figure is compared. A ratio is the old
-time over the new one: above 1, this checkout is faster.
+time over the new one: above 1, this checkout is faster. Errors are found once.
 
 With --fail the exit code is 1 if a case of a race is slower beyond noise: by more than
 5 % in the medians and in the best rounds, and so once more in a race of twice as many
-rounds.
+rounds; or if an op's error is larger.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ from importlib import import_module
 from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 # Ahead of site-packages, where another package of the name `benchmarks` lies.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.harness import Race, Run, only_one, race
+from benchmarks.harness import Field, Race, Run, only_one
 from benchmarks.report import Json, Table
+
+if TYPE_CHECKING:
+    from penstock.runtime.loading.initializers import Array
 
 ROOT = Path(__file__).parents[1]
 OLD, NEW = "old", "new"
+OURS = "Penstock"
 PACKAGES = ("benchmarks", "penstock")
 
 NOISE = 0.05
@@ -52,6 +56,8 @@ Cases: TypeAlias = Mapping[str, tuple[object, ...]]
 
 def use(checkout: Path) -> None:
     """Let this process import what a checkout has, and nothing of another one."""
+    if str(checkout / ".src") == sys.path[0]:
+        return
     for name in [*sys.modules]:
         if name.partition(".")[0] in PACKAGES:
             del sys.modules[name]
@@ -99,7 +105,7 @@ def _open_lowering(path: str, threads: int) -> Run:
     module = importer.import_file(Path(path)).module
     passes = pipelines.pipeline(pipelines.PipelineOptions("cpu", threads=threads))
 
-    def run() -> Sequence[object]:
+    def run() -> Sequence[Array]:
         lowered = module.clone()
         compiler.run_pipeline(*compiler.installed_compiler(), lowered, passes)
         model = session.Model(lowered, {}, Path())
@@ -153,7 +159,7 @@ def races(
     page: str, old: Path, words: Sequence[str], threads: Sequence[int]
 ) -> Iterator[tuple[str, int, Racing]]:
     """The races of the cases of a page whose titles have one of these words."""
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, Field() as field:
         for title, arguments in cases_of(page, Path(name)).items():
             if words and not any(word in title for word in words):
                 continue
@@ -164,7 +170,7 @@ def races(
                     each: Opening(checkout, page, arguments, count)
                     for each, checkout in ((NEW, ROOT), (OLD, old))
                 }
-                yield title, count, partial(race, openers)
+                yield title, count, partial(field.race, openers)
 
 
 def _written(
@@ -234,8 +240,10 @@ def figures(data: Json, path: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(data, Mapping):
         for key, value in data.items():
             yield from figures(value, f"{path} {key}".strip())
-    elif data and all(isinstance(x, int | float) for x in data):
-        yield path, median(data)
+    elif data and len(
+        numbers := [x for x in data if isinstance(x, int | float)]
+    ) == len(data):
+        yield path, median(numbers)
     else:
         for number, value in enumerate(data):
             yield from figures(value, f"{path} {_label(value, number)}".strip())
@@ -278,6 +286,19 @@ def page_rows(old: Path, page: str, threads: str, rounds: int) -> list[list[str]
     return rows
 
 
+ACCURACY = "accuracy"
+"""The page of errors, which are the same in each run, and must not become larger."""
+
+
+def less_accurate(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The ops whose errors, those of ours, have become larger."""
+    return [
+        f"{name}, error {now} ulp, not {was}"
+        for name, _, was, now, *_ in rows
+        if OURS in name and float(now) > float(was)
+    ]
+
+
 ################################################################################
 # Command line                                                                 #
 ################################################################################
@@ -299,7 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--cases", nargs="+", default=[], metavar="WORD", help="those with such a word")
     add("--threads", default="2", metavar="1,2")
     add("--rounds", type=int, default=9, metavar="N")
-    add("--fail", action="store_true", help="exit with 1 if a case is slower")
+    add("--fail", action="store_true", help="exit with 1 if a case is worse")
     return parser
 
 
@@ -327,7 +348,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with only_one("penstock-versions.lock"), checkout_of(args.old) as old:
         for page in args.only or OPENERS:
             print(f"\n## {page}\n", flush=True)
-            if page not in OPENERS:
+            if page == ACCURACY:
+                rows = page_rows(old, page, args.threads, 1)
+                slower += less_accurate(rows)
+            elif page not in OPENERS:
                 rows = page_rows(old, page, args.threads, args.rounds)
             else:
                 found = races(page, old, args.cases, threads)
@@ -335,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 slower += worse
             print(Table(HEADER, [*rows, *means(rows)]).markdown(), flush=True)
     if slower:
-        print(f"\nslower than before: {', '.join(slower)}", flush=True)
+        print(f"\nworse than before: {', '.join(slower)}", flush=True)
     return int(args.fail and bool(slower))
 
 

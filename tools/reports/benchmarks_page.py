@@ -77,11 +77,40 @@ def measurement_lines(found: Measurement, said: set[str]) -> Lines:
     for table in found.tables:
         if table.note:
             yield from (table.note, "")
+        if len(table.cases) >= _MANY:
+            yield from worst_lines(table)
         rows = list(race_rows(table) if is_race(table) else plain_rows(table))
         yield from (*aligned(rows), "")
         if table.summary:
             means = [f"{name} {value}" for name, value in table.summary.items()]
             yield from (f"{', '.join(means).capitalize()}.", "")
+
+
+_MANY, _WORST = 30, 5
+"""The cases of a table that begins with its worst ones, and the number of these."""
+_BY = {
+    "best ratio": "Furthest behind the best peer:",
+    "share": "Furthest from what the processor can do:",
+}
+"""The figures by which cases are the worst, and the headings of these."""
+
+
+def worst_lines(table: FigureTable) -> Lines:
+    """The cases with the least figures of each kind that says how good they are."""
+    for name, heading in _BY.items():
+        found = [
+            (value, case)
+            for case in table.cases
+            if isinstance(value := case.ours[0].figures.get(name), float)
+        ]
+        found.sort(key=lambda pair: pair[0])
+        rows = [
+            [case.case, str(case.threads or ""), f"{value:.2f}"]
+            for value, case in found[:_WORST]
+        ]
+        if rows:
+            yield from (heading, "")
+            yield from (*aligned([[table.title, "threads", name], *rows]), "")
 
 
 def is_race(table: FigureTable) -> bool:
@@ -134,6 +163,7 @@ _DIGITS: Mapping[str, int] = {
     "worst": 3,
     "GFLOP/s": 1,
     "best ratio": 2,
+    "share": 2,
 }
 UNITS = ("ms", "us")
 """The figures that are times, of which a race has one."""

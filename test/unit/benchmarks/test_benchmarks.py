@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks import harness, report, run, start
 from benchmarks.compiling import JobText, StepTimes, step_seconds
-from benchmarks.harness import Opener, Race, Result
+from benchmarks.harness import Field, Manner, Opener, Race, Result
 from benchmarks.memory import memory_of, to_plan
 from benchmarks.report import Section, Table
 from benchmarks.speed import race_data, race_rows
@@ -93,6 +93,29 @@ def test_a_peer_that_fails_leaves_the_others() -> None:
     assert first.problem is not None
     assert first.problem.startswith("failed: ZeroDivisionError: ")
     assert second.problem == "failed: its process ended"
+
+
+NUMBER_OF_ENVIRONMENT = """lambda: [
+    __import__("numpy").full(3, float(__import__("os").environ["PENSTOCK_TEST_NUMBER"]))
+]"""
+
+
+def test_processes_stay_for_several_races_and_are_replaced_when_they_end() -> None:
+    manner = Manner(idle=lambda: True, turn_seconds=1e-4)
+    environments = {"b": {"PENSTOCK_TEST_NUMBER": "2"}}
+    ended = cast(Opener, partial(os._exit, 3))
+    # A contender's process does not import this file.
+    told = cast(Opener, partial(eval, NUMBER_OF_ENVIRONMENT))
+    with Field(environments) as field:
+        found = field.race({"a": constant(2), "b": ended}, 1, manner)
+        assert found.results[1].problem == "failed: its process ended"
+        found = field.race({"a": constant(2), "b": told}, 1, manner)
+        assert [result.problem for result in found.results] == [None, None]
+        found = field.race({"a": constant(3), "b": constant(2)}, 1, manner)
+        assert found.results[1].problem == "outputs differ by 3.3e-01"
+        found = field.race({"a": constant(3), "b": constant(3)}, 1, manner)
+        assert [len(result.seconds) for result in found.results] == [1, 1]
+    assert "PENSTOCK_TEST_NUMBER" not in os.environ
 
 
 def test_rounds_on_a_busy_machine_are_counted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -13,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from benchmarks import figures
 from benchmarks.figures import device_table, tables_of, value_of
-from benchmarks.report import Table
+from benchmarks.report import Json, Section, Table
+from penstock.tools.reports.benchmark_figures import Measurement, read_measurements
 
 RACE = Table(
     ("case", "threads", "contender", "ms", "range", "ratio", "GFLOP/s"),
@@ -115,3 +117,24 @@ def test_a_commit_is_a_number_of_git(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(figures.subprocess, "run", run)
     assert figures.commit() == "0a590d1"
+
+
+def test_cases_that_were_measured_in_pieces_are_one_file(tmp_path: Path) -> None:
+    def piece(rows: Sequence[tuple[str, str]], *notes: str) -> Measurement:
+        lines = [(name, "1", "Penstock", "2.0", "1.0-3.0") for name, _ in rows]
+        races = Table(("case", "threads", "contender", "us", "range"), lines)
+        header = "threads", "case", "best peer / Penstock"
+        best = Table(header, [("1", *row) for row in rows])
+        section = Section("Ops", "Text.", [races, best], None, notes)
+        facts: dict[str, Json] = {"versions": {}, "cores": 2, "rounds": 1}
+        facts |= {"processor": "Chip", "date": "2026-11-28"}
+        return figures.measurement("ops", section, facts, "0a590d1")
+
+    figures.write(tmp_path, piece([("a", "0.50"), ("b", "2.00")], "a: odd", "b: odd"))
+    figures.write(tmp_path, piece([("b", "8.00"), ("c", "1.00")], "c: odd"))
+    (found,) = read_measurements(tmp_path)
+    (table,) = found.tables
+    ratios = {case.case: case.ours[0].figures["best ratio"] for case in table.cases}
+    assert ratios == {"a": 0.5, "b": 8.0, "c": 1.0}
+    assert found.notes == ["a: odd", "c: odd"]
+    assert table.summary == {"geometric mean, threads 1": 1.59}

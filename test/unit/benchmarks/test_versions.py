@@ -18,6 +18,7 @@ from benchmarks.versions import (
     checkout_of,
     figures,
     is_slower,
+    less_accurate,
     main,
     means,
     race_row,
@@ -131,6 +132,15 @@ def test_figures_are_named_by_words() -> None:
         "title": "text",
     }
     assert dict(figures(data)) == {"runs cold seconds": 2.0, "runs 1 count": 4.0}
+
+
+def test_errors_of_ours_that_became_larger_are_told() -> None:
+    rows = [
+        ["exp Penstock", "1", "0.5", "0.75", "0.667", ""],
+        ["log Penstock", "1", "0.5", "0.5", "1.000", ""],
+        ["exp PyTorch eager", "1", "0.5", "0.75", "0.667", ""],
+    ]
+    assert less_accurate(rows) == ["exp Penstock, error 0.75 ulp, not 0.5"]
 
 
 PAGE = """\

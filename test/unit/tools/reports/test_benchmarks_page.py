@@ -72,6 +72,26 @@ def test_the_page_shows_ratios_extremes_and_limits(tmp_path: Path) -> None:
     )
 
 
+def test_large_tables_begin_with_their_worst_cases(tmp_path: Path) -> None:
+    def case(n: int) -> Case:
+        figures = {"us": 2.0, "best ratio": 40.0 - n, "share": n / 100}
+        return Case(f"c{n}", [Contender("Penstock", figures)], [PEER], 1)
+
+    table = FigureTable("case", [case(n) for n in range(40)])
+    (tmp_path / FOUND.file_name).write_text(as_json(replace(FOUND, tables=[table])))
+    page = benchmarks_page(tmp_path)
+    head, _, rest = page.partition("| case | threads | Penstock us |")
+    assert (
+        "| case | threads | best ratio |\n| --- | ---: | ---: |\n| c39 | 1 | 1.00 |"
+        in head
+    )
+    assert "| c35 | 1 | 5.00 |\n\n" in head
+    assert (
+        "| case | threads | share |\n| --- | ---: | ---: |\n| c0 | 1 | 0.00 |" in head
+    )
+    assert rest.count("| c") == 40
+
+
 def test_contenders_of_one_case_have_a_row_each(tmp_path: Path) -> None:
     ours = Contender("Penstock", {"total": 1.25, "load": 1})
     table = FigureTable(
