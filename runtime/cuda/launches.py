@@ -163,9 +163,9 @@ def chosen(functions: Sequence[Function], words: Sequence[int]) -> list[Function
 def check_aligned(name: str, words: Sequence[int]) -> None:
     """
     Raise CudaError unless buffers lie where vectors may, on a device that is played:
-    a card ends all of its work there.
+    a card ends all of its work there. The last word is that of the status, one number.
     """
-    for word in words:
+    for word in words[:-1]:
         if word % ALIGNMENT:
             raise CudaError(f"{name} moves vectors of a buffer at {word:#x}")
 

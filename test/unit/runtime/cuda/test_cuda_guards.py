@@ -109,7 +109,7 @@ STAGES = [Stage(stage_0, 1, fallback=Stage(stage_0_plain, 1))]
 def test_vectors_of_buffers_that_are_not_aligned_are_found(at: int) -> None:
     driver = RecordedDriver()
     driver.open(0)
-    addresses = [driver.allocate(64) + at, driver.allocate(16)]
+    addresses = [driver.allocate(64) + at, driver.allocate(16) + 8]
     spans = [Span(x, 4, True) for x in addresses]
     vectors, plain = driver.load("k", VECTORS)
     driver.bind(plain, addresses, spans)
