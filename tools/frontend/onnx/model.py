@@ -7,8 +7,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from math import prod
 from pathlib import Path, PureWindowsPath
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import onnx
@@ -49,6 +50,7 @@ from penstock.tools.frontend.onnx.ops import Array
 from penstock.tools.frontend.onnx.ports import inputs_of, tensor_name, with_tensors
 from penstock.tools.frontend.onnx.random_weights import (
     FLOAT_TYPES,
+    dtype_of,
     with_random_weights,
 )
 from penstock.tools.frontend.onnx.reader import (
@@ -63,6 +65,8 @@ from penstock.tools.frontend.onnx.sampling import COORDINATES
 from penstock.tools.session.equal_variables import merge_equal
 
 log = logging.getLogger(__name__)
+
+Part = TypeVar("Part", bound=Message)
 
 OLDEST_OPSET = 13
 """The oldest version that the converters read."""
@@ -326,13 +330,14 @@ def import_model(
         for index, proto in enumerate(undefined_nodes(model)):
             findings.add_unknown(proto, name_of(proto, index))
         try:
-            modern = modernized(model, name)
+            light, weights = without_weights(model)
+            modern = modernized(light, name)
         except FileError:
             # It may be for what is not known.
             findings.raise_if_any()
             raise
         reader = Reader(
-            modern, builder, findings, known or {}, dims or {}, maxima or {}
+            modern, weights, builder, findings, known or {}, dims or {}, maxima or {}
         )
         reader.read(outputs, names_of(model.graph))
         reader.findings.raise_if_any()
@@ -457,25 +462,44 @@ def without_new_names(newer: ModelProto, model: ModelProto) -> ModelProto:
     return newer
 
 
+def without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
+    """
+    A copy of a model without the elements of its weights, and these by name, which are
+    the model's own: each step towards a newer version copies all that it is given, and
+    ONNX's converter takes no more than 2 GiB.
+    """
+    light, weights = without_field(model, "graph"), dict[str, TensorProto]()
+    light.graph.MergeFrom(without_field(model.graph, "initializer"))
+    for tensor in model.graph.initializer:
+        # To ask for the elements themselves would copy them.
+        is_float = tensor.data_type in FLOAT_TYPES and tensor.HasField("raw_data")
+        if is_float and bytes_of(tensor) > LARGEST_KNOWN:
+            weights[tensor.name] = tensor
+            light.graph.initializer.add(
+                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims
+            )
+        else:
+            light.graph.initializer.add().CopyFrom(tensor)
+    return light, weights
+
+
+def without_field(message: Part, name: str) -> Part:
+    """A copy of a message without one of its fields."""
+    kept = {field.name: part for field, part in message.ListFields()}
+    kept.pop(name, None)
+    return type(message)(**kept)
+
+
+def bytes_of(tensor: TensorProto) -> int:
+    """The bytes that the elements of a tensor take by its shape and type."""
+    return prod(tensor.dims) * dtype_of(tensor.data_type).itemsize
+
+
 def converted(model: ModelProto) -> ModelProto:
-    """
-    The model in the version of the converters. Weights do not go through the converter
-    of ONNX, which copies each several times and takes no more than 2 GiB.
-    """
-    light = ModelProto()
-    light.CopyFrom(model)
-    weights: dict[str, bytes] = {}
-    for tensor in light.graph.initializer:
-        if tensor.data_type in FLOAT_TYPES and len(tensor.raw_data) > LARGEST_KNOWN:
-            weights[tensor.name] = tensor.raw_data
-            tensor.ClearField("raw_data")
+    """The model, of which nothing is kept, in the version of the converters."""
     # The converter refuses the first op that it does not know; others it leaves alone.
-    set_undefined_apart(light)
-    changed = onnx.version_converter.convert_version(light, TARGET_OPSET)
-    for tensor in changed.graph.initializer:
-        if tensor.name in weights:
-            tensor.raw_data = weights[tensor.name]
-    return changed
+    set_undefined_apart(model)
+    return onnx.version_converter.convert_version(model, TARGET_OPSET)
 
 
 def uses_scan(model: ModelProto) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from math import erf, exp, pi, prod, sqrt
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ FIRST_IR_VERSION = 4
 FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 BIAS_DEVIATION = 0.1
+
+PIECE = 1 << 14
+"""The numbers that are drawn at once, each of 64 bits whatever the weight's type."""
 
 
 class Role(Enum):
@@ -125,10 +129,17 @@ def replace(graph: GraphProto, values: Mapping[str, Array]) -> None:
     """Replace initializers and the nodes that make weights by new initializers."""
     kept = [node for node in graph.node if node.output[0] not in values]
     tensors = [tensor for tensor in graph.initializer if tensor.name not in values]
-    tensors += [numpy_helper.from_array(value, name) for name, value in values.items()]
     del graph.node[:], graph.initializer[:]
     graph.node.extend(kept)
     graph.initializer.extend(tensors)
+    for name, value in values.items():
+        # Made in place: to append a tensor copies it.
+        graph.initializer.add(
+            name=name,
+            data_type=helper.np_dtype_to_tensor_dtype(value.dtype),
+            dims=value.shape,
+            raw_data=value.tobytes(),
+        )
 
 
 class Moments(NamedTuple):
@@ -197,23 +208,27 @@ class _Drawing:
     ) -> None:
         if weight.name in self.drawn:
             return
-        shape = self._weights[weight.name].shape
         generator = np.random.default_rng(
             [self._seed, zlib.crc32(weight.name.encode())]
         )
         match role:
             case Role.MATRIX:
                 deviation = 1 / sqrt(max(1, fan_in(node, index, weight.shape)) * square)
-                value = generator.normal(0.0, deviation, shape)
+                draw = partial(generator.normal, 0.0, deviation)
             case Role.BIAS:
-                value = generator.normal(0.0, BIAS_DEVIATION, shape)
+                draw = partial(generator.normal, 0.0, BIAS_DEVIATION)
             case Role.SCALE:
-                value = generator.uniform(0.5, 1.5, shape)
+                draw = partial(generator.uniform, 0.5, 1.5)
             case Role.VARIANCE:
-                value = generator.uniform(0.5, 1.5, shape) * square
+                draw = partial(generator.uniform, 0.5 * square, 1.5 * square)
             case Role.TABLE:
-                value = generator.normal(0.0, 1.0, shape)
-        self.drawn[weight.name] = value.astype(weight.dtype)
+                draw = partial(generator.normal, 0.0, 1.0)
+        value = np.empty(self._weights[weight.name].shape, weight.dtype)
+        flat = value.reshape(-1)
+        for start in range(0, len(flat), PIECE):
+            piece = flat[start : start + PIECE]
+            piece[:] = draw(len(piece))
+        self.drawn[weight.name] = value
 
 
 def viewed(weight: Weight, node: NodeProto) -> Weight:

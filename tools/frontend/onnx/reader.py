@@ -11,7 +11,14 @@ from typing import Protocol, cast
 
 import numpy as np
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -133,6 +140,8 @@ class Reader:
     """Reads a graph into a job, and goes on after what cannot be read."""
 
     model: ModelProto
+    weights: Mapping[str, TensorProto]
+    """The initializers that have no elements in the model, with them."""
     builder: JobBuilder
     findings: Findings
     known: Mapping[str, Array]
@@ -161,7 +170,8 @@ class Reader:
     def _read_inputs(self, graph: GraphProto) -> None:
         values, complain = self.builder.values, self.findings.add
         for tensor in graph.initializer:
-            values[tensor.name] = numpy_helper.to_array(tensor)
+            whole = self.weights.get(tensor.name, tensor)
+            values[tensor.name] = numpy_helper.to_array(whole)
         for sparse in graph.sparse_initializer:
             complain(f"initializer '{sparse.values.name}': it is sparse")
         for value in graph.input:

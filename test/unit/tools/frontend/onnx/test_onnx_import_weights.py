@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -17,7 +18,11 @@ from penstock.tools.frontend.onnx.model import (
     read_onnx,
     run_onnxruntime,
 )
-from penstock.tools.frontend.onnx.random_weights import Moments, with_random_weights
+from penstock.tools.frontend.onnx.random_weights import (
+    PIECE,
+    Moments,
+    with_random_weights,
+)
 
 Array: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]
@@ -173,6 +178,15 @@ def test_draws_depend_on_the_seed_and_the_name_alone(make_model: MakeModel):
     np.testing.assert_array_equal(drawn(both)["b"], drawn(both)["b"])
     assert not np.array_equal(drawn(both)["a"], drawn(both)["b"])
     assert not np.array_equal(drawn(both, 1)["a"], drawn(both, 2)["a"])
+
+
+def test_numbers_are_drawn_in_pieces_as_at_once(make_model: MakeModel):
+    node = helper.make_node("Gather", ["table", "rows"], ["y"])
+    rows, table = np.array([1, 2]), ones(3, PIECE // 2 + 1)
+    model = make_model([node], {"rows": rows}, known={"table": table})
+    generator = np.random.default_rng([1, zlib.crc32(b"table")])
+    wanted = generator.standard_normal(table.shape).astype(np.float32)
+    np.testing.assert_array_equal(drawn(model)["table"], wanted)
 
 
 def test_the_model_that_is_given_stays(make_model: MakeModel):
