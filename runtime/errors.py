@@ -25,6 +25,8 @@ class PenstockError(Exception):
 
     is_told = False
     """Whether another rank tells of it, so that this one need not."""
+    is_shared = False
+    """Whether all ranks know of it, so that none waits for this one any more."""
 
     def __str__(self) -> str:
         return printable(self.wording())
@@ -192,6 +194,8 @@ def how_to_install(extra: str) -> str:
 
 class PeerError(PenstockError):
     """Another rank has ended, or has told why it ends."""
+
+    is_shared = True
 
     def __init__(self, rank: int, reason: str):
         super().__init__(f"rank {rank} {reason}")

@@ -15,7 +15,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -75,6 +76,22 @@ def watch(watchdog: Watchdog) -> None:
     """
     if (pulse := joined().pulse) is not None:
         pulse.watch(watchdog.seconds, watchdog.clock)
+
+
+@contextmanager
+def ending_all() -> Generator[None]:
+    """
+    A context whose errors end all ranks, of a process that has joined them: a rank that
+    is waited for would else keep the others for ever, in MPI's own end, too. Errors
+    that all ranks share end each of them in the usual way.
+    """
+    try:
+        yield
+    except BaseException as error:
+        is_shared = isinstance(error, PenstockError) and error.is_shared
+        if is_joined() and not is_shared:
+            join().abort(str(error) or type(error).__name__)
+        raise
 
 
 @cache
@@ -162,8 +179,8 @@ def _end_with_starter() -> None:
 
 def _end_all_on_error(transport: Transport) -> None:
     """
-    Let an exception that nothing handles end all ranks: a rank that is waited for would
-    else keep the others for ever, in MPI's own end, too.
+    Let an exception that nothing handles end all ranks, as `ending_all` does for that
+    of a command.
     """
     usual = sys.excepthook
 

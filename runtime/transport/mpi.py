@@ -26,8 +26,6 @@ EAGER_TESTS = 100
 """Fruitless tests of an exchange after which a process begins to sleep."""
 NAP_SECONDS = 0.0002
 """The time between two tests from then on."""
-LAST_SECONDS = 1.0
-"""The longest time to tell the next rank that this one ends."""
 ALIVE, LEFT = 1, 2
 """The byte of a sign of life."""
 
@@ -113,18 +111,17 @@ class Neighbours:
         self._receive.Start()
         return Sign.ALIVE
 
-    def leave(self) -> bool:
-        """Give the last sign, and all requests back; False if one is on its way."""
-        if not self._send.Test():
-            return False
-        # The next rank may listen no more: this one does not wait for it.
+    def leave(self) -> None:
+        """
+        Give the last sign, and all requests back. The next rank may listen no more, so
+        this one waits neither for it nor for a sign that is still on its way.
+        """
         self._own.Isend([bytes([LEFT]), 1, self._byte], self._next).Free()
         if not self._has_left:
             self._receive.Cancel()
             self._receive.Wait()
         self._receive.Free()
         self._send.Free()
-        return True
 
 
 class MpiCommunicator:
@@ -298,9 +295,7 @@ class MpiTransport:
 
     def leave(self) -> None:
         """Give the last sign, if the next rank listens."""
-        end = time.monotonic() + LAST_SECONDS
-        while time.monotonic() < end and not self._neighbours.leave():
-            time.sleep(NAP_SECONDS)
+        self._neighbours.leave()
 
     def abort(self, reason: str) -> None:
         """End all ranks at once, also this one, which tells why before."""

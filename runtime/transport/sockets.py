@@ -259,9 +259,10 @@ class SocketTransport:
         """Let all other ranks end, as far as they can still be told."""
         end = time.monotonic() + LAST_SECONDS
         with self.lock:
-            self._error = self._error or PenstockError(
-                f"this rank has failed: {reason}"
-            )
+            if self._error is None:
+                self._error = PenstockError(f"this rank has failed: {reason}")
+                # Whoever has called this tells of it.
+                self._error.is_told = self._error.is_shared = True
             text = reason.encode()
             for peer in self.peers.values():
                 with suppress(OSError):

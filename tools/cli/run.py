@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from penstock.runtime.jit.first_start import first_start
-from penstock.runtime.transport.join import is_joined, join, watch
+from penstock.runtime.transport.join import ending_all, is_joined, join, watch
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.debugging_options import (
     debugging,
@@ -29,6 +29,7 @@ from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
 from penstock.tools.cli.standard_input import (
     STDIN,
+    check_readable,
     is_standard_input,
     with_standard_input,
 )
@@ -46,7 +47,6 @@ from penstock.tools.session.loading import open_devices
 from penstock.tools.session.messages import check_messages
 from penstock.tools.session.model import check_kernels
 from penstock.tools.session.options import FLAGS, CompileOptions
-from penstock.tools.session.ranks import path_of_rank
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session.session import (
@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 
 MODULE = "penstock.tools.cli.run"
 """The name of this module, which processes of other ranks run."""
+NO_STANDARD_INPUT = "several ranks read a file, not the standard input"
+"""The error of ranks that are to read it."""
 
 
 def run_tool(argv: Sequence[str] | None = None) -> int:
@@ -88,14 +90,17 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     def run() -> int:
         if args.ranks is not None and not is_joined():
             if is_standard_input(args.file):
-                raise UsageError("several ranks read a file, not the standard input")
+                raise UsageError(NO_STANDARD_INPUT)
             check_messages(args.file, args.load)
             words = sys.argv[1:] if argv is None else argv
             return start_ranks(MODULE, words, args.ranks, args.log_ranks)
         if args.log_ranks is not None and not is_joined():
             raise UsageError("--log-ranks is for --ranks")
+        if not is_joined():
+            return with_standard_input(args, _run)
         _join(args)
-        return with_standard_input(args, _run)
+        with ending_all():
+            return _run_rank(args)
 
     return exit_code_of(run, PROGRAM, name, debug=args.debug)
 
@@ -149,28 +154,26 @@ class Job:
         return session.report.text(threads, ops=ops, simulated=session.is_simulated)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace, ranks: Ranks | None = None) -> int:
     start, before = time.perf_counter(), first_start.seconds
-    options = options_of(args)
-    if args.show_origin:
-        return _show_origin(args)
-    if args.check_finite and (args.trace is not None or args.profile):
-        raise UsageError("--check-finite is for a run without --trace or --profile")
-    # Files that cannot be read or written should not cost a compilation.
-    for path in (args.outputs, args.save_plan, args.trace):
-        if path is not None:
-            check_writable(path)
-    given = _given(args)
-    expected = _expected(args)
-    report = RunOutput(as_json=args.json)
+    with opening(ranks):
+        options = options_of(args)
+        is_saved = is_plan(args.file)
+        if args.show_origin:
+            return _show_origin(args)
+        _refuse_flags(args)
+        # Files that cannot be read or written should not cost a compilation.
+        for path in (args.outputs, args.save_plan, args.trace):
+            if path is not None:
+                check_writable(path)
+        given, expected = _given(args), _expected(args)
+        report = RunOutput(as_json=args.json)
+        if not is_saved and (args.dump_pipeline or args.compile_to is not None):
+            return _print_lowered(args, options, given)
     if args.bisect:
-        code = _bisect(args, options, given, expected, report)
+        code = _bisect(args, options, given, expected, report, ranks)
         report.end()
         return code
-    is_saved = is_plan(args.file)
-    if not is_saved and (args.dump_pipeline or args.compile_to is not None):
-        return _print_lowered(args, options, given)
-    ranks = None if args.ranks is None else joined(args.ranks)
     with opening(ranks):
         if is_saved:
             job = _open_plan(args, options, ranks)
@@ -179,17 +182,18 @@ def _run(args: argparse.Namespace) -> int:
     with job.session as session:
         loading = time.perf_counter() - start
         first = first_start.seconds - before
-        # Before it runs: variables are saved as they start.
-        if args.save_plan is not None:
-            session.save(args.save_plan)
-        own = session.inputs(args.job)
-        ports = own if ranks is None else ranks.ports(own)
-        inputs = _inputs(args, ports, given)
-        if args.watchdog is not None:
-            session.watch(_watchdog(args.watchdog))
-        executor = session.executor_of(args.job)
-        if args.check_finite:
-            check_finite(executor)
+        with opening(ranks):
+            # Before it runs: variables are saved as they start.
+            if args.save_plan is not None:
+                session.save(args.save_plan)
+            own, executor = session.inputs(args.job), session.executor_of(args.job)
+        with opening(ranks):
+            ports = own if ranks is None else ranks.ports(own)
+            inputs = _inputs(args, ports, given)
+            if args.watchdog is not None:
+                session.watch(_watchdog(args.watchdog))
+            if args.check_finite:
+                check_finite(executor)
         with Watching(executor, args.trace, ranks, profile=args.profile) as watching:
             fed = {n: array for n, array in inputs.items() if n not in job.known}
             if ranks is not None and fed.keys() == ports.keys():
@@ -228,12 +232,7 @@ def _report_plan(path: Path, ranks: Ranks | None, report: RunOutput) -> None:
 
 
 def _join(args: argparse.Namespace) -> None:
-    """
-    Let this process be one of those that were started with it, if there are several.
-    Raises UsageError for flags that are for one process.
-    """
-    if not is_joined():
-        return
+    """Let this process be one of those that were started with it."""
     if args.load:
         from penstock.tools.driver.plugins import load_plugins
 
@@ -245,10 +244,27 @@ def _join(args: argparse.Namespace) -> None:
     args.ranks = args.ranks or transport.size
     if transport.rank > 0 and args.log_ranks is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
-    if args.tune:
+
+
+def _run_rank(args: argparse.Namespace) -> int:
+    """Run as one of several ranks, of which each has a saved plan of its own."""
+    ranks = joined(args.ranks)
+    with opening(ranks):
+        if is_standard_input(args.file):
+            raise UsageError(NO_STANDARD_INPUT)
+        if is_plan(args.file):
+            args.file = ranks.own_path(args.file)
+        check_readable(args.file)
+    args.data = None
+    return _run(args, ranks)
+
+
+def _refuse_flags(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that do not go together."""
+    if args.check_finite and (args.trace is not None or args.profile):
+        raise UsageError("--check-finite is for a run without --trace or --profile")
+    if args.tune and args.ranks is not None:
         raise UsageError("--tune is for one process: leave it out, or --ranks")
-    if is_plan(args.file):
-        args.file = path_of_rank(args.file, transport.rank)
 
 
 def _watchdog(seconds: float) -> Watchdog:
@@ -279,29 +295,30 @@ def _bisect(
     given: Mapping[str, Array] | None,
     expected: Mapping[str, Array] | None,
     report: RunOutput,
+    ranks: Ranks | None,
 ) -> int:
     """Search the first pass and the first task that are wrong; 1 if there is one."""
-    if is_plan(args.file):
-        raise UsageError("a saved plan cannot be bisected: its passes have run")
     from penstock.runtime.executors.arguments import refuse_names
     from penstock.tools.cli.bisect import Search, jobs_to_run, ports_of
     from penstock.tools.driver.compiler import installed_compiler
 
-    front = installed_compiler(options.load)
-    model, onnx, known = _read(args, front[0], given, None)
-    jobs = jobs_to_run(model, args.job)
-    args.check = args.check or "numpy"
-    ports = ports_of(model, jobs)
-    _check_request(args, onnx, None if jobs else model.entry)
-    if not jobs:
-        _check_inputs(args, model.entry, given)
-    elif given is not None and given.keys() != ports.keys():
-        refuse_names(ports, given)
-    inputs = _inputs(args, ports, dict(given) if given else None)
-    if expected is None:
-        expected = _reference(args.check, model, onnx, inputs, jobs)
+    with opening(ranks):
+        if is_plan(args.file):
+            raise UsageError("a saved plan cannot be bisected: its passes have run")
+        front = installed_compiler(options.load)
+        model, onnx, known = _read(args, front[0], given, None)
+        jobs = jobs_to_run(model, args.job)
+        args.check = args.check or "numpy"
+        ports = ports_of(model, jobs)
+        _check_request(args, onnx, None if jobs else model.entry)
+        if not jobs:
+            _check_inputs(args, model.entry, given)
+        elif given is not None and given.keys() != ports.keys():
+            refuse_names(ports, given)
+        inputs = _inputs(args, ports, dict(given) if given else None)
+        if expected is None:
+            expected = _reference(args.check, model, onnx, inputs, jobs)
     fed = {name: array for name, array in inputs.items() if name not in known}
-    ranks = None if args.ranks is None else joined(args.ranks)
     allowed = args.allow_source
     search = Search(model, fed, expected, args.tolerance, jobs, allowed, ranks)
     with debugging(args, front):

@@ -20,7 +20,7 @@ import numpy as np
 from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.program.variable_part import Part
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 CLOCK_ROUNDS = 8
 """The exchanges by which clocks of several hosts are compared."""
+KINDS: Sequence[type[PenstockError]] = (FileError, UsageError, PenstockError)
+"""The errors of a rank that others raise, too, so that all have one exit code."""
 
 
 def host() -> str:
@@ -71,17 +73,17 @@ class Ranks:
     """
 
     def __init__(self, transport: Transport, count: int | None):
-        if count is not None and count != transport.size:
-            error = UsageError(
-                f"{count} ranks are asked for, but {_processes(transport.size)}"
-            )
-            error.is_told = transport.rank > 0
-            raise error
         self.transport = transport
         self._communicator = transport.communicator()
         weakref.finalize(self, self._communicator.close)
         self._digest = ""
         self._is_opening = self._has_agreed = False
+        if count is not None and count != transport.size:
+            error = UsageError(
+                f"{count} ranks are asked for, but {_processes(transport.size)}"
+            )
+            self._tell(error)
+            raise error
 
     @property
     def share(self) -> Share:
@@ -148,10 +150,10 @@ class Ranks:
     @contextmanager
     def opening(self) -> Generator[None]:
         """
-        A context in which all ranks open a session: rank 0 gives each warning once,
-        with the ranks that have it, and one rank tells of an error that several have.
-        An error of some ranks is one of all. Within another such context it changes
-        nothing.
+        A context in which all ranks open a session, or prepare for it or for a run:
+        rank 0 gives each warning once, with the ranks that have it. An error of some
+        ranks is one of all, and rank 0 tells that of the first. Within another such
+        context it changes nothing.
         """
         if self._is_opening:
             yield
@@ -172,30 +174,34 @@ class Ranks:
 
     def _exchange(self, own: list[str]) -> list[list[str]]:
         """
-        The texts of all ranks while these open a session. Raises PeerError if one has
-        failed meanwhile.
+        The texts of all ranks while these open a session. If one has failed meanwhile,
+        raises an error of the same kind, which rank 0 tells.
         """
         found = self.values([None, *own])
         for rank, (error, *_) in enumerate(found):
             if error is not None:
-                failure = PeerError(rank, f"failed: {error}")
-                failure.is_told = True
-                raise failure
+                kind, text = error
+                raise self._shared(KINDS[int(kind)](f"rank {rank}: {text}"))
         return [texts for _, *texts in found]
+
+    def _shared(self, error: PenstockError) -> PenstockError:
+        error.is_shared, error.is_told = True, not self.is_first
+        return error
 
     def _tell(self, error: Exception) -> None:
         """Let the ranks that wait for this one know of an error."""
         # They know it, or have ended.
-        if isinstance(error, PeerError):
+        if isinstance(error, PenstockError) and error.is_shared:
             return
         text = str(error) or type(error).__name__
         if self._has_agreed or not isinstance(error, PenstockError):
             self.transport.abort(text)
             return
         # In the exchange in which they are to agree.
+        kind = next(i for i, x in enumerate(KINDS) if isinstance(error, x))
         with suppress(PeerError):
-            found = self.values([text])
-            error.is_told = [text] in found[: self.transport.rank]
+            self.values([[kind, text]])
+            self._shared(error)
 
     def union(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of all ranks by name, where each gives its own."""

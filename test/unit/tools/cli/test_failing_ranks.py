@@ -83,6 +83,24 @@ signal.pause()
 """
 """A rank that waits forever, once rank 0 has told of all of them."""
 
+ONE_FAILS = """
+import os, sys
+from penstock.runtime.transport.join import RANK
+from penstock.tools.cli.run import run_tool
+
+*words, where = sys.argv[1:]
+is_it = "1" in (os.environ.get(RANK), os.environ.get("PMI_RANK"))
+if is_it and where == "before":
+    words += ["--outputs", "/dev/null/there.npz"]
+if is_it and where == "after":
+    from penstock.tools.session.session import Session
+    def run(*given):
+        raise ValueError("planted")
+    Session.run = run
+sys.exit(run_tool(words))
+"""
+"""`penstock-run`, of which rank 1 cannot write its outputs, or fails by a defect."""
+
 LATEST, SPANS = 2.4, 8
 """Seconds in which a rank starts and begins to run, and spans of them."""
 
@@ -101,6 +119,22 @@ def mpiexec() -> list[object]:
     return [found, "-n", 2]
 
 
+def run_ranks(
+    folder: Path, *words: object, by_mpi: bool
+) -> subprocess.CompletedProcess[str]:
+    """Two ranks that run the script `hit_rank.py` of a folder."""
+    path = os.pathsep.join([str(folder), *sys.path])
+    command = [sys.executable, "-P", "-c", START]
+    if by_mpi:
+        command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
+    return subprocess.run(
+        [*map(str, (*command, *words))],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
 def run_hit(
     folder: Path, how: str, after: str, *options: str, by_mpi: bool = False
 ) -> str:
@@ -108,16 +142,8 @@ def run_hit(
     (folder / "sums.mlir").write_text(SUMS)
     (folder / "hit_rank.py").write_text(RUN)
     words = ["--random-inputs", "1", "--repeat", "1000000", *options]
-    path = os.pathsep.join([str(folder), *sys.path])
-    command = [sys.executable, "-P", "-c", START]
-    if by_mpi:
-        command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
-    done = subprocess.run(
-        [*map(str, command), how, after, folder / "sums.mlir", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    model = folder / "sums.mlir"
+    done = run_ranks(folder, how, after, model, *words, by_mpi=by_mpi)
     assert done.returncode == 1, done.stderr
     pid, _ = (folder / "hit").read_text().split()
     with pytest.raises(ProcessLookupError):
@@ -157,6 +183,32 @@ def test_a_rank_that_is_killed_at_any_time_ends_all(tmp_path: Path, span: int) -
     print(f"killed after {after} s")
     said = run_hit(tmp_path, "SIGKILL", str(after))
     assert "rank 1 was ended by SIGKILL" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by_mpi", "where", "code", "start"),
+    [
+        (False, "before", 2, "penstock-run: error: rank 1: cannot write"),
+        (True, "before", 2, "penstock-run: error: rank 1: cannot write"),
+        (False, "after", 70, "penstock-run: rank 1: penstock-run: error: internal"),
+        (True, "after", 1, "rank 1 failed: planted"),
+    ],
+)
+def test_an_error_on_one_rank_ends_all(
+    tmp_path: Path, *, by_mpi: bool, where: str, code: int, start: str
+) -> None:
+    """While others open the model, and while they wait for messages."""
+    (tmp_path / "sums.mlir").write_text(SUMS)
+    (tmp_path / "hit_rank.py").write_text(ONE_FAILS)
+    done = run_ranks(
+        tmp_path, tmp_path / "sums.mlir", "--random-inputs", 1, where, by_mpi=by_mpi
+    )
+    assert done.returncode == code, done.stderr
+    # MPI has a line of its own for the end of all.
+    lines = [x for x in done.stderr.splitlines() if x and not x.startswith("Abort(")]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith(start)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux ends children with parents")

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import pytest
 from rank_threads import connected
 
-from penstock.runtime.errors import PeerError, PenstockError
+from penstock.runtime.errors import PenstockError
+from penstock.tools.cli.exit_codes import usage_code
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.ranks import Ranks
 
@@ -72,28 +73,33 @@ def test_other_ranks_give_none() -> None:
 
 @pytest.mark.parametrize(
     ("rank", "is_told"),
-    [(0, False), (1, False), (2, True)],
-    ids=["the first", "of another", "the same"],
+    [(0, False), (1, True)],
+    ids=["the first", "another"],
 )
 def test_an_error_of_several_ranks_is_told_by_the_first(
     rank: int, *, is_told: bool
 ) -> None:
     texts = ["no model", "no memory", "no memory"]
     error = UsageError(texts[rank])
-    said = [[text] for text in texts]
+    said = [[[1, text]] for text in texts]
     with one_of(rank, said) as ranks, pytest.raises(UsageError):
         fail_in(ranks, error)
+    assert error.is_shared
     assert error.is_told == is_told
 
 
-def test_an_error_of_another_rank_ends_this_one() -> None:
-    text = "rank 1 failed: no model"
+@pytest.mark.parametrize(("kind", "code"), [(0, 1), (1, 2), (2, 1)])
+def test_an_error_of_another_rank_is_one_of_all(kind: int, code: int) -> None:
+    """Also its exit code, and rank 0 tells it."""
     with (
-        one_of(0, [[], ["no model"]]) as ranks,
-        pytest.raises(PeerError, match=text) as caught,
+        one_of(0, [[], [[kind, "no model"]]]) as ranks,
+        pytest.raises(PenstockError, match=r"^rank 1: no model$") as caught,
     ):
         warn_in(ranks)
-    assert caught.value.is_told
+    error = caught.value
+    assert error.is_shared
+    assert not error.is_told
+    assert (usage_code(error) if isinstance(error, UsageError) else 1) == code
 
 
 def test_an_error_after_the_ranks_have_agreed_ends_all(
