@@ -26,6 +26,8 @@ LOOK_SECONDS = 0.01
 """The time between two looks whether a process has ended."""
 GRACE_SECONDS = 2.0
 """The time that other ranks have to end by themselves once one has failed."""
+PEER_SECONDS = 60.0
+"""The time that a rank has to tell why it fails once another has ended over it."""
 Streams = tuple[IO[bytes] | int | None, IO[bytes] | int | None]
 
 
@@ -104,17 +106,17 @@ def _wait(
     try:
         while any(process.poll() is None for process in started):
             codes = [process.returncode for process in started]
-            if failed is None:
-                failed = next((r for r, x in enumerate(codes) if x), None)
-                if failed is not None:
-                    deadline = time.monotonic() + GRACE_SECONDS
-            elif time.monotonic() > deadline:
+            if failed is None and any(codes):
+                failed = next(iter(_guilty(codes)), None)
+                left = PEER_SECONDS if failed is None else GRACE_SECONDS
+                deadline = min(deadline, time.monotonic() + left)
+            if time.monotonic() > deadline:
                 break
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     codes = [process.poll() for process in started]
-    guilty = [r for r, x in enumerate(codes) if x not in (0, None, EXIT_PEER)]
+    guilty = _guilty(codes)
     if not guilty:
         return EXIT_FAILED if any(codes) else 0
     rank = guilty[0] if failed not in guilty else failed
@@ -129,6 +131,11 @@ def _wait(
         for line in errors.read().decode(errors="replace").splitlines():
             _say(f"rank {rank}: {line}")
     return code
+
+
+def _guilty(codes: Sequence[int | None]) -> list[int]:
+    """The ranks that have failed by themselves, not over another rank."""
+    return [r for r, x in enumerate(codes) if x not in (0, None, EXIT_PEER)]
 
 
 def _say(text: str) -> None:
