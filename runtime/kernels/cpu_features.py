@@ -39,6 +39,11 @@ class Processor:
         """Whether stores past the caches may be seen after those that follow them."""
         return "sse2" in self.features
 
+    @property
+    def converts_f16(self) -> bool:
+        """Whether it has instructions between `f16` and `f32`: of x86 not all do."""
+        return "f16c" in self.features or "sse2" not in self.features
+
     def dot_product(self, lanes: int, plain: bool = False) -> str | None:
         """
         The instruction for dot products of groups of four bytes: `vnni`, but for

@@ -42,7 +42,19 @@ rng = np.random.default_rng(3)
 a, b = (rng.normal(size=s).astype(np.float32) for s in ((9, 40), (40, 70)))
 wanted = np.exp(a.astype(np.float64) @ b)
 error = np.abs(result_of(kernel, [a, b]) / wanted - 1).max()
-print(vector_bytes_here(), processor_here().vector_bytes, error < 1e-4)
+halves = parse_kernel('''launch.kernel @h target "cpu"
+  (%a: memref<50xf16>, %o: memref<50xf16>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
+    ins(%a : memref<50xf16>) outs(%o : memref<50xf16>) {
+    ^bb0(%s: f16, %z: f16):
+      %r = arith.addf %s, %s : f16
+      linalg.yield %r : f16
+    }
+}''')
+h = rng.normal(size=50).astype(np.float16)
+same = np.array_equal(result_of(halves, [h]), h + h)
+print(vector_bytes_here(), processor_here().vector_bytes, error < 1e-4, same)
 print(*sorted(set(re.findall("[xyz]mm", code))))
 print(flat_features())
 """
@@ -88,7 +100,7 @@ def test_code_has_no_wider_vectors(width: int, wider: str, widest: str) -> None:
         text=True,
     )
     facts, registers, names = done.stdout.splitlines()
-    assert facts == f"{width} {width} True"
+    assert facts == f"{width} {width} True True"
     # Registers of 64 bits and fewer are named as those of vectors.
     assert registers.split()[-1] == widest
     assert wider not in names

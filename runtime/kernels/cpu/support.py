@@ -35,6 +35,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.core.typing.templates import signature as typed
 from numba.extending import intrinsic, lower_builtin
 
+from penstock.runtime.kernels.cpu.halves import from_f16, to_f16
 from penstock.runtime.kernels.math.f32 import Floats
 from penstock.runtime.kernels.math.registry import own_function
 
@@ -125,14 +126,14 @@ def _get_item(context, builder, signature, args):
     _touches_only(builder, value, buffer)
     if buffer.element == "bf16":
         return _from_upper_half(builder, value)
-    return builder.fpext(value, ir.FloatType()) if buffer.element == "f16" else value
+    return from_f16(builder, value) if buffer.element == "f16" else value
 
 
 @lower_builtin(operator.setitem, Buffer, types.Integer, types.Any)
 def _set_item(context, builder, signature, args):
     buffer, value = signature.args[0], args[2]
     if buffer.element == "f16":
-        value = builder.fptrunc(value, ir.HalfType())
+        value = to_f16(builder, value)
     if buffer.element == "bf16":
         value = _upper_half(builder, value)
     store = builder.store(value, builder.gep(args[0], [args[1]], inbounds=True))
@@ -330,7 +331,7 @@ def round_f16(_typing, value):
         # Processors have no conversion from 64 bits, nor has Numba's library.
         if isinstance(number.type, ir.DoubleType):
             number = _to_odd_f32(builder, number)
-        return builder.fpext(builder.fptrunc(number, ir.HalfType()), ir.FloatType())
+        return from_f16(builder, to_f16(builder, number))
 
     return types.float32(value), generate
 

@@ -28,6 +28,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from penstock.runtime.kernels.cpu.halves import from_f16, to_f16
 from penstock.runtime.kernels.cpu.simd import (
     INDEX,
     Amount,
@@ -114,17 +115,17 @@ class HalfCode(Code):
         super().store(self._narrowed(value), address, offset, mask)
 
     def _extended(self, value: LlvmValue) -> LlvmValue:
+        if self.element == "f16":
+            return from_f16(self.builder, value)
         builder, lanes = self.builder, value.type.count
         wide = ir.VectorType(ir.FloatType(), lanes)
-        if self.element == "f16":
-            return builder.fpext(value, wide)
         words = builder.zext(value, ir.VectorType(INDEX, lanes))
         return builder.bitcast(builder.shl(words, _same(16, lanes)), wide)
 
     def _narrowed(self, value: LlvmValue) -> LlvmValue:
-        builder, lanes = self.builder, value.type.count
         if self.element == "f16":
-            return builder.fptrunc(value, self.vector(lanes))
+            return to_f16(self.builder, value)
+        builder, lanes = self.builder, value.type.count
         words = builder.bitcast(value, ir.VectorType(INDEX, lanes))
         return builder.trunc(builder.lshr(words, _same(16, lanes)), self.vector(lanes))
 
@@ -309,9 +310,7 @@ class InnerLoopLanes(Lanes):
 
     def round_f16(self, a: Vector) -> Vector:
         """The nearest `f16`."""
-        half = ir.VectorType(ir.HalfType(), self._count)
-        narrow = self.builder.fptrunc(a.value, half)
-        return self.made(self.builder.fpext(narrow, a.value.type))
+        return self.made(from_f16(self.builder, to_f16(self.builder, a.value)))
 
     def round_bf16(self, a: Vector) -> Vector:
         """The nearest `bf16`, of two as near the even one; a NaN stays one."""

@@ -17,6 +17,7 @@ import pytest
 from llvmlite import binding
 
 from penstock.runtime.jit.c_function import assembly_of
+from penstock.runtime.kernels.cpu import halves
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
 from penstock.runtime.kernels.cpu.matmul import int8
 from penstock.runtime.kernels.cpu.outer_vector_loop import OuterLoopLanes, columns
@@ -32,7 +33,7 @@ Signs = tuple[bool, bool]
 X86 = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
 SSE2 = frozenset({"sse2"})
-AVX2 = SSE2 | {"avx2", "fma"}
+AVX2 = SSE2 | {"avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl"}
 
 
@@ -132,6 +133,21 @@ def test_floats_of_16_bits_are_computed_in_32(kind: str) -> None:
     names = instructions(text)
     assert not names & {"vdpbf16ps", "vcvtneps2bf16", "bfdot", "bfcvtn"}
     assert names & {"vaddps", "addps", "fadd"}
+
+
+@all_kinds
+def test_floats_of_16_bits_need_no_library(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = KINDS[kind]
+    monkeypatch.setattr(halves, "processor_here", lambda: found.processor)
+    text = text_for(found, line_for(found.processor, ["f16", "f16", "f16"]), 3)
+    names = instructions(text)
+    assert not names & {"call", "callq", "bl"}
+    if kind != "NEON":
+        of_halves = "vcvtph2ps", "vcvtps2ph", "vaddph"
+        has_any = any(name.startswith(of_halves) for name in names)
+        assert has_any == found.processor.converts_f16 == (kind != "SSE2")
 
 
 @all_kinds
