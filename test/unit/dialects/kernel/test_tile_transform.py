@@ -177,6 +177,29 @@ def test_a_finish_between_other_tiles_is_a_stage_of_its_own(
     assert [op.name for op in stages_of(kernel.body.block)][1:] == ["linalg.generic"]
 
 
+def test_a_finish_with_two_results_is_a_stage_of_its_own(
+    parse_kernel: Callable[[str], KernelOp],
+) -> None:
+    sizes = Sizes((6, 6), (4, 4), (3, 5), is_finished=True)
+    out, place = "memref<3x4x5x4xf32>", "affine_map<(i, j, s, t, k, l) -> (s, i, t, j)>"
+    text = sizes.text.replace(f"outs(%o : {out})", f"outs(%o, %n : {out}, {out})")
+    text = text.replace(f"%o: {out}", f"%o: {out}, %n: {out}")
+    text = text.replace(place, f"{place}, {place}")
+    text = text.replace("kernel.yield %1 : f32", "kernel.yield %1, %0 : f32, f32")
+    kernel = parse_kernel(text)
+    schedule_kernel(kernel, 32)
+    why = "finish: transforms store one result"
+    assert transform_in(kernel).attributes[NO_FINISH] == StringAttr(why)
+    arrays = sizes.arrays(np.random.default_rng())
+    found = run_on_copies(kernel, [*arrays, np.full_like(arrays[-1], 7.5)], parts=3)
+    tolerance = 400 * float(np.finfo(np.float32).eps)
+    wanted = exact(sizes, arrays)
+    np.testing.assert_allclose(found[-2], wanted, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        np.maximum(found[-1], 0), wanted, rtol=tolerance, atol=tolerance
+    )
+
+
 STEP = """
 launch.kernel @k target "cpu" (%b: memref<{n}x{n}xf32>, %x: memref<{n}x50xf32>,
     %v: memref<{n}x{n}x{t}xf32>) {{

@@ -152,6 +152,11 @@ def test_parameters_of_xdsl_are_the_values_of_fields(schedule: ScheduleAttr):
         type(schedule).new([UnitAttr(), *wrong[1:]])
 
 
+def test_parameters_of_other_kinds_are_refused() -> None:
+    with pytest.raises(VerifyException, match="no value of a schedule: unit"):
+        LanesAttr.new([UnitAttr()] * len(LanesAttr.fields()))
+
+
 def test_each_schedule_of_ours_states_its_fields_and_ops():
     attributes = get_all_dialects()["launch"]().attributes
     ours = [each for each in attributes if issubclass(each, ScheduleAttr)]
