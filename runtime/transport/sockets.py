@@ -261,7 +261,7 @@ class SocketTransport:
         with self.lock:
             if self._error is None:
                 self._error = PenstockError(f"this rank has failed: {reason}")
-                # Whoever has called this tells of it.
+                # The caller tells of it.
                 self._error.is_told = self._error.is_shared = True
             text = reason.encode()
             for peer in self.peers.values():

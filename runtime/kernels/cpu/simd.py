@@ -446,16 +446,6 @@ def _llvm(name: str) -> Callable[..., Vector]:
     return function
 
 
-def _libm(name: str) -> Callable[..., Vector]:
-    """The function of the C library, lane by lane."""
-
-    def function(self: Lanes, *values: Vector) -> Vector:
-        return self.each(name, *values)
-
-    function.__doc__ = f"`{name}` of the C library of each lane."
-    return function
-
-
 def _own(name: str) -> Callable[..., Vector]:
     """Our function for types we have one for, else the C library's, lane by lane."""
 
@@ -542,7 +532,7 @@ class Lanes:
     sinh, cosh, tanh = _own("sinh"), _own("cosh"), _own("tanh")
     asinh, acosh, atanh = _own("asinh"), _own("acosh"), _own("atanh")
     erf, cbrt = _own("erf"), _own("cbrt")
-    pow, atan2, fmod = _own("pow"), _own("atan2"), _libm("fmod")
+    pow, atan2, fmod = _own("pow"), _own("atan2"), _own("fmod")
 
     def call(self, name: str, *values: Vector) -> Vector:
         """LLVM's function of this name."""

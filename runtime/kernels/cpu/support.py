@@ -251,34 +251,25 @@ def _llvm(arity, name):
     return _function(arity, lambda builder, *v: _llvm_call(builder, name, *v))
 
 
-def _libm(arity, name):
-    """The function `name` of the C library for `float64`, `<name>f` for `float32`."""
-    return _function(arity, _libm_call(arity, name))
-
-
-def _libm_call(arity, name):
-
-    def generate(builder, *values):
-        type = values[0].type
-        suffix = "" if isinstance(type, ir.DoubleType) else "f"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(type, [type] * arity), name + suffix
-        )
-        function.attributes.add("readnone")
-        function.attributes.add("nounwind")
-        return builder.call(function, values)
-
-    return generate
+def _libm_call(builder, name, *values):
+    """A call of the C library's `name` for `float64`, of `<name>f` for `float32`."""
+    type = values[0].type
+    suffix = "" if isinstance(type, ir.DoubleType) else "f"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(type, [type] * len(values)), name + suffix
+    )
+    function.attributes.add("readnone")
+    function.attributes.add("nounwind")
+    return builder.call(function, values)
 
 
 def _own(arity, name):
     """Our function `name` for the types we have one for, else that of the C library."""
-    theirs = _libm_call(arity, name)
 
     def generate(builder, *values):
         ours = own_function(name, values[0].type)
         if ours is None:
-            return theirs(builder, *values)
+            return _libm_call(builder, name, *values)
         return ours(*(Floats(builder, value) for value in values)).value
 
     return _function(arity, generate)
@@ -302,7 +293,7 @@ asin, acos, atan = _own(1, "asin"), _own(1, "acos"), _own(1, "atan")
 sinh, cosh, tanh = _own(1, "sinh"), _own(1, "cosh"), _own(1, "tanh")
 asinh, acosh, atanh = _own(1, "asinh"), _own(1, "acosh"), _own(1, "atanh")
 erf, cbrt = _own(1, "erf"), _own(1, "cbrt")
-pow, atan2, fmod = _own(2, "pow"), _own(2, "atan2"), _libm(2, "fmod")
+pow, atan2, fmod = _own(2, "pow"), _own(2, "atan2"), _own(2, "fmod")
 
 
 def _to_odd_f32(builder, value):

@@ -38,6 +38,7 @@ from penstock.runtime.kernels.math.f32 import (
     log_ends,
     polynomial,
     scaled,
+    splat_constant,
 )
 
 MAGIC = 6755399441055744.0
@@ -174,22 +175,16 @@ def _whole_part(x: Floats, factor: float) -> tuple[Floats, LlvmValue]:
 def _times_power(x: Floats, exponent: LlvmValue) -> Floats:
     """`x * 2**exponent`, rounded once; x is near 1, the exponent in -1080...1030."""
     builder = x.builder
-    half = builder.ashr(exponent, ir.Constant(exponent.type, _each(exponent, 1)))
+    half = builder.ashr(exponent, splat_constant(exponent.type, 1))
     for part in (half, builder.sub(exponent, half)):
         x = x * _power(x, part)
     return x
 
 
-def _each(value: LlvmValue, number: int) -> int | list[int]:
-    """A number for each lane of an integer."""
-    is_vector = isinstance(value.type, ir.VectorType)
-    return [number] * value.type.count if is_vector else number
-
-
 def _power(x: Floats, exponent: LlvmValue) -> Floats:
     """2 to the power of an integer of 32 bits from -1022 to 1023."""
     builder = x.builder
-    biased = builder.add(exponent, ir.Constant(exponent.type, _each(exponent, 1023)))
+    biased = builder.add(exponent, splat_constant(exponent.type, 1023))
     wide = builder.zext(biased, x.whole_number(0).type)
     return x.from_bits(builder.shl(wide, x.whole_number(52)))
 
@@ -242,11 +237,11 @@ def _expm1_of(x: Floats) -> Floats:
     # Near 0 a power would cost more than the longer polynomial does.
     is_near = x.size().compared("<", NEAR)
     n = n.where(is_near, 0.0)
-    none = ir.Constant(integer.type, _each(integer, 0))
+    none = splat_constant(integer.type, 0)
     integer = x.builder.select(is_near, none, integer)
     rest = n.times_plus(-LN2_LOW, n.times_plus(-LN2_HIGH, x))
     p = (polynomial(rest, EXPM1) * rest).times_plus(rest, rest)
-    one = ir.Constant(integer.type, _each(integer, 1))
+    one = splat_constant(integer.type, 1)
     half = _power(x, x.builder.sub(integer, one))
     # Half of the power is a float where the power is not.
     return half.times_plus(p, half - 0.5) * 2.0
@@ -274,7 +269,7 @@ def _log_parts(x: Floats) -> tuple[Floats, Floats]:
     # The upper half has the exponent: fewer processors shift 64 bits with their sign.
     narrow = like(x.value.type, ir.IntType(32))
     upper = builder.trunc(builder.lshr(distance, x.whole_number(32)), narrow)
-    exponent = builder.ashr(upper, ir.Constant(narrow, _each(upper, 20)))
+    exponent = builder.ashr(upper, splat_constant(narrow, 20))
     fraction = builder.and_(distance, x.whole_number((1 << 52) - 1))
     m = x.from_bits(builder.add(fraction, root))
     n = x.made(builder.sitofp(exponent, x.value.type))
