@@ -24,13 +24,13 @@ VARIABLES = "variables"
 """The name that the planner gives the block of weights."""
 
 
-def to_plan(recompute: str | None = None) -> str:
-    """
-    The passes of the pipeline up to a plan with memory, by a policy of
-    `job-recompute`.
-    """
-    text = text_of(pipeline(PipelineOptions("cpu", recompute=recompute)))
-    return text.partition(",convert-plan-to-launch")[0]
+def planned_memory(module: ModuleOp) -> dict[str, int]:
+    """The memory of a job, which becomes a plan."""
+    compiler, passes = installed_compiler()
+    text = text_of(pipeline(PipelineOptions("cpu")))
+    to_plan = text.partition(",convert-plan-to-launch")[0]
+    run_pipeline(compiler, passes, module, to_plan)
+    return memory_of(module)
 
 
 def memory_of(module: ModuleOp) -> dict[str, int]:
@@ -50,10 +50,7 @@ def memory() -> Section:
     """Plan the memory of all workloads."""
     found: dict[str, dict[str, int]] = {}
     for name, make in WORKLOADS.items():
-        compiler, passes = installed_compiler()
-        module = imported_model(make().model).module
-        run_pipeline(compiler, passes, module, to_plan())
-        found[name] = memory_of(module)
+        found[name] = planned_memory(imported_model(make().model).module)
     header = "workload", "peak", "bound", "peak / bound", "sum", "weights"
     rows = [[name, *sizes_cells(sizes)] for name, sizes in found.items()]
     return Section("Memory", TEXT, [Table(header, rows)], found)

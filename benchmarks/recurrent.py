@@ -312,15 +312,21 @@ def recurrent(
     threads: Sequence[int], rounds: int, names: Sequence[str] | None = None
 ) -> Section:
     """Time cases with each number of threads; compile them, and plan their memory."""
+    from benchmarks.memory import planned_memory
+
     chosen = [*CASES] if names is None else names
     races = {
         (name, count): race(openers(name, count), rounds)
         for name in chosen
         for count in threads
     }
-    flops = {name: flops_of(imported_model(case_of(name).model)) for name in chosen}
+    models = {name: imported_model(case_of(name).model) for name in chosen}
+    flops = {name: flops_of(model) for name, model in models.items()}
     found = race_section("Recurrent layers", TEXT, "case", races, flops, rounds)
-    facts = {name: (cold_seconds(name), planned(name)) for name in chosen}
+    facts = {
+        name: (cold_seconds(name), planned_memory(model.module))
+        for name, model in models.items()
+    }
     header = "case", "cold s", "peak", "bound", "peak / bound", "sum", "weights"
     data: Json = [
         {"case": name, "cold": seconds, **sizes}
@@ -341,17 +347,6 @@ def cells(name: str, seconds: float | None, sizes: Mapping[str, int]) -> list[st
 
     cold = "no result" if seconds is None else f"{seconds:.2f}"
     return [name, cold, *sizes_cells(sizes)]
-
-
-def planned(name: str) -> dict[str, int]:
-    """The memory of a case in our plan."""
-    from benchmarks.memory import memory_of, to_plan
-    from penstock.tools.driver.compiler import installed_compiler, run_pipeline
-
-    compiler, passes = installed_compiler()
-    module = imported_model(case_of(name).model).module
-    run_pipeline(compiler, passes, module, to_plan())
-    return memory_of(module)
 
 
 def cold_seconds(name: str) -> float | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.elementwise import best_rows
 from benchmarks.harness import Opener, Race, race
-from benchmarks.memory import memory_of, to_plan
+from benchmarks.memory import planned_memory
 from benchmarks.models import passes_between
 from benchmarks.networks import TRAININGS
 from benchmarks.report import Json, Section, Table
@@ -54,10 +54,9 @@ three. The copy moves as many bytes: its ratio is our share of the bandwidth of 
 and 0.9 is the target."""
 
 MEMORY = """\
-Memory in MB, without weights and what optimizers keep: ours as it is planned, ours with
-values made again by `job-recompute{policy=min-cut}`, and what PyTorch has in a step at
-the fullest moment, the batch included. The target is a ratio of PyTorch's to ours of
-1.43, which is 0.7 the other way."""
+Memory in MB, without weights and what optimizers keep: ours as it is planned, and what
+PyTorch has in a step at the fullest moment, the batch included. The target is a ratio
+of PyTorch's to ours of 1.43, which is 0.7 the other way."""
 
 PARTS = """\
 Where a step on one thread is below its target, the loss alone and the loss with all
@@ -72,8 +71,6 @@ class Peaks(NamedTuple):
     """The bytes of a step at its fullest moment."""
 
     ours: int
-    min_cut: int
-    """Ours, where values are made again by `policy=min-cut`."""
     torch: int
     """PyTorch's; 0 where it is not installed."""
 
@@ -100,11 +97,8 @@ class Found:
     def add(self, name: str, threads: Sequence[int], rounds: int) -> None:
         """Time a training; and the parts of its step, if it misses its target."""
         self.flops[name] = part_flops(name, STEP)
-        self.peaks[name] = Peaks(
-            planned_peak(name),
-            planned_peak(name, "min-cut"),
-            apart(torch_peak, name),
-        )
+        planned = planned_memory(job_of(training_of(name), STEP).module)
+        self.peaks[name] = Peaks(planned["peak"], apart(torch_peak, name))
         for count in threads:
             self.races[name, count] = race(openers_of(name, STEP, count), rounds)
         if not misses(name, self.races[name, threads[0]]):
@@ -128,7 +122,7 @@ class Found:
         ]
         steps, parts, updates = sections
         header = "threads", "case", "best peer / Penstock"
-        memory = "training", "ours MB", "min-cut MB", "PyTorch MB", "ratio", "min-cut"
+        memory = "training", "ours MB", "PyTorch MB", "ratio"
         tables = [
             *steps.tables,
             Table(header, best_rows(self.races)),
@@ -181,17 +175,6 @@ def part_flops(name: str, part: str) -> int:
     return flops_of(model)
 
 
-def planned_peak(name: str, recompute: str | None = None) -> int:
-    """
-    The bytes of activations and gradients in our plan of a step, by a policy of
-    `job-recompute`.
-    """
-    compiler, passes = installed_compiler()
-    module = job_of(training_of(name), STEP).module
-    run_pipeline(compiler, passes, module, to_plan(recompute))
-    return memory_of(module)["peak"]
-
-
 def apart(function: Callable[[str], int], name: str) -> int:
     """A number that a process of its own finds; 0 without a package that it needs."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -235,9 +218,7 @@ def expense_table(name: str, expenses: Sequence[Expense]) -> Table:
 def peak_row(name: str, peaks: Peaks) -> Sequence[str]:
     """The memory of a training, and how often ours goes into what PyTorch takes."""
     sizes = [f"{size / 1e6:.1f}" if size else "not installed" for size in peaks]
-    ours = peaks.ours, peaks.min_cut
-    ratios = [f"{peaks.torch / x:.2f}" if peaks.torch else "" for x in ours]
-    return name, *sizes, *ratios
+    return name, *sizes, f"{peaks.torch / peaks.ours:.2f}" if peaks.torch else ""
 
 
 def training(

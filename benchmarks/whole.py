@@ -32,7 +32,6 @@ from benchmarks.speed import flops_of, race_section
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from xdsl.dialects.builtin import ModuleOp
 
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.session import Model
@@ -235,16 +234,6 @@ def runtime_peak(case: Case) -> int:
     return peak
 
 
-def planned_peak(module: ModuleOp) -> int:
-    """The memory of activations in our plan of a job, which it becomes."""
-    from benchmarks.memory import memory_of, to_plan
-    from penstock.tools.driver.compiler import installed_compiler, run_pipeline
-
-    compiler, passes = installed_compiler()
-    run_pipeline(compiler, passes, module, to_plan())
-    return memory_of(module)["peak"]
-
-
 ################################################################################
 # The section                                                                  #
 ################################################################################
@@ -254,6 +243,8 @@ def models(
     threads: Sequence[int], rounds: int, names: Sequence[str] | None = None
 ) -> Section:
     """Time whole models with each number of threads, and look at their memory."""
+    from benchmarks.memory import planned_memory
+
     races: dict[tuple[str, int], Race] = {}
     flops: dict[str, int] = {}
     peaks: dict[str, tuple[int, int]] = {}
@@ -261,7 +252,7 @@ def models(
         for case in cases:
             model = case.model()
             flops[case.name] = flops_of(model)
-            peaks[case.name] = planned_peak(model.module), runtime_peak(case)
+            peaks[case.name] = planned_memory(model.module)["peak"], runtime_peak(case)
             for count in threads:
                 races[case.name, count] = race(openers(case, count), rounds)
     found = race_section("Whole models", TEXT, "model", races, flops, rounds)

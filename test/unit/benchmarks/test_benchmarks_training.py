@@ -127,7 +127,7 @@ def test_a_training_that_misses_its_target_is_taken_apart(
     assert [row[2] for row in steps.rows] == [*OPENERS]
     assert best.rows[0][-1] == "0.90"
     assert updates.rows[-1][2] == "PyTorch copy"
-    assert memory.rows[0][3:] == ("not installed", "", "")
+    assert memory.rows[0][2:] == ("not installed", "")
     names = [f"small MLP: {part}" for part in ("forward", "with backward")]
     assert [row[0] for row in parts.rows] == [names[0]] * 2 + [names[1]] * 2
     assert slowest.rows[0] == ("`r1`", "`op.matmul`", "4.000", "100.0%", "2.0")
