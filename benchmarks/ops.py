@@ -161,17 +161,10 @@ def open_penstock(name: str, size: str, threads: int) -> Run:
 
     session = Session(job_of(name, size), threads=threads)
     operands = operands_of(name, size)
-    outputs = [*session.run(operands).values()]
     if not are_bound(operands.values()):
         return lambda: [*session.run(operands).values()]
-    names = [f"y{number}" for number in range(len(outputs))]
-    bound = session.bind(operands, dict(zip(names, outputs, strict=True)))
-
-    def run() -> Sequence[Array]:
-        bound.run()
-        return outputs
-
-    return run
+    bound = session.bind(operands)
+    return lambda: [*bound.run().values()]
 
 
 def are_bound(operands: Iterable[Array]) -> bool:

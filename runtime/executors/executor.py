@@ -279,19 +279,27 @@ class Executor(Closing):
     ) -> Bound:
         """
         A run whose arrays stay the same: each time it reads what those of `inputs`
-        hold then, and writes to those of `outputs`, or to new ones that it keeps.
+        hold then, and writes to those of `outputs`, or to new ones that it keeps. Of an
+        output with as many elements as the data say these have the most, and each run
+        returns the first elements.
 
         Raises PenstockError unless all can be read and written where they are, and no
         array of outputs has bytes of another one.
         """
         program = self._program
         fed = arrays_to_bind(program.inputs, inputs)
-        if outputs is None:
-            results = [np.empty(x.shape, x.dtype) for x in program.outputs.values()]
-        else:
-            results = arrays_to_bind(program.outputs, outputs, "outputs")
+        counts = {cut.by for cut in self._cuts}
+        named = {
+            name: np.empty(port.shape, port.dtype)
+            for name, port in program.outputs.items()
+            if outputs is None or name in counts
+        }
+        if outputs is not None:
+            ports = {x: p for x, p in program.outputs.items() if x not in counts}
+            results = arrays_to_bind(ports, outputs, "outputs")
             check_apart(fed, results)
-        named = dict(zip(program.outputs, results, strict=True))
+            own = named | dict(zip(ports, results, strict=True))
+            named = {name: own[name] for name in program.outputs}
         given = dict(zip(program.inputs, fed, strict=True))
         run = partial(self._run_bound, given, named)
         # Inputs may lie where the program assigns.

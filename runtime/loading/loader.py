@@ -28,6 +28,7 @@ from penstock.runtime.core.io_kernels import (
 )
 from penstock.runtime.errors import OutOfMemory, PenstockError
 from penstock.runtime.loading.arrays import address_of, numpy_dtype, reread
+from penstock.runtime.loading.contiguous import contiguous
 from penstock.runtime.loading.devices import Chunk, Cpu, Device, Place, Wired
 from penstock.runtime.loading.shared_variables import SharedVariables
 from penstock.runtime.loading.weight_layout import stored_value
@@ -634,7 +635,7 @@ def fitting(
         raise PenstockError(
             f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
         )
-    return np.asarray(array, dtype, order="C")
+    return contiguous(np.asarray(array, dtype))
 
 
 MESSAGES = ("collective", "receive", "send")

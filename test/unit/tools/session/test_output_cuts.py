@@ -59,6 +59,20 @@ def test_a_caller_gets_as_many_elements_as_there_are(
     check(evaluate_model(read_model(installed_compiler()[0], path), piece(3)), 3)
 
 
+def test_arrays_for_the_most_elements_are_bound(tmp_path: Path) -> None:
+    (path := tmp_path / "kept.mlir").write_text(TEXT)
+    given, x = piece(4), np.zeros((3, 6), np.float32)
+    outputs = {"x": x, "r": np.zeros((3, 6), np.float32)}
+    with Session(read_model(installed_compiler()[0], path)) as session:
+        for bound in (session.bind(given), session.bind(given, outputs)):
+            for count in (4, 0, 6, 1):
+                given["m"][:] = piece(count)["m"]
+                check(bound.run(), count)
+        np.testing.assert_array_equal(x, given["x"])
+        with pytest.raises(PenstockError, match="no outputs n, the program gives r, x"):
+            session.bind(given, outputs | {"n": np.zeros((), np.int64)})
+
+
 def test_cuts_are_kept_with_a_program(tmp_path: Path) -> None:
     (path := tmp_path / "kept.mlir").write_text(TEXT)
     with Session(read_model(installed_compiler()[0], path)) as session:

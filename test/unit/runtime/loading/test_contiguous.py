@@ -1,0 +1,85 @@
+"""Copies of arrays whose axes are in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from penstock.runtime.loading import contiguous as module
+from penstock.runtime.loading.contiguous import contiguous, joined_axes
+
+Array: TypeAlias = NDArray[Any]
+
+
+def drawn(shape: Sequence[int], kind: str) -> Array:
+    """Elements of random bytes, which all have to arrive as they are."""
+    dtype = np.dtype(kind)
+    data = np.random.default_rng().bytes(int(np.prod(shape)) * dtype.itemsize)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+@pytest.fixture
+def turned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of elements of each copy that is made by squares."""
+    sizes: list[int] = []
+    turning = module.turning
+
+    def noted(size: int) -> Any:
+        sizes.append(size)
+        return turning(size)
+
+    monkeypatch.setattr(module, "turning", noted)
+    return sizes
+
+
+def check(array: Array) -> None:
+    copy = contiguous(array)
+    assert copy.flags.c_contiguous
+    assert (copy.shape, copy.dtype) == (array.shape, array.dtype)
+    assert copy.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["i1", "f4"])
+def test_axes_in_any_order_are_copied_by_squares(kind: str, turned: list[int]) -> None:
+    random = np.random.default_rng()
+    rows, columns = (int(x) for x in random.integers(260, 300, 2))
+    batch, height = int(random.integers(2, 4)), 9
+    check(drawn((rows, columns), kind)[::-1].T)
+    check(drawn((batch, rows, columns), kind)[:, 1:, 2:-3].transpose(0, 2, 1))
+    check(drawn((batch, height, rows, columns), kind)[::2].transpose(0, 3, 1, 2))
+    check(drawn((batch, rows, 1, columns), kind).transpose(3, 2, 0, 1))
+    assert turned == [np.dtype(kind).itemsize] * 4
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        drawn((300, 200), "f4")[:, ::2].T,
+        drawn((300, 200), "f4")[:, ::2],
+        drawn((4000, 3, 8), "f8").transpose(1, 0, 2),
+        drawn((20000, 3), "f4").T,
+        drawn((200, 200), "c16").T,
+        drawn((10, 10), "f4").T,
+        drawn((200, 401), "i1").reshape(-1)[1:80001].view("f4").reshape(100, 200).T,
+        drawn((), "f4"),
+        drawn((0, 70000), "f4").T,
+    ],
+)
+def test_other_arrays_are_copied_by_numpy(array: Array, turned: list[int]) -> None:
+    check(array)
+    assert not turned
+
+
+def test_a_contiguous_array_is_not_copied() -> None:
+    array = drawn((200, 200), "f4")
+    assert contiguous(array) is array
+
+
+def test_axes_that_one_step_leads_along_are_one() -> None:
+    array = drawn((2, 3, 5, 1, 7), "f4")
+    assert joined_axes(array) == [(210, 4)]
+    assert joined_axes(array.transpose(0, 4, 1, 2, 3)) == [(2, 420), (7, 4), (15, 28)]
