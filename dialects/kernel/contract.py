@@ -64,9 +64,6 @@ class ContractOp(SumOp):
     sums: it is given a sum and an element of each operand of `finish`, and yields the
     element of each result. Terms may be added in any order.
 
-    The loops that it stands for keep sums in the result where its type can hold them:
-    halves are rounded to it between terms, unless all terms follow each other.
-
     ```mlir
     kernel.contract indexing_maps = [
         affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
@@ -274,14 +271,15 @@ class ContractOp(SumOp):
 
     def build_loops(self, k: KernelBuilder) -> None:
         convolution = self.depthwise()
-        if convolution is None or not convolution.has_lines:
+        is_exact = self.finish is None or not self.are_rounded
+        if convolution is None or not convolution.has_lines or not is_exact:
             super().build_loops(k)
             return
         convolution.build(k)
         self.build_finish(k)
 
-    def multiply_add(self, k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        *factors, total = scalars
+    def product(
+        self, k: KernelBuilder, factors: Sequence[SSAValue], type: Attribute
+    ) -> SSAValue:
         flags = zip(factors, self.unsigned, strict=True)
-        wide = [extended(k, value, total.type, flag) for value, flag in flags]
-        return k.add(total, k.mul(*wide))
+        return k.mul(*(extended(k, value, type, flag) for value, flag in flags))

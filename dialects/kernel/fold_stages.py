@@ -21,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp
 from penstock.dialects.kernel.folds import LARGEST, SMALLEST, folded, neutral
-from penstock.dialects.kernel.interface import ACCUMULATE, element_of, shape_of
+from penstock.dialects.kernel.interface import element_of, shape_of
 from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.row_passes import RowPasses, RowStage, computed_in
 
@@ -82,9 +82,7 @@ def build_fold_stages(row: RowStage, derived: RowPasses, k: KernelBuilder) -> No
 
     reductions = row.loops().reductions
     iterators = [REDUCTION if reduces else PARALLEL for reduces in reductions]
-    stage = k.generic(row.ins, out, row.maps(), iterators, body)
-    if element_of(out) != fold.value.type:
-        stage.attributes[ACCUMULATE] = fold.value.type
+    k.generic(row.ins, out, row.maps(), iterators, body)
     ((result, _),) = derived.stores
     if not _is_rounded(result, fold):
         _build_finish(row, k, fold, result, ops)

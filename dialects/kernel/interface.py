@@ -48,12 +48,6 @@ REFUSAL = "no_schedule"
 NO_FINISH = "no_finish"
 """The attribute of a stage that says why what follows it is not its finish, a text."""
 
-ACCUMULATE = "accumulate"
-"""
-The type that a stage of loops folds in, where its result has fewer bits: an attribute
-of a `linalg.generic`. A target that keeps folds in registers rounds them once.
-"""
-
 
 class How(Enum):
     """The kind of access of an op to a memref."""

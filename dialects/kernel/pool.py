@@ -313,13 +313,27 @@ class PoolOp(StructuredOp):
         return counts
 
     def build_loops(self, k: KernelBuilder) -> None:
-        PoolLoops(
+        self._loops.build(k, self.input, self.out)
+
+    def build_windows(self, k: KernelBuilder, is_unrolled: bool) -> None:
+        """
+        Build a stage with a turn for each window, whose taps follow each other in the
+        code if they are unrolled, or are in loops.
+        """
+        if is_unrolled:
+            self._loops.build_taps(k, self.input, self.out)
+        else:
+            self._loops.build_each(k, self.input, self.out)
+
+    @property
+    def _loops(self) -> PoolLoops:
+        return PoolLoops(
             self.fold,
             self.windows,
             self.dims.get_values(),
             self.kind.data is Pool.MEAN,
             self.counted is not None,
-        ).build(k, self.input, self.out)
+        )
 
 
 def _is_too_long(window: Window, extent: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from math import prod
 
 from xdsl.ir import Attribute, SSAValue
@@ -12,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.folds import folded, neutral
-from penstock.dialects.kernel.windows import Taps, Window, are_lines, outside
+from penstock.dialects.kernel.windows import Tap, Taps, Window, are_lines, outside
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class PoolLoops:
         if [*self.dims] == last and self._has_lines(shape[-2:]):
             self._build_lines(k, input, out)
         else:
-            self._build_each(k, input, out)
+            self.build_each(k, input, out)
 
     def _has_lines(self, extents: Sequence[int]) -> bool:
         down, across = self.windows
@@ -47,8 +48,8 @@ class PoolLoops:
 
     # Each window on its own
 
-    def _build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
-        """Each window on its own, with loops over those taps that are not padding."""
+    def build_each(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """Build each window on its own, with loops over those taps that are inside."""
         type = memref_type(input)
         extents = [type.get_shape()[dim] for dim in self.dims]
 
@@ -66,6 +67,50 @@ class PoolLoops:
             k.store(_divided(k, combined, divisor), out, indices)
 
         k.parallel(memref_type(out).get_shape(), body)
+
+    def build_taps(self, k: KernelBuilder, input: SSAValue, out: SSAValue) -> None:
+        """
+        Build each window on its own, with its taps one after the other. Those outside
+        of images, which have elements, are the nearest ones inside, or count as 0.
+        """
+        type = memref_type(input)
+        extents = [type.get_shape()[dim] for dim in self.dims]
+        kind = type.element_type if self.is_mean else None
+
+        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
+            axes = [*zip(self.windows, self.dims, extents, strict=True)]
+            taps = [
+                [
+                    window.build_tap(k, place[dim], tap, extent, kind)
+                    for tap in range(window.taps)
+                ]
+                for window, dim, extent in axes
+            ]
+            terms = (self._build_term(k, input, place, each) for each in product(*taps))
+            combined = reduce(lambda a, b: self._combine(k, a, b), terms)
+            ranges = [
+                window.build_taps(k, place[dim], extent)
+                for window, dim, extent in axes
+                if self.is_mean
+            ]
+            divisor = self._build_divisor(k, ranges, extents, type.element_type)
+            k.store(_divided(k, combined, divisor), out, place)
+
+        k.parallel(memref_type(out).get_shape(), body)
+
+    def _build_term(
+        self,
+        k: KernelBuilder,
+        input: SSAValue,
+        place: Sequence[SSAValue],
+        taps: Sequence[Tap],
+    ) -> SSAValue:
+        """The element of a window at a tap of each dimension."""
+        at = [*place]
+        for dim, tap in zip(self.dims, taps, strict=True):
+            at[dim] = tap.position
+        element = k.load(input, at)
+        return reduce(lambda term, tap: tap.build_term(k, term), taps, element)
 
     def _build_loops(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
@@ -37,7 +38,6 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp, YieldOp
 from penstock.dialects.kernel.interface import (
-    ACCUMULATE,
     Alias,
     StructuredOp,
     element_of,
@@ -85,8 +85,10 @@ class SumOp(StructuredOp):
         """The loops of terms, in order; others that no result has run once."""
 
     @abstractmethod
-    def multiply_add(self, k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        """Build the sum of the last scalar and the product of the factors before it."""
+    def product(
+        self, k: KernelBuilder, factors: Sequence[SSAValue], type: Attribute
+    ) -> SSAValue:
+        """Build the product of an element of each factor, in a type of sums."""
 
     # Operands
 
@@ -112,6 +114,12 @@ class SumOp(StructuredOp):
             if is_alone and rounds_to(self.sum_type, element_of(out)):
                 return out
         return None
+
+    @property
+    def are_rounded(self) -> bool:
+        """Whether the result that holds the sums has fewer bits than they have."""
+        held = self.held
+        return held is not None and element_of(held) != self.sum_type
 
     @property
     def held_at(self) -> int:
@@ -300,8 +308,8 @@ class SumOp(StructuredOp):
     # Loops of upstream ops
 
     def build_loops(self, k: KernelBuilder) -> None:
-        if self.held is None:
-            self._build_scalar_loops(k)
+        if self.are_rounded or self.held is None:
+            self.build_elements(k)
             return
         self.build_start(k)
         self.build_sums(k)
@@ -333,9 +341,12 @@ class SumOp(StructuredOp):
         maps = [*all_maps[: self.FACTORS], all_maps[self.held_at]]
         factors = self.operands[: self.FACTORS]
         out = self._holder
-        stage = k.generic(factors, out, maps, iterators, self.multiply_add)
-        if self.sum_type != element_of(out):
-            stage.attributes[ACCUMULATE] = self.sum_type
+
+        def body(k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
+            *elements, total = scalars
+            return k.add(total, self.product(k, elements, total.type))
+
+        k.generic(factors, out, maps, iterators, body)
 
     def numbered_loops(self) -> Collection[int]:
         return self.loops_of_results()
@@ -398,8 +409,11 @@ class SumOp(StructuredOp):
             body,
         )
 
-    def _build_scalar_loops(self, k: KernelBuilder) -> None:
-        """A stage of scalar loops, for results that cannot hold sums."""
+    def build_elements(self, k: KernelBuilder, is_unrolled: bool = False) -> None:
+        """
+        A stage with a turn for each sum, which is in a register while its terms are
+        added, one after the other in the code if they are unrolled, or in loops.
+        """
         extents = self.loops().extents
         kept, terms = self._loops_in_order(), self.terms()
         once = [x for x in range(len(extents)) if x not in kept and x not in terms]
@@ -425,7 +439,9 @@ class SumOp(StructuredOp):
                         self.operands[: outs.start], maps, strict=False
                     )
                 ]
-                return self.multiply_add(k, [*factors, total])
+                term = self.product(k, factors, total.type)
+                is_float = isinstance(total.type, AnyFloat)
+                return (k.add_term if is_float else k.add)(total, term)
 
             others = [
                 element(number) for number in range(outs.stop, len(self.operands))
@@ -433,8 +449,13 @@ class SumOp(StructuredOp):
             init = k.constant(0, self.sum_type)
             if self.start is not None:
                 init = extended(k, others.pop(0), self.sum_type)
-            bounds = [(k.index(0), k.index(extents[loop])) for loop in terms]
-            total = k.accumulate(bounds, init, step)
+            if is_unrolled:
+                total = init
+                for turns in product(*(range(extents[loop]) for loop in terms)):
+                    total = step(k, [k.index(turn) for turn in turns], total)
+            else:
+                bounds = [(k.index(0), k.index(extents[loop])) for loop in terms]
+                total = k.accumulate(bounds, init, step)
             values: Sequence[SSAValue] = [total]
             if self.finish is not None:
                 made = index_by(lambda _, loop: at[loop])

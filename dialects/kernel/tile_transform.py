@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     MemRefType,
 )
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     irdl_op_definition,
@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.interface import Alias, element_of, listed
-from penstock.dialects.kernel.sums import SumOp
+from penstock.dialects.kernel.sums import SumOp, extended
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -52,9 +52,6 @@ class TileTransformOp(SumOp):
     the elements, or `f32` for halves. Terms may be added in any order, and rows and
     columns be summed one after the other. The region ends the sums, as that of
     `kernel.contract` does.
-
-    The loops that it stands for round halves in the result, unless all terms follow
-    each other.
 
     ```mlir
     kernel.tile_transform indexing_maps = [
@@ -179,6 +176,8 @@ class TileTransformOp(SumOp):
 
     # Loops of upstream ops
 
-    def multiply_add(self, k: KernelBuilder, scalars: Sequence[SSAValue]) -> SSAValue:
-        p, q, tile, total = scalars
-        return k.add(total, k.mul(k.mul(p, q), tile))
+    def product(
+        self, k: KernelBuilder, factors: Sequence[SSAValue], type: Attribute
+    ) -> SSAValue:
+        p, q, tile = (extended(k, factor, type) for factor in factors)
+        return k.mul(k.mul(p, q), tile)

@@ -67,6 +67,7 @@ from penstock.dialects.launch.schedules.cuda_attention import (
 )
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.dialects.launch.schedules.cuda_window import WindowThreadsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.dialects.launch.views import ViewAttr
 
@@ -109,6 +110,7 @@ __all__ = [
     "VariableOp",
     "VectorLoopsAttr",
     "ViewAttr",
+    "WindowThreadsAttr",
     "WindowsAttr",
     "frames_of",
     "local_names",
@@ -162,6 +164,7 @@ Launch = Dialect(
         TransformAttr,
         VectorLoopsAttr,
         ViewAttr,
+        WindowThreadsAttr,
         WindowsAttr,
     ],
 )

@@ -1,13 +1,14 @@
 """
 Give contractions in kernels for `cuda` a schedule: tiles of blocks and threads.
 
-A `linalg` op is scheduled if it adds products of two floats to its output, if its loops
-can be sorted into rows, columns and terms
-(`penstock.lowering.codegen.body.contraction`), as those of matmuls and convolutions
-can, and if there are at least 4 rows and columns, 256 elements and 8 terms; but where
-up to 16 rows and 512 terms make tiles for less than half of the multiprocessors, blocks
-divide the terms instead. An op with a schedule keeps it. The attribute `schedule`, a
-`#launch.tiles`, may be written in the input.
+A `kernel.contract` of floats gets tiles (`#launch.tiles`) if its loops can be sorted
+into rows, columns and terms (`penstock.lowering.codegen.body.contraction`), as those of
+matmuls and convolutions can, and if there are at least 4 rows and columns, 256 sums and
+8 terms. Threads share the terms of any other one (`#launch.rows`) that has at least 64
+terms and up to 65536 sums, or 32 terms that follow each other in both factors; and so
+where up to 16 rows and 512 terms make tiles for less than half of the multiprocessors.
+Otherwise `no_schedule` says why there are no tiles. An op with a schedule, which may be
+written in the input, or with `no_schedule` keeps it.
 
 * *Tiles*. Of a few sizes, the one with the least modelled time: the turns in which
   `processors` take one tile each, times the size of a tile, over the share of its time
@@ -22,6 +23,9 @@ divide the terms instead. An op with a schedule keeps it. The attribute `schedul
   more than 32 words a thread would have to stay in registers between passes. Rows of 64
   elements or more that lie apart, up to 65536 of them, have a block for several side by
   side.
+* *Windows* (`kernel.pool`, and a `kernel.contract` that is a depthwise convolution)
+  have a thread for each element of the result (`#launch.window_threads`), with up to 32
+  taps in the code, and others in loops.
 * *Prologue and epilogue*. As many stages around it as can be computed in registers
   (`penstock.lowering.codegen.body.epilogue`).
 

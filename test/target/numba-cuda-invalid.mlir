@@ -32,6 +32,42 @@ launch.kernel @k target "cuda" (%a: !m, %b: !m, %o: !m) {
 
 // -----
 
+// The code has no taps of dilated windows, too many of them, or none.
+launch.kernel @k target "cuda" (%x: memref<40x40xf32>, %y: memref<20x20xf32>, %z: memref<38x38xf32>, %e: memref<0x9xf32>, %o: memref<1x10xf32>) {
+  // expected-error@+1 {{kernel @k: the nearest element is no tap of a dilated window}}
+  kernel.pool max window [2, 2] dilations [2, 2] dims [0, 1] ins(%x : memref<40x40xf32>) outs(%z : memref<38x38xf32>) attributes {schedule = #launch.window_threads<taps>}
+  // expected-error@+1 {{kernel @k: 441 taps are in loops}}
+  kernel.pool max window [21, 21] dims [0, 1] ins(%x : memref<40x40xf32>) outs(%y : memref<20x20xf32>) attributes {schedule = #launch.window_threads<taps>}
+  // expected-error@+1 {{kernel @k: windows have no taps}}
+  kernel.pool max window [2, 2] pads [1, 1, 1, 1] dims [0, 1] ins(%e : memref<0x9xf32>) outs(%o : memref<1x10xf32>) attributes {schedule = #launch.window_threads<taps>}
+}
+
+// -----
+
+// Threads that share terms add them to a result; blocks have no rows of terms.
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#o = affine_map<(m, n, k) -> (m, n)>
+#f = affine_map<(m, n, k, l) -> (m + k, n + l)>
+#w = affine_map<(m, n, k, l) -> (k, l)>
+#r = affine_map<(m, n, k, l) -> (m, n)>
+!m = memref<64x64xf32>
+launch.kernel @k target "cuda" (%a: !m, %b: !m, %c: !m, %o: !m, %h: memref<64x64xf64>, %s: memref<3x3xf32>) {
+  // expected-error@+1 {{kernel @k: #launch.window_threads<taps> is for depthwise convolutions, which this is none of}}
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : !m, !m) outs(%o : !m) attributes {schedule = #launch.window_threads<taps>}
+  // expected-error@+1 {{kernel @k: #launch.rows<grid, threads 64, width 32> is for other sums: threads add their terms to the result}}
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : !m, !m) outs(%o : !m) attributes {schedule = #launch.rows<grid, threads 64, width 32>}
+  // expected-error@+1 {{kernel @k: #launch.rows<block, threads 64, width 4> is for other sums: a block has a row of points that follow each other}}
+  kernel.contract indexing_maps = [#a, #b, #o, #o] ins(%a, %b : !m, !m) outs(%o : !m) start(%o : !m) attributes {schedule = #launch.rows<block, threads 64, width 4>}
+  // expected-error@+1 {{kernel @k: #launch.rows<warp, threads 32, width 1> is for other sums: its folds are not those of warps}}
+  kernel.contract indexing_maps = [#a, #b, #o, #o] ins(%a, %b : !m, !m) outs(%o : !m) start(%o : !m) attributes {schedule = #launch.rows<warp, threads 32, width 1>}
+  %p = kernel.padded %a low [1, 1] high [1, 1] : !m to memref<66x66xf32>
+  // expected-error@+1 {{kernel @k: #launch.rows<grid, threads 64, width 32> is for other sums: a factor has padding around it}}
+  kernel.contract indexing_maps = [#f, #w, #r, #r] ins(%p, %s : memref<66x66xf32>, memref<3x3xf32>) outs(%o : !m) start(%o : !m) attributes {schedule = #launch.rows<grid, threads 64, width 32>}
+}
+
+// -----
+
 // A library starts sums at zero, and stores them; it multiplies floats.
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

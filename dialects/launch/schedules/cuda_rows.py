@@ -1,7 +1,8 @@
-"""Schedules of rows on GPUs."""
+"""Schedules of rows, and of terms that threads share, on GPUs."""
 
 from __future__ import annotations
 
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.fields import choice, flag, number, refuse
@@ -26,13 +27,16 @@ class RowsAttr(ScheduleAttr):
     which an operand does not vary, and reads that once for them. Such a fold may be of
     the form `warp`, too, if its points follow each other in memory.
 
+    So is a contraction (`kernel.contract`) with few results or terms that follow each
+    other: threads share the terms of each sum, and add it to what the result has.
+
     ```mlir
     #launch.rows<block, threads 256, width 4, kept>
     ```
     """
 
     name = "launch.rows"
-    ops = (RowOp,)
+    ops = (RowOp, ContractOp)
 
     form: str = choice("warp", "block", "grid")
     threads: int = number(least=WARP, most=1024, power=True)

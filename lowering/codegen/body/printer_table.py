@@ -114,20 +114,21 @@ class PrinterTable(Generic[P]):
     def schedule_kernel(self, kernel: KernelOp, facts: Facts) -> None:
         """
         Give the stages of a kernel that we have no schedules for those of plug-ins, or
-        say why they have none. Raises `PluginError` if one fails.
+        say why they have none: each stage has a schedule or a reason once the passes of
+        its target have run. Raises `PluginError` if a plug-in fails.
         """
         for op in kernel.body.block.ops:
             if not isinstance(op, StructuredOp):
                 continue
             if SCHEDULE in op.attributes or REFUSAL in op.attributes:
                 continue
-            if (found := self._schedule(op, facts)) is not None:
-                set_schedule(op, found)
+            if any(isinstance(op, printer.OP) for printer in self.printers):
+                continue
+            found = self._schedule(op, facts)
+            set_schedule(op, found or f"{kernel.compiled_for} has no schedule of it")
 
     def _schedule(self, op: StructuredOp, facts: Facts) -> Attribute | str | None:
         """The first schedule of a plug-in, or why the first one has none."""
-        if any(isinstance(op, printer.OP) for printer in self.printers):
-            return None
         refusal: str | None = None
         for plugin, printer in self.plug_ins():
             if not isinstance(op, printer.OP):

@@ -382,6 +382,14 @@ def is_vector_op(op: Operation, element: str) -> bool:
     return op.name in VECTOR_OPS
 
 
+def is_half_cast(op: Operation) -> bool:
+    """Whether an op extends `f16` or `bf16` to `f32`, or rounds to them."""
+    if not isinstance(op, arith.ExtFOp | arith.TruncFOp):
+        return False
+    types = [op.input.type, op.result.type]
+    return f32 in types and any(type in HALVES for type in types)
+
+
 def is_vector_loop_op(op: Operation, element: str) -> bool:
     """
     Whether there is an op for vectors of the element type, or to and from others that
@@ -389,9 +397,8 @@ def is_vector_loop_op(op: Operation, element: str) -> bool:
     """
     if element == "f32" and is_of_integers(op):
         return True
-    if element == "f32" and isinstance(op, arith.ExtFOp | arith.TruncFOp):
-        types = [op.input.type, op.result.type]
-        return f32 in types and any(type in HALVES for type in types)
+    if element == "f32" and is_half_cast(op):
+        return True
     if element == "f32" and isinstance(op, arith.ConstantOp):
         return isinstance(op.value, FloatAttr)
     return is_vector_op(op, element)

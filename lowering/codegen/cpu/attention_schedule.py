@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil, lcm
 
-from xdsl.dialects.builtin import StringAttr
-
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
@@ -17,6 +15,7 @@ from penstock.dialects.launch import (
 )
 from penstock.lowering.codegen.body.attention import Attention
 from penstock.lowering.codegen.body.attention_gradient import AttentionGradient
+from penstock.lowering.codegen.body.scheduling import set_schedule
 from penstock.lowering.codegen.cpu.attention import (
     KEPT,
     MAX_STACK_BYTES,
@@ -135,18 +134,12 @@ def keys_of(keys: int, most: int, tile: int) -> int:
 def schedule_attention(kernel: KernelOp, vector_bytes: int) -> None:
     """Schedule the attention of a kernel, and gradients of attention."""
     for op in kernel.body.block.ops:
-        if SCHEDULE in op.attributes:
+        if SCHEDULE in op.attributes or REFUSAL in op.attributes:
             continue
         if isinstance(op, AttentionOp):
-            found = schedule_or_refusal(op, vector_bytes)
+            set_schedule(op, schedule_or_refusal(op, vector_bytes))
         elif isinstance(op, AttentionGradientOp):
-            found = gradient_schedule_or_refusal(op, vector_bytes)
-        else:
-            continue
-        if isinstance(found, str):
-            op.attributes[REFUSAL] = StringAttr(found)
-        else:
-            op.attributes[SCHEDULE] = found
+            set_schedule(op, gradient_schedule_or_refusal(op, vector_bytes))
 
 
 def gradient_schedule_of(

@@ -5,8 +5,8 @@ The innermost parallel loop of a stage is made of *columns*
 (`penstock.runtime.kernels.cpu.outer_vector_loop`) if there are loops in it, if these
 compute only floats of one type, comparisons of them, and places of elements, and if
 loads and stores are contiguous from one iteration to the next, or load one element for
-all of them. Each column runs in order, so a kernel may store where it has loaded.
-Threads share blocks of columns.
+all of them. Columns of `f32` may load and store `f16` and `bf16`. Each one runs in
+order, so a kernel may store where it has loaded. Threads share blocks of columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from penstock.lowering.codegen.body.numbers import LEAST, is_digits
 from penstock.lowering.codegen.body.statements import BodyPrinter
 from penstock.lowering.codegen.body.vector_loop import (
     BYTES,
+    HALVES,
     IndexOp,
+    computed_in,
+    is_half_cast,
     is_vector_op,
     number_of,
 )
@@ -121,7 +124,8 @@ IDLE = (memref.LoadOp, memref.StoreOp, arith.ConstantOp, scf.ForOp, scf.YieldOp)
 def stored_in(buffer: SSAValue) -> str:
     """The type of elements of a buffer that columns use."""
     assert isa(buffer.type, MemRefType), "checked by the verifier"
-    return ELEMENTS.get(buffer.type.element_type, "i64")
+    type = buffer.type.element_type
+    return HALVES.get(type) or ELEMENTS.get(type, "i64")
 
 
 def size_in(base: Base) -> int:
@@ -144,7 +148,7 @@ def outer_vector_loop_of(op: scf.ParallelOp) -> OuterVectorLoop | None:
         return None
     inside = list(block.walk())
     elements = {
-        ELEMENTS.get(value.type)
+        computed_in(value.type)
         for inner in inside
         for value in (*inner.operands, *inner.results)
         if not isinstance(value.type, IndexType | MemRefType)
@@ -173,6 +177,7 @@ def _takes(found: OuterVectorLoop, block: Block) -> bool:
                 if not (
                     _is_index(op)
                     or _is_of_places(op)
+                    or is_half_cast(op)
                     or is_vector_op(op, found.element)
                 ):
                     return False
@@ -214,7 +219,7 @@ def _notes(found: OuterVectorLoop, op: memref.LoadOp | memref.StoreOp) -> bool:
     type = op.memref.type
     assert isa(type, MemRefType), "checked by the verifier"
     is_place = type.element_type == i64 and isinstance(op, memref.StoreOp)
-    if ELEMENTS.get(type.element_type) != found.element and not is_place:
+    if computed_in(type.element_type) != found.element and not is_place:
         return False
     offset, steps = 0, dict[SSAValue, int]()
     for index, stride in zip(op.indices, row_major(type.get_shape()), strict=True):
@@ -381,6 +386,9 @@ class _BodyPrinter:
                     yield f"{self._named(op.res)} = x.{load}({self._place(op)})"
                 case memref.StoreOp():
                     yield f"x.store({self.name(op.value)}, {self._place(op)})"
+                case arith.ExtFOp():
+                    # Loads extend, and rounded values stay as wide.
+                    self.names[op.result] = self.name(op.input)
                 case scf.ForOp():
                     yield from self._loop(op)
                 case _ if op.regions or len(op.results) != 1 or _is_index(op):
@@ -415,6 +423,9 @@ class _BodyPrinter:
         offset = self._number(place.offset, "")
         if not is_digits(offset):
             offset, steps = "0", [f"({offset}, 1)", *steps]
+        memory = stored_in(base.buffer)
+        is_other = memory != self.found.element
+        steps += [f'memory="{memory}"'] if is_other else []
         return ", ".join([self.addresses[base], offset, *steps])
 
     def _number(self, value: int, *role: Hashable) -> str:

@@ -1,4 +1,7 @@
-"""The printers of `kernel.contract` for devices: tiles of blocks, and libraries."""
+"""
+The printers of `kernel.contract` for devices: tiles of blocks, shared terms, and
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,13 @@ from xdsl.ir import Attribute
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
+from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.dialects.launch.schedules.library import LibraryAttr
 from penstock.lowering.codegen.body.epilogue import Unfit
+from penstock.lowering.codegen.cuda.fold_schedule import (
+    shared_terms_of,
+    unfit_of_shared_terms,
+)
 from penstock.lowering.codegen.cuda.library_calls import (
     LibraryStage,
     library_stage_of,
@@ -49,6 +57,38 @@ class TiledContractPrinter(CudaStagePrinter):
         form = TensorCorePrinter if self._group.schedule.stages else TiledMatmulPrinter
         out = self._out
         out.add_stage(form(out, self._group).print(out.next_stage))
+
+
+class SharedTermsPrinter(CudaStagePrinter):
+    """Prints a contraction whose terms the threads of a warp or a block share."""
+
+    OP = ContractOp
+    SCHEDULES = (RowsAttr,)
+
+    def __init__(self, printer: DevicePrinter, op: StructuredOp):
+        schedule = op.attributes[SCHEDULE]
+        assert isinstance(op, ContractOp), "found by its op"
+        assert isinstance(schedule, RowsAttr), "found by its schedule"
+        found = shared_terms_of(op, schedule)
+        assert not isinstance(found, str), "asked by misfit"
+        self._out, self._schedule = printer, schedule
+        self._computation = found.computation
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(op, ContractOp), "found by its op"
+        assert isinstance(schedule, RowsAttr), "found by its schedule"
+        found = shared_terms_of(op, schedule)
+        is_fit = not isinstance(found, str)
+        return None if is_fit else f"{schedule} is for other sums: {found}"
+
+    @classmethod
+    def unfit(cls, op: StructuredOp) -> Unfit:
+        assert isinstance(op, ContractOp), "found by its op"
+        return unfit_of_shared_terms(op)
+
+    def print(self) -> None:
+        self._out.print_fold(self._computation, self._schedule)
 
 
 class LibraryContractPrinter(CudaStagePrinter):

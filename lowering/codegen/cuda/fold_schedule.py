@@ -1,22 +1,30 @@
-"""The schedules of rows whose points do not follow each other."""
+"""
+The schedules of folds that threads share: rows whose points do not follow each other,
+and contractions with few results and many terms.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from math import prod
 
+from xdsl.dialects.arith import TruncFOp
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Operation, Region
+from xdsl.ir import Operation, Region, SSAValue
 
 from penstock.dialects.kernel.body_ops import AllReduceOp
+from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.fold_stages import build_fold_stages, is_fold_of_stages
+from penstock.dialects.kernel.interface import element_of
 from penstock.dialects.kernel.loops import merged
 from penstock.dialects.kernel.reference import stages_by
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.row_passes import passes_of
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
-from penstock.lowering.codegen.body.contraction import nest_of
+from penstock.dialects.utils.half_precision import is_half
+from penstock.lowering.codegen.body.contraction import nest_of, sums_nest
+from penstock.lowering.codegen.body.epilogue import Unfit
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.block_reduction import (
     FEW_AND_LONG,
@@ -30,7 +38,6 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     width_beside,
 )
 from penstock.lowering.codegen.cuda.device_limits import SIZES
-from penstock.lowering.codegen.cuda.matmul_groups import summed_in_registers
 from penstock.lowering.codegen.cuda.rows import (
     dtype_of,
     has_regions,
@@ -101,11 +108,43 @@ def fold_schedule(row: RowOp) -> RowsAttr | str:
     computation = _folding(row)
     if isinstance(computation, str):
         return computation
+    return shared_fold(computation) or FEW_AND_LONG
+
+
+def shared_fold(computation: Computation) -> RowsAttr | None:
+    """The schedule of folds that threads share, where each has terms enough."""
     if (dots := warp_reduction_of(computation)) is not None:
         return RowsAttr("warp", WARP, dots.width)
     if (sums := block_reduction_of(computation)) is not None:
         return RowsAttr("grid", sums.threads, sums.width, sums.row is not None)
-    return FEW_AND_LONG
+    return None
+
+
+def shared_terms(op: ContractOp) -> RowsAttr | None:
+    """The schedule of a contraction whose terms threads share, if it has enough."""
+    computation = None if op.held is None else _summing(op)
+    return shared_fold(computation) if isinstance(computation, Computation) else None
+
+
+def unfit_of_shared_terms(op: ContractOp) -> Unfit:
+    """The start and the finish that threads which share terms leave to other stages."""
+    why = "threads add their terms to the result"
+    return Unfit(
+        None if op.is_started_by_itself else why,
+        None if op.finish is None else why,
+    )
+
+
+def shared_terms_of(
+    op: ContractOp, schedule: RowsAttr
+) -> WarpReduction | BlockReduction | str:
+    """The folds of a contraction whose terms threads share, or why they cannot."""
+    unfit = unfit_of_shared_terms(op)
+    if (why := unfit.start or unfit.finish) is not None:
+        return why
+    if isinstance(computation := _summing(op), str):
+        return computation
+    return scheduled_fold(computation, schedule)
 
 
 def fold_misfit(row: RowOp, schedule: RowsAttr) -> str | None:
@@ -137,11 +176,12 @@ def folding_of(stage: Operation) -> Computation | str:
     """The fold that a stage is, or why it is none that threads share."""
     if not isinstance(stage, GenericOp):
         return f"{stage.name} folds nothing"
-    fold = summed_in_registers(stage) or stage
-    nest = nest_of(fold)
+    nest = nest_of(stage)
     if isinstance(nest, str):
         return nest
-    return Computation(fold, merged(nest)) if any(nest.reductions) else "no loop folds"
+    if not any(nest.reductions):
+        return "no loop folds"
+    return Computation(_in_registers(stage), merged(nest))
 
 
 def _folding(row: RowOp) -> Computation | str:
@@ -150,3 +190,32 @@ def _folding(row: RowOp) -> Computation | str:
     assert region is not None, "has been asked whether they are one"
     stages = region.block.ops
     return folding_of(next(op for op in stages if isinstance(op, GenericOp)))
+
+
+def _summing(op: ContractOp) -> Computation | str:
+    """The stage that adds the terms of a contraction to its result."""
+    if sums_nest(op).has_bounds:
+        return "a factor has padding around it"
+    (stage,) = stages_by(op.build_sums).block.ops
+    return folding_of(stage)
+
+
+def _in_registers(stage: GenericOp) -> GenericOp:
+    """
+    A stage that folds in `f32` into a result of 16 bits with a body that goes on from
+    the fold so far as it is, without rounding it; any other one as it is.
+    """
+    if not is_half(element_of(stage.outputs[0])):
+        return stage
+    copy = stage.clone()
+    so_far, last = copy.body.block.args[-1], copy.body.block.last_op
+    assert last is not None, "a linalg body ends in linalg.yield"
+    casts: list[tuple[Operation, SSAValue]]
+    casts = [(use.operation, so_far) for use in so_far.uses]
+    if isinstance(rounded := last.operands[0].owner, TruncFOp):
+        casts.append((rounded, rounded.input))
+    for cast, value in casts:
+        cast.results[0].replace_all_uses_with(value)
+        cast.detach()
+        cast.erase()
+    return copy

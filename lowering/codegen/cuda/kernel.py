@@ -39,9 +39,6 @@ from penstock.lowering.codegen.cuda.lane_distribution import (
     spread_of,
     turns_of,
 )
-from penstock.lowering.codegen.cuda.matmul_groups import (
-    summed_in_registers,
-)
 from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import (
@@ -141,9 +138,6 @@ class CudaPrinter(DevicePrinter):
             copying = as_computation(op)
             super().print_stage(copying)
             copying.erase()
-        elif (summing := summed_in_registers(op)) is not None:
-            super().print_stage(summing)
-            summing.erase()
         else:
             super().print_stage(op)
 

@@ -1,4 +1,4 @@
-"""Schedules of the stages of a CUDA kernel: tiles of contractions and attention."""
+"""Schedules of the stages of a CUDA kernel."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import ceil, prod
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import StringAttr
-
 from penstock.dialects.kernel.attention import AttentionOp
 from penstock.dialects.kernel.attention_gradient import AttentionGradientOp
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
+from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
+from penstock.dialects.kernel.pool import PoolOp
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch.schedules.cuda_attention import QueriesAttr
 from penstock.dialects.launch.schedules.cuda_matmul import TilesAttr
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
@@ -30,8 +30,13 @@ from penstock.lowering.codegen.cuda.attention_groups import (
     device_attention_of,
 )
 from penstock.lowering.codegen.cuda.block_reduction import MOST_ROWS
-from penstock.lowering.codegen.cuda.fold_schedule import row_schedule
+from penstock.lowering.codegen.cuda.fold_schedule import (
+    row_schedule,
+    shared_terms,
+    unfit_of_shared_terms,
+)
 from penstock.lowering.codegen.cuda.stage_printer import printers
+from penstock.lowering.codegen.cuda.window import depthwise_windows, pool_windows
 
 Choice: TypeAlias = tuple[tuple[int, int, int], tuple[int, int], float]
 
@@ -80,13 +85,19 @@ def is_thin(contraction: Contraction, processors: int) -> bool:
     )
 
 
-def is_worth_tiles(contraction: Contraction) -> bool:
-    """Whether a contraction is large enough for tiles."""
+def too_small(contraction: Contraction) -> str | None:
+    """Why a contraction has no tiles, if it is too small for them."""
     rows, columns, terms = contraction.extents
-    return (
+    if (
         min(rows, columns) >= LEAST_SIDE
         and rows * columns >= LEAST_ELEMENTS
         and terms >= LEAST_TERMS
+    ):
+        return None
+    return (
+        f"{rows} x {columns} sums of {terms} terms are too few for tiles, which have "
+        f"at least {LEAST_SIDE} rows and columns, {LEAST_ELEMENTS} sums and "
+        f"{LEAST_TERMS} terms"
     )
 
 
@@ -107,52 +118,72 @@ def best_tiles(
     return block, thread
 
 
-def schedule_attention(op: AttentionOp) -> None:
-    """Give attention a schedule, or say why it has none."""
+def attention_schedule(op: AttentionOp) -> QueriesAttr | str:
+    """The schedule of attention, or why it has none."""
     found = device_attention_of(op)
     if isinstance(found, str):
-        op.attributes[REFUSAL] = StringAttr(found)
-    elif (queries := best_queries(*found)) is not None:
-        op.attributes[SCHEDULE] = queries
+        return found
+    text = "blocks of queries and keys do not fit into shared memory and registers"
+    return best_queries(*found) or text
+
+
+def tiles_of(contraction: Contraction, processors: int) -> TilesAttr:
+    """The tiles of a contraction that is large enough for them."""
+    rows, columns, _ = contraction.extents
+    choices = CHOICES_OF.get(contraction.element, TENSOR_CHOICES)
+    others = prod(contraction.outer_extents)
+    block, thread = best_tiles(rows, columns, others, processors, choices)
+    if contraction.element in HALVES:
+        return TilesAttr(block, warp=thread, stages=TENSOR_STAGES)
+    return TilesAttr(block, thread)
+
+
+def schedule_contraction(op: ContractOp, processors: int) -> None:
+    """
+    Give a contraction a schedule, or say why it has none: tiles, or else threads that
+    share the terms of each element.
+    """
+    found = device_contraction_of(op)
+    assert found is not None, "it is a contraction"
+    if isinstance(found, Contraction):
+        found = too_small(found) or found
+    shared = None
+    if isinstance(found, str) or is_thin(found, processors):
+        shared = shared_terms(op)
+    if shared is not None:
+        set_schedule(split_sums(op, unfit_of_shared_terms(op)), shared)
+    elif isinstance(found, str):
+        set_schedule(op, found)
+    elif any(unfit := epilogue_in(op, found)[1]) and op.held is None:
+        set_schedule(op, unfit.finish or unfit.start or "")
     else:
-        text = "blocks of queries and keys do not fit into shared memory and registers"
-        op.attributes[REFUSAL] = StringAttr(text)
+        set_schedule(split_sums(op, unfit), tiles_of(found, processors))
+
+
+def schedule_stage(op: StructuredOp, processors: int) -> None:
+    """Give a stage a schedule, or say why it has none."""
+    match op:
+        case AttentionOp():
+            set_schedule(op, attention_schedule(op))
+        case AttentionGradientOp():
+            set_schedule(op, gradient_tiles(op))
+        case RowOp():
+            set_schedule(op, row_schedule(op))
+        case PoolOp():
+            set_schedule(op, pool_windows(op))
+        case ContractOp():
+            if (windows := depthwise_windows(op)) is not None:
+                set_schedule(op, windows)
+            else:
+                schedule_contraction(op, processors)
+        case _:
+            pass
 
 
 def schedule_kernel(kernel: KernelOp, processors: int) -> None:
-    """Schedule the contractions of a kernel."""
+    """Schedule the stages of a kernel."""
     for op in stages_of(kernel.body.block):
-        if SCHEDULE in op.attributes:
-            continue
-        if isinstance(op, AttentionOp):
-            schedule_attention(op)
-            continue
-        if isinstance(op, AttentionGradientOp):
-            set_schedule(op, gradient_tiles(op))
-            continue
-        if isinstance(op, RowOp):
-            set_schedule(op, row_schedule(op))
-            continue
-        if not isinstance(op, ContractOp):
-            continue
-        found = device_contraction_of(op)
-        if not isinstance(found, Contraction) or not is_worth_tiles(found):
-            continue
-        if is_thin(found, processors):
-            continue
-        rows, columns, _ = found.extents
-        others = prod(found.outer_extents)
-        is_narrow = found.element in HALVES
-        choices = CHOICES_OF.get(found.element, TENSOR_CHOICES)
-        block, thread = best_tiles(rows, columns, others, processors, choices)
-        _, unfit = epilogue_in(op, found)
-        if any(unfit) and op.held is None:
-            op.attributes[REFUSAL] = StringAttr(unfit.finish or unfit.start or "")
-            continue
-        op = split_sums(op, unfit)
-        if is_narrow:
-            tiles = TilesAttr(block, warp=thread, stages=TENSOR_STAGES)
-        else:
-            tiles = TilesAttr(block, thread)
-        op.attributes[SCHEDULE] = tiles
+        is_left = SCHEDULE in op.attributes or REFUSAL in op.attributes
+        if isinstance(op, StructuredOp) and not is_left:
+            schedule_stage(op, processors)
     printers().schedule_kernel(kernel, Facts(processors=processors))

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
 from penstock.dialects.kernel.contract import ContractOp
-from penstock.dialects.kernel.interface import ACCUMULATE, StructuredOp
+from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch.schedules.cuda_matmul import (
     MAX_SHARED_ELEMENTS,
     TilesAttr,
@@ -121,24 +120,3 @@ class FoldedScalars(VectorScalars):
         if isinstance(op, arith.ExtFOp | arith.TruncFOp):
             return operands[0]
         return super().expression(op, operands)
-
-
-def summed_in_registers(op: Operation) -> GenericOp | None:
-    """
-    A copy of a stage that says in which type it sums, whose body goes on from the sum
-    so far as it is, without rounding it; None for any other op.
-    """
-    if not isinstance(op, GenericOp) or ACCUMULATE not in op.attributes:
-        return None
-    copy = op.clone()
-    so_far, last = copy.body.block.args[-1], copy.body.block.last_op
-    assert last is not None, "a linalg body ends in linalg.yield"
-    casts: list[tuple[Operation, SSAValue]]
-    casts = [(use.operation, so_far) for use in so_far.uses]
-    if isinstance(rounded := last.operands[0].owner, arith.TruncFOp):
-        casts.append((rounded, rounded.input))
-    for cast, value in casts:
-        cast.results[0].replace_all_uses_with(value)
-        cast.detach()
-        cast.erase()
-    return copy

@@ -4,7 +4,8 @@ inner loops run.
 
 `columns` makes the function that a kernel calls for a range of them. A vector of
 columns does all that its elements do, in their order, before the next one starts, so a
-kernel may store where it has loaded before. The last columns, which do not fill a
+kernel may store where it has loaded before. `f16` and `bf16` are extended when they are
+loaded. The last columns, which do not fill a
 vector, are loaded and stored under a mask.
 """
 
@@ -31,11 +32,12 @@ from penstock.runtime.kernels.cpu.simd import (
     Vector,
     word,
 )
-from penstock.runtime.kernels.cpu.vector_loop import AT_ONCE, InnerLoopLanes
+from penstock.runtime.kernels.cpu.vector_loop import (
+    AT_ONCE,
+    InnerLoopLanes,
+    code_for,
+)
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
-
-PLACE = "i64"
-"""The type of the places of elements, which columns may compute with besides."""
 
 Step: TypeAlias = tuple[LlvmValue, int | LlvmValue]
 """Where a loop is, and by how many elements its turns are apart."""
@@ -57,31 +59,43 @@ class OuterLoopLanes(InnerLoopLanes):
         super().__init__(code, count)
         self._mask = mask
 
-    def load(self, address: LlvmValue, offset: int, *steps: Step) -> Vector:
-        """Elements so far from an address."""
-        place = self._place(address, steps)
-        return self.made(self._code.load(place, offset, self._count, self._mask))
+    def load(
+        self, address: LlvmValue, offset: int, *steps: Step, memory: str = ""
+    ) -> Vector:
+        """Elements so far from an address, in memory of this type."""
+        code = self._code_for(memory)
+        place = self._place(address, steps, code)
+        return self.made(code.load(place, offset, self._count, self._mask))
 
-    def load_one(self, address: LlvmValue, offset: int, *steps: Step) -> Vector:
+    def load_one(
+        self, address: LlvmValue, offset: int, *steps: Step, memory: str = ""
+    ) -> Vector:
         """One element, so far from an address, for all columns."""
-        code = self._code
-        one = code.load_scalar(self._place(address, steps), offset)
-        return self.made(code.splat(one, self._count))
+        code = self._code_for(memory)
+        one = code.load(self._place(address, steps, code), offset, 1)
+        return self.made(code.shuffled(one, one, [0] * self._count))
 
     def store(
-        self, value: Vector, address: LlvmValue, offset: int, *steps: Step
+        self,
+        value: Vector,
+        address: LlvmValue,
+        offset: int,
+        *steps: Step,
+        memory: str = "",
     ) -> None:
-        """Write elements so far from an address."""
-        code, number = self._code, value.value
-        if number.type.element != code.scalar:
-            code = Code(self.builder, PLACE)
-        code.store(number, self._place(address, steps, code), offset, self._mask)
+        """Write elements so far from an address, in memory of this type."""
+        code = self._code_for(memory)
+        place = self._place(address, steps, code)
+        code.store(value.value, place, offset, self._mask)
 
-    def _place(
-        self, address: LlvmValue, steps: Sequence[Step], code: Code | None = None
-    ) -> LlvmValue:
+    def _code_for(self, memory: str) -> Code:
+        """The emitter of accesses to memory of a type, by default that of columns."""
+        return code_for(self._code, memory) if memory else self._code
+
+    @staticmethod
+    def _place(address: LlvmValue, steps: Sequence[Step], code: Code) -> LlvmValue:
         for turn, stride in steps:
-            address = (code or self._code).advanced(address, turn, stride)
+            address = code.advanced(address, turn, stride)
         return address
 
     def loop(
@@ -153,7 +167,7 @@ class _Columns:
         first = len(values) - self.numbers
         types = self.memory or [code.element] * first
         places = [
-            Code(code.builder, type).advanced(address, at, 1)
+            code_for(code, type).advanced(address, at, 1)
             for type, address in zip(types, values[:first], strict=True)
         ]
         self.body(OuterLoopLanes(code, lanes, mask), *places, *values[first:])
@@ -173,8 +187,8 @@ def columns(
     A function of one tuple, the address of the first column in each buffer and what all
     columns share (so many `numbers`, some of them addresses), that has `extent` columns
     do what `body` says, `at_once` vectors of the `processor` at a time, by default of
-    the one that compiles. `memory` says what is in each buffer, if `i64` are in some:
-    these are places, and only stored.
+    the one that compiles. `memory` says what is in each buffer, if it is something else
+    in some: `f16` or `bf16`, or `i64`, which are places, and only stored.
     """
     made = _Columns(
         element, extent, body, numbers, at_once, memory, processor or processor_here()

@@ -26,13 +26,14 @@ launch.kernel @started target "cpu" (%a: memref<4x6xf32>, %m: memref<6x6x9xf32>,
   kernel.tile_transform indexing_maps = [#p, #q, #d, #o, #c] ins(%a, %a, %m : memref<4x6xf32>, memref<4x6xf32>, memref<6x6x9xf32>) outs(%y : memref<9x4x4xf32>) start(%c : memref<9xf32>) attributes {schedule = #launch.transform<lanes 16>}
 }
 
-// Without a start sums begin with 0.
+// Without a start sums begin with 0. Those of halves are in a register.
 // CHECK:      launch.kernel @from_zero
 // CHECK-NEXT:   kernel.tile_transform indexing_maps = [{{.*}}] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
 // LOOPS:      launch.kernel @from_zero
-// LOOPS-NEXT:   %[[Z:.+]] = arith.constant 0.000000e+00 : f16
-// LOOPS-NEXT:   linalg.fill ins(%[[Z]] : f16) outs(%y : memref<9x4x4xf16>)
-// LOOPS-NEXT:   linalg.generic
+// LOOPS:        %[[Z:.+]] = arith.constant 0.000000e+00 : f32
+// LOOPS:        scf.for {{.*}} iter_args(%{{.+}} = %[[Z]]) -> (f32)
+// LOOPS:        %[[R:.+]] = arith.truncf %{{.+}} : f32 to f16
+// LOOPS-NEXT:   memref.store %[[R]], %y
 launch.kernel @from_zero target "cpu" (%a: memref<4x6xf16>, %m: memref<6x6x9xf16>, %y: memref<9x4x4xf16>) {
   kernel.tile_transform indexing_maps = [#p, #q, #d, #o] ins(%a, %a, %m : memref<4x6xf16>, memref<4x6xf16>, memref<6x6x9xf16>) outs(%y : memref<9x4x4xf16>)
 }

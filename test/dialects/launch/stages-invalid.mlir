@@ -57,20 +57,6 @@ launch.program @p rank 0 {
 
 // -----
 
-// Only sums with a result of 16 bits are in another type.
-launch.program @p rank 0 {
-  launch.kernel @k target "cpu" (%a: memref<4xf32>, %s: memref<f32>) {
-    // expected-error@+1 {{linalg.generic: sums with one result of 16 bits accumulate in f32, got f64 for f32}}
-    linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%a : memref<4xf32>) outs(%s : memref<f32>) attrs = {accumulate = f64} {
-    ^bb0(%x: f32, %t: f32):
-      %y = arith.addf %t, %x : f32
-      linalg.yield %y : f32
-    }
-  }
-}
-
-// -----
-
 // Notes of others are as they like.
 launch.program @p rank 0 {
   launch.kernel @k target "cpu" (%a: memref<4xf32>) {

@@ -41,13 +41,15 @@ launch.kernel @own target "cpu" (%q: !m, %o: !m) attributes {source = "text"} {
   }
 }
 
-// Loops say that sums of halves have 32 bits, wherever a target keeps them.
+// Sums of halves have 32 bits, and are in a register until they are finished: a result
+// with all their bits holds them.
 // CHECK-LABEL: launch.kernel @sums
-// CHECK-NEXT:    constant
-// CHECK-NEXT:    fill
-// CHECK-NEXT:    linalg.generic {{.*}} attrs = {{ *}}{accumulate = f32}
+// CHECK:         "scf.parallel"
+// CHECK:           scf.for {{.*}} iter_args({{.*}}) -> (f32)
+// CHECK:           arith.truncf
+// CHECK-NEXT:      memref.store
 // CHECK-LABEL: launch.kernel @exact
-// CHECK-NOT:     accumulate
+// CHECK:         linalg.generic
 !h = memref<8x8xf16>
 !s = memref<8x8xf32>
 #l = affine_map<(r, c, t) -> (r, t)>

@@ -6,6 +6,17 @@
 
 // ODD: launch-schedule-attention: vectors have 16, 32, 64 bytes, got 48
 
+// What says why it has no schedule keeps that.
+// CHECK-LABEL: launch.kernel @kept
+// CHECK:       kernel.attention {{.*}} attributes {no_schedule = "by hand"}
+launch.kernel @kept target "cpu" (%q: memref<16x16xf32>, %o: memref<16x16xf32>) {
+  kernel.attention indexing_maps = [affine_map<(r, k, t, c) -> (r, t)>, affine_map<(r, k, t, c) -> (k, t)>, affine_map<(r, k, t, c) -> (k, c)>, affine_map<(r, k, t, c) -> (r, c)>]
+    ins(%q, %q, %q : memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>) outs(%o : memref<16x16xf32>) attributes {no_schedule = "by hand"} {
+  ^bb0(%s: f32):
+    kernel.yield %s : f32
+  }
+}
+
 // Of 128 queries two blocks are made of 4 vectors each, of 128 keys one block of whole
 // tiles; 64 rows of 4 vectors are 10 tiles and 4 rows. Short vectors leave 16 registers.
 // CHECK-LABEL:  launch.program @blocks

@@ -23,10 +23,13 @@ from penstock.dialects.kernel.interface import (
 )
 from penstock.dialects.kernel.pool import PoolOp
 from penstock.dialects.kernel.reference import replace_by_loops
-from penstock.dialects.launch import KernelOp
+from penstock.dialects.launch import KernelOp, WindowThreadsAttr
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
+from penstock.lowering.codegen.cuda.kernel_schedule import (
+    schedule_kernel as schedule_for_cuda,
+)
 from penstock.lowering.codegen.target import kernel_source
 
 Array: TypeAlias = Any
@@ -250,12 +253,26 @@ def check_schedule(
     return True
 
 
-@pytest.mark.parametrize("name", ["lines", "means of taps apart", "unsigned bytes"])
+@pytest.mark.parametrize("name", CASES)
 def test_threads_of_devices(name: str, parse_kernel: Parse) -> None:
-    case, rng = CASES[name], fresh()
+    check_threads(parse_kernel, CASES[name], fresh())
+
+
+def check_threads(parse_kernel: Parse, case: Case, rng: np.random.Generator) -> None:
+    """Compare a thread an element, in all forms, with the meaning."""
     kernel = parse_kernel(case.text.replace('"cpu"', '"cuda"'))
-    x, _ = operands(op_in(kernel), case, rng)
-    case.check(result_of(kernel, [x]), case.wanted(x))
+    op = op_in(kernel)
+    schedule_for_cuda(kernel, 132)
+    if 0 in case.result:
+        assert op.attributes[REFUSAL] == StringAttr("there are no windows")
+        return
+    x, _ = operands(op, case, rng)
+    is_near = 0 not in case.shape and set(case.dilations) <= {1}
+    usual = WindowThreadsAttr("taps" if is_near else "loops")
+    assert op.attributes[SCHEDULE] == usual
+    for schedule in {usual, WindowThreadsAttr("loops")}:
+        op.attributes[SCHEDULE] = schedule
+        case.check(result_of(kernel, [x]), case.wanted(x))
 
 
 def test_what_has_no_schedule_says_why(parse_kernel: Parse) -> None:
@@ -330,6 +347,7 @@ def test_any_pool(seed: int, parse_kernel: Parse) -> None:
         scheduled += check_schedule(parse_kernel, case, 32, rng)
         replace_by_loops(op)
         case.check(result_of(kernel, [x]), wanted)
+        check_threads(parse_kernel, case, rng)
 
 
 def test_any_meaning(parse_kernel: Parse) -> None:

@@ -160,5 +160,5 @@ def test_parameters_of_other_kinds_are_refused() -> None:
 def test_each_schedule_of_ours_states_its_fields_and_ops():
     attributes = get_all_dialects()["launch"]().attributes
     ours = [each for each in attributes if issubclass(each, ScheduleAttr)]
-    assert len(ours) == 12
+    assert len(ours) == 13
     assert all(each.fields() and each.ops for each in ours)

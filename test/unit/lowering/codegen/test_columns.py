@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kernel_runs import run_on_copies
@@ -19,6 +20,7 @@ RunKernel: TypeAlias = Callable[[KernelOp, Sequence[Array]], None]
 
 EXTENTS = [2, 3, 7, 15, 16, 17, 33, 63, 64, 65, 100, 129, 200, 700]
 DTYPES = {"f32": np.float32, "f64": np.float64}
+HALVES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 BOUNDS = """
     %zero = arith.constant 0 : index
@@ -93,6 +95,30 @@ CONSTANTS = """
     }) : ARE_INDICES
 """
 """The maximum of all rows and of a constant, in row 2."""
+
+HALF_SUMS = """
+    "scf.parallel"(%zero, %zero, %images, %columns, %one, %one) <{
+      operandSegmentSizes = array<i32: 2, 2, 2, 0>
+    }> ({
+    ^bb0(%i: index, %c: index):
+      %first = memref.load %x[%i, %zero, %c] : BUFFER
+      memref.store %first, %o[%i, %zero, %c] : BUFFER
+      %wide = arith.extf %first : TYPE to f32
+      %end = scf.for %r = %one to %rows step %one iter_args(%s = %wide) -> (f32) {
+        %e = memref.load %x[%i, %r, %c] : BUFFER
+        %f = arith.extf %e : TYPE to f32
+        %t = arith.addf %s, %f : f32
+        %g = memref.load %x[%i, %r, %one] : BUFFER
+        %h = arith.extf %g : TYPE to f32
+        %u = arith.addf %t, %h : f32
+        %n = arith.truncf %u : f32 to TYPE
+        memref.store %n, %o[%i, %r, %c] : BUFFER
+        scf.yield %u : f32
+      }
+      scf.reduce
+    }) : ARE_INDICES
+"""
+"""Running sums of `f32` over rows and over column 1, rounded where they are stored."""
 
 SWAP = """
     "scf.parallel"(%zero, %columns, %one) <{
@@ -170,6 +196,23 @@ def test_columns_of_every_length(
     run_kernel(parsed, [x, out])
     digits = 1e-5 if type == "f32" else 1e-13
     np.testing.assert_allclose(out, MEANINGS[body](x), rtol=digits, atol=digits)
+
+
+@pytest.mark.parametrize(("type", "extent"), [("f16", 300), ("bf16", 19)])
+def test_columns_of_halves_are_computed_in_f32(
+    type: str, extent: int, parse_kernel: ParseKernel
+) -> None:
+    parsed = parse_kernel(kernel(HALF_SUMS, extent, type))
+    assert f"memory=['{type}', '{type}']" in kernel_source(parsed)
+    random = np.random.default_rng()
+    x = random.normal(size=(3, 5, extent)).astype(HALVES[type])
+    wide = x.astype(np.float32)
+    sums = [wide[:, 0]]
+    for row in range(1, 5):
+        sums.append(sums[-1] + wide[:, row] + wide[:, row, 1:2])
+    _, found = run_on_copies(parsed, [x, np.zeros_like(x)])
+    wanted = np.stack(sums, 1).astype(x.dtype)
+    np.testing.assert_array_equal(found.view(np.uint16), wanted.view(np.uint16))
 
 
 @pytest.mark.parametrize("extent", EXTENTS)

@@ -233,6 +233,21 @@ JOBS = {
         : tensor<8x3072xf32>, tensor<3072x768xf32> -> tensor<8x768xf32>
       job.output "y", %y : tensor<8x768xf32>
     """,
+    "pool": """
+      %x = job.input "x" : tensor<1x64x112x112xf32>
+      %y = op.max_pool2d %x kernel [3, 3] strides [2, 2] pads [1, 1, 1, 1]
+        : tensor<1x64x112x112xf32> -> tensor<1x64x56x56xf32>
+      job.output "y", %y : tensor<1x64x56x56xf32>
+    """,
+    "depthwise": """
+      %x = job.input "x" : tensor<1x64x56x56xf32>
+      %w = job.variable "w" init <zeros> : tensor<64x1x3x3xf32>
+      %c = job.variable "c" init <zeros> : tensor<64xf32>
+      %y = op.conv2d %x, %w, %c pads [1, 1, 1, 1] groups 64
+        : tensor<1x64x56x56xf32>, tensor<64x1x3x3xf32>, tensor<64xf32>
+        -> tensor<1x64x56x56xf32>
+      job.output "y", %y : tensor<1x64x56x56xf32>
+    """,
     "mean": """
       %x = job.input "x" : tensor<1000x49xf32>
       %y = op.reduce_mean %x axes [1] : tensor<1000x49xf32> -> tensor<1000xf32>
@@ -241,7 +256,7 @@ JOBS = {
 }
 
 
-OF_BOTH = ("fused", "mixed", "mixed halves", "tensor")
+OF_BOTH = ("fused", "mixed", "mixed halves", "tensor", "pool", "depthwise")
 """The kernels that are compiled for the older architecture, too."""
 
 Compiled: TypeAlias = Callable[[str, str], list[CompiledStage]]
@@ -320,6 +335,20 @@ def test_booleans_are_moved_with_the_elements_they_choose_between(
         assert_lean(stage)
     assert ["st.global.v4.u8" in text for text in texts] == [False, True]
     assert ["ld.global.v4.u8" in text for text in texts] == [True, False]
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("name", "loads"), [("pool", 9), ("depthwise", 9 + 9 + 1)])
+def test_each_element_of_windows_has_a_thread(
+    stages_of: Compiled, architecture: str, name: str, loads: int
+) -> None:
+    (stage,) = stages_of(name, architecture)
+    assert_lean(stage)
+    # Each tap is loaded once, and so is a weight for it.
+    assert len(re.findall(r"ld\.global\S*\.f32", stage.ptx)) == loads
+    assert stage.items == 64 * 56 * 56
+    assert stage.registers <= 48
 
 
 # How many vectors are read and written in a thread's turns at one row, how many threads

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import signal
 
 from penstock.dialects.launch import KernelOp
+from penstock.lowering.codegen.cuda.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
@@ -68,9 +69,20 @@ def product(
       }}"""
 
 
-def run(kernels: Kernels, text: str, *arrays: Array, aligned: bool = True) -> str:
-    """Run the only kernel of a text on arrays in place; its source."""
+def run(
+    kernels: Kernels,
+    text: str,
+    *arrays: Array,
+    aligned: bool = True,
+    is_scheduled: bool = True,
+) -> str:
+    """
+    Run the only kernel of a text, with its own schedules or those of the pass, on
+    arrays in place; its source.
+    """
     (kernel,) = kernels(text)
+    if not is_scheduled:
+        schedule_kernel(kernel, 132)
     source = kernel_source(kernel)
     flat = [array.reshape(-1) for array in arrays]
     assert run_lanes(source, flat, aligned=aligned) == 0
@@ -156,7 +168,8 @@ def test_small_products_are_added_in_32_bits_too(
     a, b = numbers(rng, (rows, terms), type), numbers(rng, (terms, columns), type)
     o = np.full((rows, columns), np.nan, DTYPES[type])
     given_b = np.ascontiguousarray(b.T) if form == "of rows" else b
-    source = run(device_kernels, product(shape, form, type), a, given_b, o)
+    text = product(shape, form, type)
+    source = run(device_kernels, text, a, given_b, o, is_scheduled=False)
     assert ("shuffle_xor" in source) == (form == "of rows")
     assert_close(o, a.astype(np.float64) @ b.astype(np.float64), type)
 
