@@ -104,25 +104,33 @@ def philox(
 def build_philox(
     k: KernelBuilder, counter: Sequence[SSAValue], key: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """The same in a kernel, on words that are `i64` from 0 to 2**32 - 1."""
-    words, keys = list(counter), list(key)
-    for turn in range(ROUNDS):
+    """
+    The same in a kernel, on words that are `i64` from 0 to 2**32 - 1: a loop over the
+    rounds, which LLVM unrolls, as compiling took thrice as long with all of them.
+    """
+
+    def turn(
+        k: KernelBuilder, _: SSAValue, carried: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        words, keys = carried[:WORDS], carried[WORDS:]
         left, right = (
             k.mul(words[place], k.constant(factor, i64))
             for place, factor in zip((0, 2), FACTORS, strict=True)
         )
-        words = [
+        grown = (
+            _lower(k, k.add(each, k.constant(step, i64)))
+            for each, step in zip(keys, STEPS, strict=True)
+        )
+        return (
             _xor(k, _upper(k, right), words[1], keys[0]),
             _lower(k, right),
             _xor(k, _upper(k, left), words[3], keys[1]),
             _lower(k, left),
-        ]
-        if turn < ROUNDS - 1:
-            keys = [
-                _lower(k, k.add(each, k.constant(step, i64)))
-                for each, step in zip(keys, STEPS, strict=True)
-            ]
-    return words
+            *grown,
+        )
+
+    found = k.loop(k.index(0), k.index(ROUNDS), (*counter, *key), turn)
+    return found[:WORDS]
 
 
 def halves_of(k: KernelBuilder, value: SSAValue) -> tuple[SSAValue, SSAValue]:
