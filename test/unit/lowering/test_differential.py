@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import draws
 from xdsl.dialects.builtin import (
     AnyFloat,
     IntegerAttr,
@@ -329,7 +330,7 @@ ON_JOBS = (
 def test_every_pass_alone_keeps_the_meaning_of_jobs(passes: str):
     compiler, table = installed_compiler()
     changed = 0
-    for seed in range(12):
+    for seed in range(draws(4)):
         types = WITH_HALVES if passes == "op-widen-sums" else TYPES
         model = random_model(seed, 40, types)
         inputs, before = inputs_of(model, seed), str(model.module)
@@ -344,7 +345,7 @@ def test_every_pass_alone_keeps_the_meaning_of_jobs(passes: str):
 @pytest.mark.slow
 @pytest.mark.parametrize(("device", "streams"), [("cpu", 2), ("cuda", 1)])
 def test_meaning_stays_down_to_plans_in_memory(device: str, streams: int):
-    for seed in range(3):
+    for seed in range(draws(1)):
         model = random_model(seed, 30)
         inputs = inputs_of(model, seed)
         expected = evaluate_model(model, inputs)
@@ -386,12 +387,12 @@ def check_runs(seed: int, length: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 16)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", range(100, 100 + draws(1)))
 def test_larger_random_jobs_run_as_numpy_says(seed: int):
     check_runs(seed, 40)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import draws
 
 from penstock.runtime.executors.stream import Stream
 from penstock.tools.driver.compiler import installed_compiler
@@ -139,7 +140,7 @@ def random_job(seed: int) -> str:
     return f"job.job @j placement <cpu, [0:0]> {{\n{body}\n}}"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(draws(4)))
 def test_random_jobs_are_as_numpy_says(seed: int) -> None:
     text = random_job(seed)
     random = np.random.default_rng(100 + seed)
@@ -183,7 +184,7 @@ CHANGES: dict[str, Callable[[list[np.ndarray], int], list[np.ndarray]]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_random_jobs_are_streams_that_end_with_what_makes_no_whole(seed: int) -> None:
     text = random_job(200 + seed)
     random = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ from random import Random, randrange
 
 import pytest
 from crafted_schedules import schedule_classes, set_any_schedules
+from draws import draws
 from kernel_cases import MAKERS
 from kernel_runs import parse_kernel
 from kernel_sweep import PLAIN, TARGETS, USUAL, WAYS, Pair, Sweep, pairs_in
@@ -45,7 +46,7 @@ from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 assert schedules
 
 SEED = int(os.environ.get("PENSTOCK_SWEEP_SEED", randrange(1 << 30)))
-CASES = int(os.environ.get("PENSTOCK_SWEEP_CASES", "1"))
+CASES = draws(1)
 """The kernels of each kind, target and way that the slow test compiles."""
 MOST_TRIED = 200
 """The seeds of each kind among which the quick tests look for kernels."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import draws
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_runs import result_of
@@ -98,7 +99,7 @@ def check(found: Array, exact: Array, size: Array, terms: int, type: str) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(12), deadline=None)
 @given(
     m=st.sampled_from([2, 5, 8, 33, 97, 130]),
     n=st.sampled_from([1, 3, 10, 16, 49, 64, 97, 98, 130]),

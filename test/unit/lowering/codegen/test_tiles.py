@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 import scipy.special
+from draws import draws
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_runs import result_of, run_on_copies
@@ -126,7 +127,7 @@ extents = st.integers(1, 40) | st.sampled_from([48, 61, 64, 67, 96, 97, 127])
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=draws(5), deadline=None, suppress_health_check=SHARED)
 @given(
     m=extents,
     n=extents,
@@ -201,7 +202,7 @@ tiles = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=draws(4), deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
     heights=st.integers(1, 3),
@@ -227,7 +228,7 @@ def test_any_outer_schedule_computes_the_same(
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=draws(4), deadline=None, suppress_health_check=SHARED)
 @given(
     tile=tiles,
     heights=st.integers(1, 3),
@@ -256,7 +257,7 @@ def test_any_copy_of_rows_is_reused(
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=draws(3), deadline=None, suppress_health_check=SHARED)
 @given(tile=tiles, heights=st.integers(1, 3), depth=st.integers(1, 30))
 def test_any_inner_schedule_computes_the_same(
     tile: tuple[int, int, int], heights: int, depth: int, parse_raised: ParseKernel
@@ -310,7 +311,7 @@ def convolve(w: Array, x: Array, stride: int, dilation: int) -> Array:
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=draws(4), deadline=None, suppress_health_check=SHARED)
 @given(
     extents=st.tuples(*[st.integers(1, 3)] * 2, st.integers(4, 9), st.integers(1, 6)),
     place=st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 2)),

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from counted_work import LINEAR, steps_of
+from draws import draws
 from numpy.typing import NDArray
 from random_sbp_jobs import RandomJob
 from xdsl.context import Context
@@ -115,7 +116,7 @@ def apply(module: ModuleOp, *passes: ModulePass) -> None:
 
 @pytest.mark.parametrize("fuse", [False, True], ids=["", "fused"])
 @pytest.mark.parametrize("name", PLACEMENTS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_plans_give_what_jobs_give(seed: int, name: str, fuse: bool):
     """In NumPy, with some ops on other groups of devices."""
     others = OTHERS if seed % 2 else ()
@@ -130,7 +131,7 @@ def test_plans_give_what_jobs_give(seed: int, name: str, fuse: bool):
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_jobs_are_left_alone_once_they_are_split(seed: int, name: str):
     module = RandomJob(seed, 14, PLACEMENTS[name], OTHERS).module()
     apply(module, *SPLIT)
@@ -162,7 +163,7 @@ def read(text: str) -> ModuleOp:
     return Parser(context, text).parse_module()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_each_value_is_boxed_once_to_a_layout(seed: int):
     module = RandomJob(seed, 14, PLACEMENTS["2"], OTHERS).module()
     apply(module, *SPLIT)
@@ -198,7 +199,7 @@ ELSEWHERE = [PlacementAttr("cpu", [(1, 1)]), PlacementAttr("cpu", [(0, 0), (3, 0
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", RANKS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(draws(1)))
 def test_simulated_ranks_give_what_jobs_give(seed: int, name: str, threads: int):
     """Through the whole pipeline, compiled; all ranks in one process."""
     expected = evaluate(RandomJob(seed, 6, RANKS[name], ELSEWHERE).module())
@@ -255,7 +256,7 @@ def run_on_ranks(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("placement", [x for x in RANKS if x != "uneven ranks"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_ranks_that_exchange_messages_equal_simulated_ones(
     placement: str, seed: int
 ) -> None:
@@ -286,7 +287,7 @@ def test_ranks_with_collectives_equal_the_job(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(draws(1)))
 def test_acts_of_simulated_ranks_may_overlap(seed: int):
     """Several pieces on their way at once, each with inputs of its own."""
     job = RandomJob(seed, 8, RANKS["2 ranks"], ELSEWHERE)

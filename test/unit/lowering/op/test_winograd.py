@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_runs import result_of
@@ -182,7 +183,7 @@ def test_kernels_join_tiles(
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(4), deadline=None)
 @given(
     sizes=st.sampled_from([(3, 1), (3, 2), (4, 2), (4, 4), (5, 4), (8, 4)]),
     bytes=st.sampled_from([16, 32, 64]),

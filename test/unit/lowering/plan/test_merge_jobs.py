@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import draws
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
@@ -310,7 +311,7 @@ def is_interface(a: RegisterOp, b: RegisterOp) -> bool:
 
 
 @pytest.mark.parametrize("strategy", ["parallelism", "memory"])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(draws(8)))
 def test_a_merged_plan_is_sound_and_as_small_as_the_rule_says(seed: int, strategy: str):
     module = planned(seed)
     plans = plans_in(module)
@@ -333,7 +334,7 @@ def test_a_merged_plan_is_sound_and_as_small_as_the_rule_says(seed: int, strateg
         assert is_interface(a, b) or any(pair <= group for group in exclusive)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(draws(8)))
 def test_jobs_that_may_run_together_after_all_are_found(seed: int):
     module = planned(seed)
     PlanMergeJobsPass(strategy="memory").apply(context(), module)
@@ -349,7 +350,7 @@ def test_jobs_that_may_run_together_after_all_are_found(seed: int):
     assert found <= {register for pair in pairs for register in pair}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_each_job_of_a_merged_plan_computes_what_it_did_before(seed: int):
     module = random_jobs(seed, ["cpu"])
     jobs = [op for op in module.body.block.ops if isinstance(op, JobOp)]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import draws
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
@@ -360,7 +361,7 @@ def simulate(module: ModuleOp, orders: int) -> None:
 
 
 @pytest.mark.parametrize("streams", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_bytes_are_those_that_were_written_for_their_readers(seed: int, streams: int):
     module = planned(seed, 40, streams)
     assert messages_about(module) == []
@@ -385,7 +386,7 @@ def test_random_plans_have_aliases_of_each_kind():
     assert min(kinds.values()) >= 3
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(draws(4)))
 def test_aliases_take_no_more_memory(seed: int):
     module, plain = planned(2 * seed, 40, 1), planned(2 * seed, 40, 1, alias=False)
     assert live_bytes(plan_of(module)) <= live_bytes(plan_of(plain))
@@ -563,7 +564,7 @@ def broken_hints(plan: PlanOp) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [1, 2])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(draws(2)))
 def test_hints_are_kept_and_plans_with_them_are_sound(seed: int, streams: int):
     plain = registered(seed, 40, streams)
     RegstAliasRegistersPass().apply(Context(), plain)
@@ -620,7 +621,7 @@ def run_with_hints(module: ModuleOp, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(draws(1)))
 def test_jobs_with_hints_give_what_numpy_gives(seed: int):
     module, rng = parse(Jobs(seed).text(30)), random.Random(seed)
     for op in module.walk():
@@ -652,7 +653,7 @@ def overwritable(module: ModuleOp) -> Iterator[tuple[TensorOp, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(draws(1)))
 def test_what_can_write_over_an_operand_does_through_all_passes(seed: int):
     """However passes fuse and order ops."""
     module, rng = parse(Jobs(seed).text(60)), random.Random(seed)
@@ -727,7 +728,7 @@ def test_some_aliases_by_hand_stay_and_the_rest_is_found():
     assert found > 0
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_what_is_planted_before_is_refused_or_sound(seed: int):
     module = registered(2 * seed, 24, 1 + seed % 3)
     plant(plan_of(module), random.Random(seed))
@@ -738,7 +739,7 @@ def test_what_is_planted_before_is_refused_or_sound(seed: int):
         simulate(module, 3)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_aliasing_again_changes_nothing(seed: int):
     module = registered(seed, 40, 1 + seed % 3)
     if seed % 2:
@@ -763,7 +764,7 @@ def inputs_of(module: ModuleOp, seed: int) -> dict[str, Array]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(draws(1)))
 def test_numbers_are_those_of_numpy_and_of_plans_without_aliases(
     seed: int, threads: int
 ):

@@ -10,6 +10,7 @@ from itertools import combinations
 
 import pytest
 from counted_work import LINEAR, growth_of
+from draws import draws
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -252,7 +253,7 @@ def shared(a: Storage, b: Storage) -> int:
 
 
 @pytest.mark.parametrize("streams", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(draws(4)))
 def test_planted_overlaps_are_found(seed: int, streams: int):
     plan = random_plan(seed, 16, streams)
     assert messages_about(plan) == []
@@ -274,7 +275,7 @@ def test_planted_overlaps_are_found(seed: int, streams: int):
         assert len(found) == len(wanted)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_an_event_that_was_dropped_is_found(seed: int):
     plan = random_plan(seed, 20, 3)
     module = plan.parent_op()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from draws import draws
 from random_sbp_jobs import RandomJob
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -34,7 +35,7 @@ from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.model import Model, lower
 
 PLACEMENT = PlacementAttr("cpu", [(rank, 0) for rank in range(3)])
-SEEDS = range(2)
+SEEDS = range(draws(1))
 LEVELS = {"memory": "verify-plan", "launch": "verify-program"}
 """A level, and the pass that checks it."""
 

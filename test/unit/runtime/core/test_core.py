@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,7 +177,7 @@ def jobs(draw: st.DrawFn) -> Job:
     return Job(workers, flows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(jobs(), st.integers(1, 12))
 def test_every_actor_sees_the_values_of_its_own_act(job: Job, acts: int):
     tables = job.tables()
@@ -351,7 +352,7 @@ def test_long_chain_has_no_deadlock():
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(st.data())
 def test_static_check_agrees_with_the_run(data: st.DataObject):
     count = data.draw(st.integers(1, 7))

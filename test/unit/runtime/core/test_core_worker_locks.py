@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import cfunc
@@ -146,7 +147,7 @@ def jobs(draw: st.DrawFn) -> Job:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(jobs(), st.integers(1, 12), st.integers(1, 5))
 def test_every_actor_sees_the_values_of_its_own_act(job: Job, acts: int, threads: int):
     with Core(job.tables(), threads) as core:
@@ -171,7 +172,7 @@ def test_many_short_runs_of_actors_on_alternating_workers():
         assert note[2:].tolist() == np.roll(values, first % LOG).tolist()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(st.data())
 def test_deadlocks_are_found_and_nothing_else(data: st.DataObject):
     count = data.draw(st.integers(1, 6))

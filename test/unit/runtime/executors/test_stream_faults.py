@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from draws import draws
 
 from penstock.runtime.errors import (
     DeadlockError,
@@ -315,7 +316,7 @@ def outcome(
             return None
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(draws(8)))
 def test_faults_of_random_programs_end_in_an_error_or_in_nothing(seed: int) -> None:
     text, inputs = random_program(seed)
     rng = random.Random(seed)
@@ -342,7 +343,7 @@ def random_fault(
     return MessageFault(register, rng.randrange(8), rng.choice(KINDS), reader, by)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(draws(4)))
 def test_faults_of_programs_with_rates_in_runs(seed: int) -> None:
     rng = random.Random(seed)
     messages = [(x, None) for x in ("x", "sum", "twice")]
