@@ -11,15 +11,17 @@ without these calls their object files need nothing of Numba.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 from llvmlite import binding
 from numba import types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Flags, compile_extra
-from numba.core.registry import cpu_target
 
+from penstock.runtime.jit.kernel_lowering import lowered
 from penstock.runtime.jit.lean_compiler import LeanCompiler
 from penstock.runtime.jit.object_file import ObjectCode
 
@@ -37,13 +39,18 @@ define i{bits} @"{name}"({named}) {{
 
 
 def compile_c_function(
-    function: Callable[..., int], symbol: str, words: int, bits: int, parts: int = 1
+    function: Callable[..., int],
+    symbol: str,
+    words: int,
+    bits: int,
+    parts: int = 1,
+    text: ast.Module | None = None,
 ) -> ObjectCode:
     """
     The machine code of a function of so many words, with a result of 32 or 64 bits, as
-    a C function of this name.
+    a C function of this name. `text` is that which defines it, if it may be printed.
     """
-    module, machine = _linked(function, symbol, words, bits)
+    module, machine = _linked(function, symbol, words, bits, text)
     externals = [
         declared.name
         for declared in module.functions
@@ -57,12 +64,13 @@ def assembly_of(
     words: int,
     bits: int,
     machine: binding.TargetMachine | None = None,
+    text: ast.Module | None = None,
 ) -> str:
     """
     The assembly text of the function of `compile_c_function`, for another machine if
     one is given.
     """
-    module, here = _linked(function, "function", words, bits)
+    module, here = _linked(function, "function", words, bits, text)
     if machine is not None:
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
@@ -70,11 +78,39 @@ def assembly_of(
 
 
 def _linked(
-    function: Callable[..., int], symbol: str, words: int, bits: int
+    function: Callable[..., int],
+    symbol: str,
+    words: int,
+    bits: int,
+    text: ast.Module | None,
 ) -> tuple[binding.ModuleRef, binding.TargetMachine]:
     """The optimised module of a C function, and the machine that code is made for."""
+    codegen = _codegen()
+    printed = None if text is None else lowered(function, text, symbol, words, bits)
+    if printed is not None:
+        module = binding.parse_assembly(printed)
+        module.data_layout = str(codegen.target_data)
+    else:
+        module = _lowered_by_numba(function, symbol, words, bits)
+    module.verify()
+    _hide_all_but(symbol, module)
+    builder = codegen._pass_builder()
+    builder.getModulePassManager().run(module, builder)
+    return module, cast("binding.TargetMachine", codegen._tm)
+
+
+@cache
+def _codegen() -> Any:
+    """Numba's target machine, and its optimisations."""
+    return JITCPUCodegen("penstock")
+
+
+def _lowered_by_numba(
+    function: Callable[..., int], symbol: str, words: int, bits: int
+) -> binding.ModuleRef:
+    """The module of a C function, with all functions that it calls."""
     compiled = _compiled(function, words, types.int64 if bits == 64 else types.int32)
-    text = _C_FUNCTION.format(
+    wrapper = _C_FUNCTION.format(
         inner=compiled.fndesc.llvm_func_name,
         words=", ".join(["i64"] * words),
         named=", ".join(f"i64 %word{i}" for i in range(words)),
@@ -86,12 +122,8 @@ def _linked(
     module = library._final_module
     for called in dict.fromkeys(library._linking_libraries):
         module.link_in(called._get_module_for_linking(), preserve=True)
-    module.link_in(binding.parse_assembly(text))
-    _hide_all_but(symbol, module)
-    builder = library._codegen._pass_builder()
-    builder.getModulePassManager().run(module, builder)
-    module.verify()
-    return module, cast("binding.TargetMachine", library._codegen._tm)
+    module.link_in(binding.parse_assembly(wrapper))
+    return module
 
 
 def _hide_all_but(symbol: str, module: binding.ModuleRef) -> None:
@@ -121,6 +153,9 @@ def _compiled(function: Callable[..., int], words: int, result: object) -> Any:
     flags: Any = Flags()
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.nrt, flags.error_model = False, "numpy"
+    # It takes long to make, and printed kernels need none.
+    from numba.core.registry import cpu_target
+
     # Numba's own stubs for these have no types.
     typing: Any = cpu_target.typing_context
     target: Any = cpu_target.target_context

@@ -10,6 +10,7 @@ depends on, also the modules that it imports, and the machine code beside it as
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import sys
 from collections.abc import Callable, Generator
@@ -167,7 +168,8 @@ def _make(source: str, key: str, name: str) -> CompiledKernel:
     # For people, and for tools that look up lines.
     text = path.with_suffix(".py")
     keep_text(text, source.encode())
-    module = _execute(source, text, f"penstock_kernel_{key}")
+    tree = ast.parse(source, str(text))
+    module = _execute(tree, text, f"penstock_kernel_{key}")
     from penstock.runtime.jit.c_function import compile_c_function
 
     if not callable(module.get("kernel")):
@@ -175,7 +177,7 @@ def _make(source: str, key: str, name: str) -> CompiledKernel:
     function = cast("Callable[..., int]", module["kernel"])
     parts = cast("int", module.get("PARTS", 1))
     with more_vectors():
-        made = compile_c_function(function, f"penstock_{key}", 3, 32, parts)
+        made = compile_c_function(function, f"penstock_{key}", 3, 32, parts, tree)
     write_object(path, made)
     make_room(len(made.code))
     address = load_object(made)
@@ -183,11 +185,11 @@ def _make(source: str, key: str, name: str) -> CompiledKernel:
     return CompiledKernel(name, address, parts, False)
 
 
-def _execute(source: str, path: Path, name: str) -> dict[str, object]:
+def _execute(tree: ast.Module, path: Path, name: str) -> dict[str, object]:
     """The names of a module text, run as a module, which Numba looks up."""
     module = ModuleType(name)
     sys.modules[module.__name__] = module
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    exec(compile(tree, str(path), "exec"), module.__dict__)
     return module.__dict__
 
 

@@ -121,24 +121,32 @@ class BufferSetItem(AbstractTemplate):
 
 @lower_builtin(operator.getitem, Buffer, types.Integer)
 def _get_item(context, builder, signature, args):
-    buffer = signature.args[0]
-    value = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
+    return load_element(builder, signature.args[0], *args)
+
+
+@lower_builtin(operator.setitem, Buffer, types.Integer, types.Any)
+def _set_item(context, builder, signature, args):
+    store_element(builder, signature.args[0], *args)
+    return context.get_dummy_value()
+
+
+def load_element(builder, buffer, pointer, index):
+    """Emit the load of an element of a buffer of this type, at a pointer."""
+    value = builder.load(builder.gep(pointer, [index], inbounds=True))
     _touches_only(builder, value, buffer)
     if buffer.element == "bf16":
         return _from_upper_half(builder, value)
     return from_f16(builder, value) if buffer.element == "f16" else value
 
 
-@lower_builtin(operator.setitem, Buffer, types.Integer, types.Any)
-def _set_item(context, builder, signature, args):
-    buffer, value = signature.args[0], args[2]
+def store_element(builder, buffer, pointer, index, value):
+    """Emit the store of an element of a buffer of this type, at a pointer."""
     if buffer.element == "f16":
         value = to_f16(builder, value)
     if buffer.element == "bf16":
         value = _upper_half(builder, value)
-    store = builder.store(value, builder.gep(args[0], [args[1]], inbounds=True))
+    store = builder.store(value, builder.gep(pointer, [index], inbounds=True))
     _touches_only(builder, store, buffer)
-    return context.get_dummy_value()
 
 
 def _upper_half(builder, value):
