@@ -146,7 +146,8 @@ class Window(NamedTuple):
         its weight, if a type of floats is given.
         """
         offset = tap * self.dilation - self.before
-        position = k.add(k.mul(index, k.index(self.stride)), k.index(offset))
+        start = index if self.stride == 1 else k.mul(index, k.index(self.stride))
+        position = k.add(start, k.index(offset))
         last = offset + (self.count(extent) - 1) * self.stride
         if offset >= 0 and last < extent:
             return Tap(position, None)
@@ -266,6 +267,20 @@ def are_lines(windows: tuple[Window, Window], extents: Sequence[int]) -> bool:
         and down.taps * across.taps <= MAX_UNROLLED
         and whole >= MIN_LINE
         and across.count(extents[1]) - whole <= MAX_EDGES
+    )
+
+
+def are_rows(shape: Sequence[int], pads: Sequence[tuple[int, int]]) -> bool:
+    """
+    Whether a number is put around images alone, and few times at the ends of a row, so
+    that the elements between them are worth a loop.
+    """
+    return (
+        len(shape) >= 2
+        and not any(map(any, pads[:-2]))
+        and 0 not in shape
+        and shape[-1] >= MIN_LINE
+        and sum(pads[-1]) <= 2 * MAX_EDGES
     )
 
 

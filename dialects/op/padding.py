@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -17,6 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
@@ -31,7 +31,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.kernel.windows import MAX_EDGES, MIN_LINE, Window
+from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.kernel.windows import are_rows
 from penstock.dialects.op.axes import (
     I64List,
     copy_part,
@@ -165,7 +166,7 @@ class PadOp(TensorOp, CanonicalOp):
         if memref_type(ins[0]) == memref_type(outs[0]):
             k.copy(ins[0], outs[0])
         elif self._pads_images(memref_type(ins[0])):
-            self._build_rows(k, ins[0], outs[0])
+            self._build_copy(k, ins[0], outs[0])
         elif self.mode.data == PadMode.CONSTANT:
             befores = self.before.get_values()
             steps = [1] * len(befores)
@@ -182,42 +183,20 @@ class PadOp(TensorOp, CanonicalOp):
 
     def _pads_images(self, type: MemRefType) -> bool:
         """Whether a number is put around images of floats, few times a row."""
-        shape = type.get_shape()
-        return (
-            self.mode.data == PadMode.CONSTANT
-            and type.element_type in (f32, f64)
-            and len(shape) >= 2
-            and not any(map(any, self.pads[:-2]))
-            and 0 not in shape
-            and shape[-1] >= MIN_LINE
-            and sum(self.pads[-1]) <= 2 * MAX_EDGES
-        )
+        is_constant = self.mode.data == PadMode.CONSTANT
+        is_float = type.element_type in (f32, f64)
+        return is_constant and is_float and are_rows(type.get_shape(), self.pads)
 
-    def _build_rows(self, k: KernelBuilder, source: SSAValue, target: SSAValue) -> None:
-        """One stage, row by row, so that threads can share it."""
-        type = memref_type(source)
-        *others, height, width = type.get_shape()
-        rows, columns = memref_type(target).get_shape()[-2:]
-        source = k.view(source, [prod(others), height, width])
-        target = k.view(target, [prod(others), rows, columns])
-        down, (left, _) = Window(1, 1, *self.pads[-2]), self.pads[-1]
-        value = self.value.value.data
-
-        def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
-            image, row = place
-            tap = down.build_tap(k, row, 0, height, type.element_type)
-            for column in (*range(left), *range(left + width, columns)):
-                edge = k.constant(value, type.element_type)
-                k.store(edge, target, [*place, k.index(column)])
-
-            def write(k: KernelBuilder, column: SSAValue) -> None:
-                element = k.load(source, [image, tap.position, column])
-                result = tap.build_term(k, element, value)
-                k.store(result, target, [*place, k.add(column, k.index(left))])
-
-            k.each(width, write)
-
-        k.parallel([prod(others), rows], body)
+    def _build_copy(self, k: KernelBuilder, source: SSAValue, target: SSAValue) -> None:
+        """One stage, the copy of a padded view."""
+        element = memref_type(source).element_type
+        assert isinstance(element, AnyFloat), "has been looked at"
+        number = FloatAttr(self.value.value.data, element)
+        sides = self.before.get_values(), self.after.get_values()
+        view = k.insert(PaddedOp(source, *sides, number))
+        identity = AffineMap.identity(len(self.pads))
+        kinds = ["parallel"] * identity.num_dims
+        k.generic([view], target, [identity] * 2, kinds, lambda _, given: given[0])
 
     def _origin(
         self, k: KernelBuilder, source: SSAValue, loops: Sequence[SSAValue]

@@ -61,6 +61,8 @@ Vectors have `vector_bytes`; by default those of the CPU that compiles, so that 
 made elsewhere should be given this number. The number stands in the schedule: a CPU
 with narrower vectors computes the same, if not as fast.
 
+A copy of an image with a number around it (`kernel.padded`) becomes loops over rows.
+
 A `kernel.row` gets a `#launch.vector_loops`: `columns` where rows lie next to each
 other, else `lines` where points of a row do; it says why if neither is so.
 

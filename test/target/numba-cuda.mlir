@@ -180,37 +180,22 @@ launch.kernel @centred target "cuda" (%x: memref<10x128xf32>, %o: memref<10x128x
   }
 }
 
-// The turns of a loop that carries nothing are spread over neighbouring threads.
+// Each element of a copy of a padded view has a thread.
 // CHECK-LABEL: # kernel padded
-// CHECK:       while e < 320:
-// CHECK-NEXT:      [[I:i[0-9]+]] = quotient(e, 32)
-// CHECK-NEXT:      at = remainder(e, 32)
-// CHECK-NEXT:      o[i32([[I]] * 33)] = f32(0.0)
-// CHECK-NEXT:      [[J:i[0-9]+]] = i32(at + 2)
-// CHECK-NEXT:      while [[J]] < 32:
-// CHECK-NEXT:          [[X:v[0-9]+]] = x[i32([[I]] * 32 + [[J]])]
-// CHECK-NEXT:          [[N:v[0-9]+]] = [[J]] + 1
-// CHECK-NEXT:          o[i32([[I]] * 33 + [[N]])] = [[X]]
-// CHECK-NEXT:          [[J]] = i32([[J]] + 32)
+// CHECK:       while e < 330:
+// CHECK-NEXT:      [[I:i[0-9]+]] = quotient(e, 33)
+// CHECK-NEXT:      [[J:i[0-9]+]] = remainder(e, 33)
+// CHECK-NEXT:      [[X:v[0-9]+]] = x[i32([[I]] * 32 + [[J]] - 1)] if 0 <= i32([[J]] - 1) < 32 else f32(2.5)
+// CHECK-NEXT:      o[i32([[I]] * 33 + [[J]])] = [[X]]
 // CHECK-NEXT:      e = i32(e + item_step())
-// CHECK:       Stage(stage_0, 320),
+// CHECK:       Stage(stage_0, 330),
+#id = affine_map<(i, j) -> (i, j)>
 launch.kernel @padded target "cuda" (%x: memref<10x32xf32>, %o: memref<10x33xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c10 = arith.constant 10 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0.0 : f32
-  "scf.parallel"(%c0, %c10, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
-  ^bb0(%i: index):
-    memref.store %zero, %o[%i, %c0] : memref<10x33xf32>
-    scf.for %j = %c2 to %c32 step %c1 {
-      %v = memref.load %x[%i, %j] : memref<10x32xf32>
-      %n = arith.addi %j, %c1 : index
-      memref.store %v, %o[%i, %n] : memref<10x33xf32>
-    }
-    scf.reduce
-  }) : (index, index, index) -> ()
+  %p = kernel.padded %x low [0, 1] high [0, 0] value 2.5 : f32 : memref<10x32xf32> to memref<10x33xf32>
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%p : memref<10x33xf32>) outs(%o : memref<10x33xf32>) {
+  ^bb0(%v: f32, %old: f32):
+    linalg.yield %v : f32
+  }
 }
 
 // They are not where one turn writes what another one writes, or what it reads, where

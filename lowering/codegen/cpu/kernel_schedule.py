@@ -34,6 +34,7 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     panels_of,
     uses_of,
 )
+from penstock.lowering.codegen.cpu.padded_copy import copy_by_rows
 from penstock.lowering.codegen.cpu.row_schedule import rows_schedule
 from penstock.lowering.codegen.cpu.stage_printer import printers
 from penstock.lowering.codegen.cpu.window import (
@@ -100,6 +101,8 @@ def schedule_kernel(
     panels: list[Attribute] = [UnitAttr()] * len(kernel.body.block.args)
     for op in stages_of(kernel.body.block):
         if SCHEDULE in op.attributes or REFUSAL in op.attributes:
+            continue
+        if copy_by_rows(op):
             continue
         if isinstance(op, RowOp):
             set_schedule(op, rows_schedule(op))

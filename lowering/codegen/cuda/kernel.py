@@ -35,10 +35,6 @@ from penstock.lowering.codegen.cuda.block_reduction import (
     block_reduction_of,
 )
 from penstock.lowering.codegen.cuda.fold_schedule import scheduled_fold
-from penstock.lowering.codegen.cuda.lane_distribution import (
-    spread_of,
-    turns_of,
-)
 from penstock.lowering.codegen.cuda.stage_printer import printers
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import (
@@ -85,8 +81,6 @@ class CudaPrinter(DevicePrinter):
     def __init__(self, kernel: KernelOp):
         super().__init__(kernel)
         self._bodies = 0
-        self._spread: dict[Operation, int] = {}
-        """The loops that are spread over threads now, and over how many."""
 
     def text(self) -> str:
         """The module text."""
@@ -154,28 +148,10 @@ class CudaPrinter(DevicePrinter):
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
     ) -> str:
         loops, extents = [self.new_loop() for _ in bounds], [len(i) for i in bounds]
-        threads = spread_of(op)
-        if threads > 1:
-            self._spread = {inner: threads for inner in op.body.block.ops}
-            loops, extents = [*loops, "at"], [*extents, threads]
         with self.elements(name, loops, extents):
-            self.name_places(op, loops[: len(bounds)], bounds)
+            self.name_places(op, loops, bounds)
             self.print_statements(op.body.block)
-        self._spread = {}
         return f"Stage({name}, {prod(extents)})"
-
-    def print_for(self, op: scf.ForOp) -> None:
-        if (threads := self._spread.get(op)) is None:
-            super().print_for(op)
-            return
-        turns, index = turns_of(op), self.new_loop()
-        assert turns is not None, "only such loops are spread"
-        first = self.index(f"at + {turns.start}") if turns.start else "at"
-        self.line(f"{index} = {first}")
-        self.set_loop(op.body.block.args[0], index)
-        with self.block(f"while {index} < {turns.stop}:"):
-            self.print_statements(op.body.block)
-            self.line(f"{index} = {self.index(f'{index} + {threads}')}")
 
     def print_computation(self, computation: Computation) -> None:
         fold = warp_reduction_of(computation) or block_reduction_of(computation)

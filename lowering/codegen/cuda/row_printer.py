@@ -20,13 +20,13 @@ from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
 from penstock.lowering.codegen.body.statements import Computation
+from penstock.lowering.codegen.body.vector_loop import number_of
 from penstock.lowering.codegen.cuda.fold_schedule import (
     fold_misfit,
     fold_stages_of,
     folding_of,
     unfit_of_grid,
 )
-from penstock.lowering.codegen.cuda.lane_distribution import number_of
 from penstock.lowering.codegen.cuda.rows import (
     APART,
     BLOCK_THREADS,

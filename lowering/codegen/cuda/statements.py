@@ -58,8 +58,7 @@ class DevicePrinter(BodyPrinter):
         self, name: str, op: scf.ParallelOp, bounds: Sequence[range]
     ) -> str:
         """
-        Print a stage, a thread, or as many as share the loops inside, for each turn of
-        its loops; how it is listed.
+        Print a stage, a thread for each turn of its loops; how it is listed.
         """
 
     # Functions
