@@ -266,26 +266,6 @@ def classes_and_gradient(count: int) -> Sequence[Operand]:
     return [*classes(count), Operand(matrix(count)[:1])]
 
 
-def convolved(
-    *filter: int, channels: int = 64, groups: int = 1, transposed: bool = False
-) -> Operands:
-    """An image of 64 channels and a filter to a number of channels."""
-
-    def operands(count: int) -> Sequence[Operand]:
-        plane = image(count)
-        if len(filter) == 1:
-            plane = 1, 64, count // 64
-        if len(filter) == 3:
-            plane = 1, 64, 4, *matrix(count // 256)
-        pair = (64, channels) if transposed else (channels, 64 // groups)
-        return [
-            Operand(plane, low=-1, high=1),
-            Operand((*pair, *filter), low=-1, high=1),
-        ]
-
-    return operands
-
-
 def typed(operands: Operands, type: str, low: float = 1, high: float = 8) -> Operands:
     """Operands of another type and other values."""
     return lambda count: [
@@ -365,11 +345,39 @@ def logical(node: str, torch: str, *, like: Operands = two) -> Case:
 
 
 def convolution(
-    torch: str, like: Operands, node: str = "Conv", pads: int = 0, rank: int = 2
+    *taps: int,
+    channels: int = 64,
+    groups: int = 1,
+    stride: int = 1,
+    dilation: int = 1,
+    transposed: bool = False,
 ) -> Case:
-    """A convolution with the same pads on all sides."""
-    text = f"{node}; pads={[pads] * (2 * rank)}" if pads else node
-    return replace(of(text, f"F.conv{torch}", like=like), tolerance=2e-4)
+    """
+    A convolution of an image of 64 channels to a number of channels, along as many
+    dimensions as there are taps, with the pads of a window around its element.
+    """
+    rank = len(taps)
+    pads = [dilation * (count - 1) // 2 for count in taps]
+    pair = (64, channels) if transposed else (channels, 64 // groups)
+
+    def operands(count: int) -> Sequence[Operand]:
+        extents = {
+            1: (count // 64,),
+            2: matrix(count // 64),
+            3: (4, *matrix(count // 256)),
+        }[rank]
+        image = Operand((1, 64, *extents), low=-1, high=1)
+        return [image, Operand((*pair, *taps), low=-1, high=1)]
+
+    node = (
+        f"Conv{'Transpose' * transposed}; strides={[stride] * rank}; "
+        f"pads={pads * 2}; dilations={[dilation] * rank}; group={groups}"
+    )
+    torch = (
+        f"F.conv{'_transpose' * transposed}{rank}d(a, b, stride={stride}, "
+        f"padding={pads}, dilation={dilation}, groups={groups})"
+    )
+    return replace(of(node, torch, like=operands), tolerance=2e-4)
 
 
 def halved(case: Case, type: str) -> Case:
@@ -640,55 +648,19 @@ _WINDOWS: Mapping[str, Case] = {
             Operand(matrix(count)[1:]),
         ]
     ),
-    "1x1 convolution": convolution("2d(a, b)", convolved(1, 1)),
-    "3x3 convolution": convolution("2d(a, b, padding=1)", convolved(3, 3), pads=1),
-    "3x3 convolution, stride 2": convolution(
-        "2d(a, b, padding=1, stride=2)",
-        convolved(3, 3),
-        "Conv; strides=[2, 2]",
-        pads=1,
-    ),
-    "3x3 convolution, dilation 4": convolution(
-        "2d(a, b, padding=4, dilation=4)",
-        convolved(3, 3),
-        "Conv; dilations=[4, 4]",
-        pads=4,
-    ),
-    "3x3 convolution, 4 groups": convolution(
-        "2d(a, b, padding=1, groups=4)",
-        convolved(3, 3, groups=4),
-        "Conv; group=4",
-        pads=1,
-    ),
-    "3x3 convolution of channels": convolution(
-        "2d(a, b, padding=1, groups=64)",
-        convolved(3, 3, groups=64),
-        "Conv; group=64",
-        pads=1,
-    ),
-    "7x7 convolution of channels": convolution(
-        "2d(a, b, padding=3, groups=64)",
-        convolved(7, 7, groups=64),
-        "Conv; group=64",
-        pads=3,
-    ),
-    "convolution of 5 places": convolution(
-        "1d(a, b, padding=2)", convolved(5), pads=2, rank=1
-    ),
-    "3x3x3 convolution": convolution(
-        "3d(a, b, padding=1)", convolved(3, 3, 3), pads=1, rank=3
-    ),
-    "transposed convolution": convolution(
-        "_transpose2d(a, b, stride=2, padding=1)",
-        convolved(4, 4, transposed=True),
-        "ConvTranspose; strides=[2, 2]",
-        pads=1,
-    ),
+    "1x1 convolution": convolution(1, 1),
+    "3x3 convolution": convolution(3, 3),
+    "3x3 convolution, stride 2": convolution(3, 3, stride=2),
+    "3x3 convolution, dilation 4": convolution(3, 3, dilation=4),
+    "3x3 convolution, 4 groups": convolution(3, 3, groups=4),
+    "3x3 convolution of channels": convolution(3, 3, groups=64),
+    "7x7 convolution of channels": convolution(7, 7, groups=64),
+    "3x3 convolution to 3 channels": convolution(3, 3, channels=3),
+    "convolution of 5 places": convolution(5),
+    "3x3x3 convolution": convolution(3, 3, 3),
+    "transposed convolution": convolution(4, 4, stride=2, transposed=True),
     "transposed convolution to 3 channels": convolution(
-        "_transpose2d(a, b, stride=2, padding=1)",
-        convolved(4, 4, channels=3, transposed=True),
-        "ConvTranspose; strides=[2, 2]",
-        pads=1,
+        4, 4, channels=3, stride=2, transposed=True
     ),
     "largest of windows": of(
         "MaxPool; kernel_shape=[3, 3]; strides=[2, 2]; pads=[1, 1, 1, 1]",
