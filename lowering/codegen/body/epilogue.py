@@ -48,11 +48,11 @@ VECTOR_OPS = frozenset(
     (
         *("arith.addf", "arith.cmpf", "arith.divf", "arith.maximumf", "arith.maxnumf"),
         *("arith.minimumf", "arith.minnumf", "arith.mulf", "arith.negf"),
-        *("arith.select", "arith.subf"),
+        *("arith.select", "arith.subf", "llvm.frem"),
     )
 )
 """
-The scalar ops of `arith` that `penstock.runtime.kernels.cpu.simd.Lanes` has for
+The scalar ops, but of `math`, that `penstock.runtime.kernels.cpu.simd.Lanes` has for
 vectors.
 """
 

@@ -1,7 +1,7 @@
 """
 Elementary functions of `f32` as straight LLVM code: no calls, no tables, and no
-branches but of sines and cosines, so that loops around them vectorise. Each takes
-numbers of type `float`, or vectors of them, and works alike on both.
+branches but of sines, cosines and remainders, so that loops around them vectorise. Each
+takes numbers of type `float`, or vectors of them, and works alike on both.
 
 The largest errors, in units in the last place (ulp) of the result, over all floats
 whose result is one, denormal ones included:
@@ -11,7 +11,7 @@ whose result is one, denormal ones included:
 | `exp` | 1.1 | `log` | 0.9 | `tanh` | 1.3 |
 | `exp2` | 1.0 | `log2` | 1.1 | `erf` | 1.2 |
 | `expm1` | 1.7 | `log10` | 1.0 | `pow` | 0.51 |
-| `cbrt` | 0.51 | `log1p` | 0.51 | | |
+| `cbrt` | 0.51 | `log1p` | 0.51 | `fmod` | 0 |
 
 Infinities, zeros of both signs and NaN give what the C library gives.
 """
@@ -198,6 +198,10 @@ class Floats:
         """Its square root."""
         return self._call("sqrt")
 
+    def cut(self) -> Floats:
+        """The whole number next to it on the way to zero."""
+        return self._call("trunc")
+
     def whole(self) -> Floats:
         """The nearest whole number, the even one if there are two."""
         return self._call("rint")
@@ -229,6 +233,32 @@ class Floats:
     def _call(self, name: str, *others: LlvmValue) -> Floats:
         values = (self.value, *others)
         return self.made(llvm_call(self.builder, name, self.value.type, values))
+
+
+def all_or_any(
+    condition: LlvmValue,
+    x: Floats,
+    usual: Callable[[], Floats],
+    other: Callable[[], Floats],
+) -> Floats:
+    """
+    A value like `x`: the usual one if a condition holds, of a vector for all lanes, or
+    else another one, which is computed then only.
+    """
+    builder = x.builder
+    if isinstance(condition.type, ir.VectorType):
+        bits = ir.IntType(condition.type.count)
+        every = ir.Constant(bits, -1)
+        condition = builder.icmp_unsigned("==", builder.bitcast(condition, bits), every)
+    found: list[tuple[Floats, ir.Block]] = []
+    with builder.if_else(condition, likely=True) as branches:
+        for branch, function in zip(branches, (usual, other), strict=True):
+            with branch:
+                found.append((function(), builder.block))
+    result = builder.phi(x.value.type)
+    for value, block in found:
+        result.add_incoming(value.value, block)
+    return x.made(result)
 
 
 def scalar_of(type: ir.Type) -> ir.Type:
@@ -522,6 +552,54 @@ def log1p(x: Floats) -> Floats:
 
 
 ################################################################################
+# Remainders                                                                   #
+################################################################################
+
+
+def fmod(x: Floats, y: Floats) -> Floats:
+    """The rest of x by y, with a quotient that is rounded toward zero: exact."""
+    size, divisor = x.size().wide(), y.size().wide()
+    # The quotient of what is not finite is no number, and so is the rest.
+    is_short = x.builder.not_((size / divisor).compared(">=", 2.0**MOST_BITS))
+    rest = all_or_any(
+        is_short,
+        size,
+        lambda: _rest(size, divisor),
+        lambda: _long_rest(size, divisor),
+    )
+    rest = rest.where(divisor.compared("==", math.inf), size)
+    no_number = x.builder.fcmp_unordered("uno", x.value, y.value)
+    no_number = x.builder.or_(no_number, size.compared("==", math.inf))
+    return rest.where(no_number, math.nan).narrow().with_sign_of(x)
+
+
+MOST_BITS, MOST_POWER = 48, 240
+"""
+The bits of a quotient whose rest is found at once, and those of the largest quotient of
+two floats, less these.
+"""
+
+
+def _rest(x: Floats, y: Floats) -> Floats:
+    """
+    The rest of x by y, of 64 bits that hold 32: both are multiples of the last place of
+    one of them, and so is the rest, which has no more bits than they.
+    """
+    whole = (x / y).cut()
+    rest = (-whole).times_plus(y, x)
+    # The quotient may have been rounded to the next whole number.
+    rest = rest.where(rest.compared("<", 0.0), rest + y)
+    return rest.where(rest.compared(">=", y), rest - y)
+
+
+def _long_rest(x: Floats, y: Floats) -> Floats:
+    """The rest of x by y: by multiples of y, each of which is one of the next."""
+    for power in range(MOST_POWER, -1, -MOST_BITS):
+        x = _rest(x, y * 2.0**power)
+    return x
+
+
+################################################################################
 # Powers                                                                       #
 ################################################################################
 
@@ -601,6 +679,19 @@ def below(x: Floats, bound: float) -> LlvmValue:
 
 FUNCTIONS: Mapping[str, Callable[..., Floats]] = {
     function.__name__: function
-    for function in (cbrt, erf, exp, exp2, expm1, log, log10, log1p, log2, pow, tanh)
+    for function in (
+        cbrt,
+        erf,
+        exp,
+        exp2,
+        expm1,
+        fmod,
+        log,
+        log10,
+        log1p,
+        log2,
+        pow,
+        tanh,
+    )
 }
 """All functions by their name."""

@@ -26,11 +26,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from llvmlite import ir
-
 from penstock.runtime.kernels.math.f32 import (
     Floats,
     LlvmValue,
+    all_or_any,
     polynomial,
     whole_part,
 )
@@ -167,20 +166,8 @@ def _near_or_far(
     x: Floats, near: Callable[[Floats], Floats], far: Callable[[Floats], Floats]
 ) -> Floats:
     """The value of a function of small angles, or of another one if any is large."""
-    builder, condition = x.builder, x.size().compared("<", NEAR)
-    if isinstance(condition.type, ir.VectorType):
-        bits = ir.IntType(condition.type.count)
-        every = ir.Constant(bits, -1)
-        condition = builder.icmp_unsigned("==", builder.bitcast(condition, bits), every)
-    found: list[tuple[Floats, ir.Block]] = []
-    with builder.if_else(condition, likely=True) as branches:
-        for branch, function in zip(branches, (near, far), strict=True):
-            with branch:
-                found.append((function(x), builder.block))
-    result = builder.phi(x.value.type)
-    for value, block in found:
-        result.add_incoming(value.value, block)
-    return x.made(result)
+    is_near = x.size().compared("<", NEAR)
+    return all_or_any(is_near, x, lambda: near(x), lambda: far(x))
 
 
 def _turned(x: Floats, quarters: int) -> Floats:

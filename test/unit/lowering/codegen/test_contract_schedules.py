@@ -73,13 +73,20 @@ def test_ops(
 
 
 @pytest.mark.parametrize(
-    ("index", "scalar"),
-    [("(n, m)", "arith.addf"), ("(m, n)", "llvm.frem")],
+    ("index", "number"),
+    [("(n, m)", "%e"), ("(m, n)", "%whole")],
     ids=["transposed", "no vectors"],
 )
 def test_a_finish_that_does_not_fit_stands_behind(
-    parse_kernel: ParseKernel, index: str, scalar: str
+    parse_kernel: ParseKernel, index: str, number: str
 ) -> None:
+    cut = (
+        ""
+        if number == "%e"
+        else """
+    %i = arith.fptosi %e : f32 to i32
+    %whole = arith.sitofp %i : i32 to f32"""
+    )
     text = f"""
 launch.kernel @k target "cpu" (%a: memref<16x8xf32>, %b: memref<8x16xf32>,
     %c: memref<16x16xf32>, %s: memref<16xf32>, %y: memref<16x16xf32>) {{
@@ -90,13 +97,12 @@ launch.kernel @k target "cpu" (%a: memref<16x8xf32>, %b: memref<8x16xf32>,
       ins(%a, %b : memref<16x8xf32>, memref<8x16xf32>)
       outs(%y : memref<16x16xf32>) start(%s : memref<16xf32>)
       finish(%c : memref<16x16xf32>) {{
-  ^bb0(%sum: f32, %e: f32):
-    %0 = {scalar} %sum, %e : f32
+  ^bb0(%sum: f32, %e: f32):{cut}
+    %0 = arith.addf %sum, {number} : f32
     kernel.yield %0 : f32
   }}
 }}"""
     arrays = numbers([(16, 8), (8, 16), (16, 16), (16,), (16, 16)])
-    arrays[2] = np.abs(arrays[2]) + 1
     plain, kernel = parse_kernel(text), parse_kernel(text)
     schedule_kernel(kernel, 32)
     kernel.verify()

@@ -61,13 +61,14 @@ TRUTHS: dict[str, Truth] = {
         for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")
     },
 }
-PAIRS: dict[str, Truth] = {"atan2": np.arctan2, "pow": np.power}
+PAIRS: dict[str, Truth] = {"atan2": np.arctan2, "fmod": np.fmod, "pow": np.power}
 ULPS = {
     **{"exp": 1.1, "exp2": 1.0, "expm1": 1.7, "tanh": 1.3, "erf": 1.2, "pow": 0.51},
     **{"log": 0.9, "log2": 1.1, "log10": 1.0, "log1p": 0.51},
     **{"sin": 0.9, "cos": 0.9, "tan": 0.55},
     **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2"), 0.51),
     **dict.fromkeys(("atanh", "cbrt", "cosh", "sinh"), 0.51),
+    "fmod": 0,
 }
 WIDE_ULPS = {
     **{"exp": 1.0, "exp2": 1.0, "expm1": 1.2, "tanh": 1.4, "erf": 1.2},
@@ -234,6 +235,19 @@ def test_functions_of_two_numbers_at_borders(name: str) -> None:
     pairs = np.array([*product([*numbers, *np.negative(numbers), np.nan], repeat=2)])
     x, y = pairs.astype(np.float32).T.copy()
     check(name, applied(getattr(kernel_support, name), x, y), (x, y))
+
+
+def test_remainders_are_exact() -> None:
+    rng = np.random.default_rng()
+    bits = rng.integers(0, 1 << 32, (2, 1 << 16), dtype=np.uint32)
+    x, y = bits.view(np.float32)
+    near = rng.normal(0, 1, 1 << 16).astype(np.float32)
+    # Multiples of a divisor, and their neighbours.
+    whole = rng.integers(1, 1 << 20, near.size).astype(np.float32)
+    many = (near * whole).astype(np.float32)
+    many = np.nextafter(many, rng.choice([-np.inf, 0, np.inf], near.size), dtype="f4")
+    for operands in ((x, y), (near, near[::-1].copy()), (many, near)):
+        check("fmod", applied(kernel_support.fmod, *operands), operands)
 
 
 def test_directions_are_as_near_as_documented() -> None:
