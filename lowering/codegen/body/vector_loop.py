@@ -78,6 +78,9 @@ IndexOp: TypeAlias = arith.ConstantOp | arith.AddiOp | arith.SubiOp | arith.Muli
 MAX_STEP = 4
 """The largest stride of neighbouring elements of a vector."""
 
+REPEATS = (2, 4, 8)
+"""How often an element of a vector may come, one after the other."""
+
 BLOCK = 4096
 """The elements of a line that a long loop is cut into."""
 
@@ -94,6 +97,10 @@ class VectorLoop:
     """The loads of an iteration: a value each, and the op, if there is one."""
     steps: list[int] = field(default_factory=list[int])
     """The stride of each load; 1 by default."""
+    repeats: list[int] = field(default_factory=list[int])
+    """How often each element of a load comes; 1 by default."""
+    loops: int = 1
+    """The loops that it is: two, if elements of the outer one are repeated."""
     places: list[IndexOp] = field(default_factory=list[IndexOp])
     """The ops that compute the places of loads and stores."""
     stores: list[tuple[SSAValue, memref.StoreOp | None]] = field(
@@ -409,8 +416,8 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     op, nest, block = computation.op, computation.nest, computation.body
     if not order.loops or nest.extents[order.loops[-1]] < 2 or nest.has_bounds:
         return None
-    element = element_of(block)
-    loop = order.loops[-1]
+    loop, repeat = order.loops[-1], _repeat_of(nest, order)
+    element = element_of(block) or ("f32" if repeat > 1 else None)
     steps = [access.strides[loop] for access in nest.accesses[: -nest.outputs]]
     written = {access.strides[loop] for access in nest.written}
     folds = nest.reductions[loop]
@@ -423,6 +430,10 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     ):
         return None
     line = VectorLoop(element, nest.extents[loop])
+    if repeat > 1:
+        around = order.loops[-2]
+        line.loops, line.extent = 2, repeat * nest.extents[around]
+        steps = [access.strides[around] for access in nest.accesses[: -nest.outputs]]
     last, results = block.last_op, block.args[-nest.outputs :]
     assert last is not None, "a linalg body ends in linalg.yield"
     if folds and not _add_folds(line, results, last.operands, False):
@@ -430,8 +441,11 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     for operand, arg, step in zip(op.inputs, block.args, steps, strict=False):
         if isa(operand.type, MemRefType) and step and arg.uses:
             line.loads.append((arg, None))
+            line.repeats.append(repeat // step)
     if not folds:
-        line.loads += [(result, None) for result in results if result.uses]
+        own = [(result, None) for result in results if result.uses]
+        line.loads += own
+        line.repeats += [1] * len(own)
         line.stores += [(value, None) for value in last.operands]
         total = running_sum(computation)
         line.product = None if total is None else product_in(total)
@@ -439,6 +453,22 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
     return (
         line if all(is_vector_loop_op(inner, element) for inner in line.ops) else None
     )
+
+
+def _repeat_of(nest: Nest, order: Order) -> int:
+    """
+    How often elements of inputs come, if the last loop repeats them and is a line of
+    the results with the one around it; 1 if not.
+    """
+    if len(order.loops) < 2 or any(nest.reductions):
+        return 1
+    around, loop = order.loops[-2:]
+    count = nest.extents[loop]
+    steps = [(x.strides[around], x.strides[loop]) for x in nest.accesses]
+    along, again, once = (count, 1), (1, 0), (0, 0)
+    inputs, results = steps[: -nest.outputs], steps[-nest.outputs :]
+    is_line = {*results} == {along} and {*inputs} <= {along, again, once}
+    return count if count in REPEATS and is_line and again in inputs else 1
 
 
 def reads_result_in_place(computation: Computation, folds: bool) -> bool:
@@ -452,9 +482,10 @@ def reads_result_in_place(computation: Computation, folds: bool) -> bool:
     )
 
 
-def is_cut(nest: Nest, order: Order, line: VectorLoop) -> bool:
+def is_cut(order: Order, line: VectorLoop) -> bool:
     """Whether a line is a loop on its own that is cut into blocks."""
-    return len(order.loops) == 1 and not line.folds and nest.extents[0] > 2 * BLOCK
+    is_all = len(order.loops) == line.loops
+    return is_all and not line.folds and line.extent > 2 * BLOCK
 
 
 def rows_ahead(loop: scf.ForOp, load: memref.LoadOp | None) -> int:

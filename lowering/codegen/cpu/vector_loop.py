@@ -125,17 +125,18 @@ class InnerLoopPrinter:
         """Print a `linalg` op whose innermost loop is a line."""
         out, nest = self.printer, computation.nest
         loops = [out.new_loop() for _ in nest.extents]
-        *outer, last = order.loops
-        if is_cut(nest, order, line):
+        outer, inner = order.loops[: -line.loops], order.loops[-line.loops :]
+        if is_cut(order, line):
             self._print_blocks(computation, line, loops)
             return
-        loops[last] = "0"
+        for loop in inner:
+            loops[loop] = "0"
         kept = [
             loop for loop in outer if not (order.in_register and nest.reductions[loop])
         ]
         with out.restoring_depth():
             out.open_loops(computation, loops, (), kept)
-            count = self._count(computation, last, line)
+            count = self._count(computation, inner[-1], line)
             if not line.folds:
                 call = self._call_of(computation, line, loops, (), count)
                 self.print_call((), call)
@@ -163,7 +164,8 @@ class InnerLoopPrinter:
             least = 0 if not is_digits(count) else extent + 1
             ends = out.range_over(computation.op, 0, extent, least)
             out.open(f"for {block} in {ends}:")
-            place = [f"{block} * {BLOCK}"]
+            repeat = max(line.repeats, default=1)
+            place = [f"{block} * {BLOCK // repeat}", *["0"] * (line.loops - 1)]
             if not is_digits(count):
                 left = f"min({BLOCK}, {count} - {block} * {BLOCK})"
                 out.line(self._call_of(computation, line, place, (), left))
@@ -206,6 +208,7 @@ class InnerLoopPrinter:
         stores = [places[arg] for arg, _ in zip(outputs, line.stores, strict=False)]
         streamed = not is_digits(count) and len(stores) == 1 and not line.folds
         streamed = streamed and stored_as(line.stores[0][0].type) == line.element
+        streamed = streamed and line.loops == 1
         if streamed and is_streamed(computation):
             self.has_streams = True
             return self.call(line, loads, stores, starts, count, streamed=True)
@@ -264,6 +267,8 @@ class InnerLoopPrinter:
             facts.append(f"loads={len(loads)}")
         if any(step != 1 for step in line.steps):
             facts.append(f"steps={line.steps}")
+        if any(count != 1 for count in line.repeats):
+            facts.append(f"repeats={line.repeats}")
         if any(line.ahead):
             facts.append(f"ahead={line.ahead}")
         if stores:

@@ -155,10 +155,11 @@ def _loops_of(
     extents = {
         loop: nest.extents[loop] for loop in order.loops if not nest.reductions[loop]
     }
-    if line is not None and is_cut(nest, order, line):
-        extents = {0: -(-nest.extents[0] // BLOCK)}
+    if line is not None and is_cut(order, line):
+        extents = {0: -(-line.extent // BLOCK)}
     elif line is not None:
-        extents.pop(order.loops[-1], None)
+        for loop in order.loops[-line.loops :]:
+            extents.pop(loop, None)
     elif (found := transposition_of(computation, order)) is not None:
         extents |= found.blocks(nest.extents)
     accesses = ACCESS_WEIGHT * len(op.operands)

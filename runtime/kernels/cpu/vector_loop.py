@@ -345,6 +345,7 @@ class _Line:
     folds: Sequence[str]
     body: Body
     steps: Sequence[int]
+    repeats: Sequence[int]
     ahead: Sequence[int]
     types: Sequence[str]
     """The element types in memory of all loads, then of all stores."""
@@ -588,12 +589,7 @@ class _Run:
         mask = None if rest is None else code.lanes_below(lanes, as_word(rest))
         codes = [code_for(code, type) for type in self.line.types]
         loaded = (
-            self._loaded_short(codes[number], address, lanes, count)
-            if step == 1 and self._is_short(codes[number], count)
-            else self._loaded(codes[number], address, at, step, lanes, count)
-            for number, (address, step) in enumerate(
-                zip(self.sources, self.line.steps, strict=True)
-            )
+            self._load(number, at, lanes, count) for number in range(self.line.loads)
         )
         if mask is None:
             self._fetch(codes, at, lanes)
@@ -618,6 +614,18 @@ class _Run:
             self._folded(fold, total, term.value, mask)
             for fold, total, term in zip(self._folds, totals, terms, strict=True)
         ]
+
+    def _load(
+        self, number: int, at: LlvmValue, lanes: int, count: int | LlvmValue
+    ) -> LlvmValue:
+        """The elements of a load for some lanes, of which so many are in use."""
+        code = code_for(self.code, self.line.types[number])
+        address, step = self.sources[number], self.line.steps[number]
+        if (repeat := self.line.repeats[number]) > 1:
+            return self._loaded_again(code, address, at, repeat, lanes, count)
+        if step == 1 and self._is_short(code, count):
+            return self._loaded_short(code, address, lanes, count)
+        return self._loaded(code, address, at, step, lanes, count)
 
     def _is_short(self, code: Code, count: int | LlvmValue) -> bool:
         """
@@ -685,6 +693,25 @@ class _Run:
         ]
         return code.shuffled(*parts, range(0, 2 * lanes, 2))
 
+    @staticmethod
+    def _loaded_again(
+        code: Code,
+        address: LlvmValue,
+        at: LlvmValue,
+        repeat: int,
+        lanes: int,
+        count: int | LlvmValue,
+    ) -> LlvmValue:
+        """The elements of the first lanes, each of which comes so often."""
+        builder, number = code.builder, max(1, lanes // repeat)
+        here = code.advanced(address, builder.udiv(at, word(repeat)), 1)
+        mask = None
+        if count != lanes:
+            last = builder.add(as_word(count), word(repeat - 1))
+            mask = code.lanes_below(number, builder.udiv(last, word(repeat)))
+        part = code.load(here, 0, number, mask)
+        return code.shuffled(part, part, [lane // repeat for lane in range(lanes)])
+
     def _folded(
         self, fold: _Fold, total: Total, term: LlvmValue, mask: LlvmValue | None
     ) -> Total:
@@ -703,6 +730,7 @@ def line(
     stores: int = 0,
     folds: Sequence[str] = (),
     steps: Sequence[int] = (),
+    repeats: Sequence[int] = (),
     ahead: Sequence[int] = (),
     memory: Sequence[str] = (),
     processor: Processor | None = None,
@@ -722,7 +750,8 @@ def line(
     `ahead` says how many elements further on lies what a later call will load, which is
     fetched into the cache meanwhile, or 0.
 
-    `steps` says how far apart the elements of each load are, where that is not 1.
+    `steps` says how far apart the elements of each load are, where that is not 1, and
+    `repeats` how often each comes, one after the other: 1 or another power of two.
 
     `memory` says what elements are in memory, of all loads and then of all stores, if
     that is not what is computed in: `bf16` and `f16` may be, in a line of `f32`, and
@@ -747,6 +776,7 @@ def line(
         folds,
         body,
         steps or [1] * loads,
+        repeats or [1] * loads,
         ahead or [0] * loads,
         memory or [element] * (loads + stores),
         streamed,

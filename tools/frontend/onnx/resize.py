@@ -153,13 +153,19 @@ def resize(node: Node) -> None:
     elif wide is f32:
         raise Unsupported(f"{element} cannot lie between others")
     missing: dict[int, NDArray[np.bool_]] = {}
+    repeats: dict[int, int] = {}
     for index, axis in axes.items():
         places = [filter.coordinates(axis, place) for place in range(axis.result)]
         beyond = [place < 0 or place > axis.extent - 1 for place in places]
         if crops and any(beyond):
             missing[index] = np.array(beyond)
         taps = [filter.taps(axis, place) for place in places]
-        value = mixed(ops, value, index, taps)
+        if factor := repeats_of(taps, axis.extent):
+            repeats[index] = factor
+        else:
+            value = mixed(ops, value, index, taps)
+    if any(factor > 1 for factor in repeats.values()):
+        value = repeated(ops, value, repeats)
     for index, beyond in missing.items():
         extents = [1] * len(node.shape())
         extents[index] = len(beyond)
@@ -169,12 +175,6 @@ def resize(node: Node) -> None:
 
 def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Value:
     """Elements along an axis as weighted sums of others."""
-    extent, result = ops.shape(value)[axis], len(taps)
-    if taps == [{index: 1.0} for index in range(extent)]:
-        return value
-    factor = result // max(1, extent)
-    if taps == [{place // factor: 1.0} for place in range(factor * extent)]:
-        return repeated(ops, value, axis, factor)
     count = max(map(len, taps), default=0)
     total: Value | None = None
     for at in range(count):
@@ -185,7 +185,7 @@ def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Va
         weights = np.array([weight for _, weight in pairs])
         if not np.all(weights == 1):
             extents = [1] * len(ops.shape(value))
-            extents[axis] = result
+            extents[axis] = len(taps)
             shares = ops.cast(weights.reshape(extents), ops.element(value))
             term = ops.mul(term, shares)
         total = term if total is None else ops.add(total, term)
@@ -194,14 +194,21 @@ def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Va
     return total
 
 
-def repeated(ops: Ops, value: Value, axis: int, factor: int) -> Value:
-    """Each element along an axis several times."""
+def repeats_of(taps: list[dict[int, float]], extent: int) -> int:
+    """How often each element of an axis comes, one after the other; 0 if not so."""
+    factor = len(taps) // max(1, extent)
+    is_repeated = taps == [{n // factor: 1.0} for n in range(factor * extent)]
+    return factor if is_repeated else 0
+
+
+def repeated(ops: Ops, value: Value, factors: Mapping[int, int]) -> Value:
+    """Each element along some axes several times."""
     shape = ops.shape(value)
-    split = [*shape[: axis + 1], 1, *shape[axis + 1 :]]
-    whole = [*shape[: axis + 1], factor, *shape[axis + 1 :]]
-    result = ops.expand(ops.reshape(value, split), whole)
-    shape[axis] *= factor
-    return ops.reshape(result, shape)
+    pairs = [(extent, factors.get(axis, 1)) for axis, extent in enumerate(shape)]
+    split = [n for extent, _ in pairs for n in (extent, 1)]
+    whole = [n for pair in pairs for n in pair]
+    spread = ops.expand(ops.reshape(value, split), whole)
+    return ops.reshape(spread, [extent * factor for extent, factor in pairs])
 
 
 def filter_of(node: Node) -> Filter:
