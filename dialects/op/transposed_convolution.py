@@ -5,7 +5,8 @@ windows on an image are a gradient of, and ONNX's `ConvTranspose`.
 Element `y` of an axis gets tap `t` of window `o` where `y = o * stride + t * dilation -
 before`. So all elements that are equal modulo the stride get the same taps, of windows
 one after the other: they are a dense convolution, without zeros between the windows.
-The results of these convolutions are put next to each other.
+The results of these convolutions are put next to each other. Convolutions to few
+channels that have as many taps are one of more channels, which reads the images once.
 """
 
 from __future__ import annotations
@@ -28,9 +29,17 @@ number of groups.
 """
 
 
+FEW_CHANNELS = 16
+"""
+The out channels of a group from which on phases are convolutions of their own: joined
+ones have a window more on each axis, and the images are no longer what takes time.
+"""
+
+
 class Phase(NamedTuple):
     """The elements of an axis at one place modulo the stride, as a convolution."""
 
+    place: int
     taps: range
     """Their taps, the last one first, as windows go the other way."""
     window: Window
@@ -62,7 +71,22 @@ def phase_of(window: Window, place: int, count: int, extent: int) -> Phase | Non
     after = count + nearest - extent
     if -before >= extent or -after >= extent:
         return None
-    return Phase(taps[::-1], Window(len(taps), 1, before, after, spread))
+    return Phase(place, taps[::-1], Window(len(taps), 1, before, after, spread))
+
+
+def phases_of(
+    window: Window, count: int, image: int, extent: int, *, joined: bool
+) -> list[list[Phase]]:
+    """
+    The phases of an axis of an extent, `count` elements each, of windows that are
+    `image` ones: those of as many taps together if they are joined, else each alone.
+    """
+    found: dict[int, list[Phase]] = {}
+    for place in range(min(window.stride, extent)):
+        if (phase := phase_of(window, place, count, image)) is not None:
+            kind = len(phase.taps) if joined else place
+            found.setdefault(kind, []).append(phase)
+    return [*found.values()]
 
 
 def transposed(
@@ -84,16 +108,16 @@ def transposed(
         for extent, window in zip(extents, windows, strict=True)
     ]
     turned = turned_channels(o, weights, groups)
+    outputs, inputs, *_ = o.shape(turned)
+    is_joined = outputs // groups < FEW_CHANNELS and inputs > 1
     found: dict[tuple[int, ...], V] = {}
     strides = [window.stride for window in windows]
-    for place in product(*map(range, map(min, strides, extents))):
-        phases = [
-            phase_of(*facts)
-            for facts in zip(windows, place, counts, o.shape(x)[2:], strict=True)
-        ]
-        known = [phase for phase in phases if phase is not None]
-        if len(known) == len(phases):
-            found[place] = _phase(o, x, turned, known, groups, convolve)
+    axes = [
+        phases_of(*facts, joined=is_joined)
+        for facts in zip(windows, counts, o.shape(x)[2:], extents, strict=True)
+    ]
+    for phases in product(*axes):
+        found |= _convolved_phases(o, x, turned, phases, counts, groups, convolve)
     shape = [o.shape(x)[0], o.shape(turned)[0], *counts]
     whole = interleaved(o, found, shape, strides, x)
     for axis, extent in enumerate(extents, 2):
@@ -121,23 +145,59 @@ def turned_channels(o: OpFunctions[V], weights: V, groups: int) -> V:
     return o.reshape(split, [groups * b, a // groups, *taps])
 
 
-def _phase(
+def _convolved_phases(
     o: OpFunctions[V],
     x: V,
     weights: V,
-    phases: Sequence[Phase],
+    axes: Sequence[Sequence[Phase]],
+    counts: Sequence[int],
     groups: int,
     convolve: Convolve[V],
-) -> V:
-    """The elements at one place modulo the strides."""
+) -> dict[tuple[int, ...], V]:
+    """
+    The elements at some places modulo the strides, by these, of one convolution with
+    the windows of all: those of any phase on each axis.
+    """
     windows: list[Window] = []
-    for axis, (_, window) in enumerate(phases, 2):
+    for axis, phases in enumerate(axes, 2):
         extent = o.shape(x)[axis]
-        before, after = max(0, window.before), max(0, window.after)
-        first, last = max(0, -window.before), extent - max(0, -window.after)
-        x = o.slice(x, axis, first, last)
-        windows.append(window._replace(before=before, after=after))
-    return convolve(x, _taps(o, weights, [p.taps for p in phases]), windows, groups)
+        before = max(phase.window.before for phase in phases)
+        after = max(phase.window.after for phase in phases)
+        x = o.slice(x, axis, max(0, -before), extent - max(0, -after))
+        own = phases[0].window._replace(before=max(0, before), after=max(0, after))
+        windows.append(own)
+    chosen = [*product(*axes)]
+    parts = [_taps(o, weights, [phase.taps for phase in each]) for each in chosen]
+    result = convolve(x, _side_by_side(o, parts, groups), windows, groups)
+    if len(chosen) == 1:
+        return {tuple(phase.place for phase in chosen[0]): result}
+    images, outputs, *extents = o.shape(result)
+    outputs //= groups * len(parts)
+    split = o.reshape(result, [images, groups, len(parts), outputs, *extents])
+    found: dict[tuple[int, ...], V] = {}
+    for number, each in enumerate(chosen):
+        befores = [
+            max(other.window.before for other in axis) - phase.window.before
+            for axis, phase in zip(axes, each, strict=True)
+        ]
+        starts = [0, 0, number, 0, *befores]
+        sizes = [images, groups, 1, outputs, *counts]
+        ends = [a + b for a, b in zip(starts, sizes, strict=True)]
+        steps = [1] * len(starts)
+        part = o.one("op.slice", split, starts=starts, ends=ends, steps=steps)
+        place = tuple(phase.place for phase in each)
+        found[place] = o.reshape(part, [images, groups * outputs, *counts])
+    return found
+
+
+def _side_by_side(o: OpFunctions[V], parts: Sequence[V], groups: int) -> V:
+    """Weights of the same groups as those of one convolution to more channels."""
+    if len(parts) == 1:
+        return parts[0]
+    outputs, *rest = o.shape(parts[0])
+    split = [groups, outputs // groups, *rest]
+    joined = o.concat([o.reshape(part, split) for part in parts], 1)
+    return o.reshape(joined, [len(parts) * outputs, *rest])
 
 
 def _taps(o: OpFunctions[V], weights: V, taps: Sequence[range]) -> V:

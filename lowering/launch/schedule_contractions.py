@@ -6,10 +6,9 @@ scheduled if it sums products of two `f32`, `f64`, `i32` or `i64`, or of two 8-b
 integers in an `i32`, and its loops can be sorted into rows, columns and terms
 (`penstock.lowering.codegen.body.contraction`); so can those of matmuls and of
 convolutions. A contraction for which that does not hold gets the attribute
-`no_schedule` with the reason, and so does one with windows that fewer than four rows
-share. An op with one of both already keeps it. The attribute `schedule`, a
-`#launch.contraction`, has all that the source depends on, and may be written in the
-input:
+`no_schedule` with the reason. An op with one of both already keeps it. The attribute
+`schedule`, a `#launch.contraction`, has all that the source depends on, and may be
+written in the input:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` are not contiguous,
   terms of `a` and of `b` are, and there are few rows: then `inner` (vectors along
@@ -29,13 +28,17 @@ input:
   memory. The variable then has a packed layout from its loading on.
 * *Edge*, if `a` lies in panels, and tiles of whole vectors and one column more take
   less time: 49 columns.
-* *Packed*, if columns are not contiguous or are windows, or if at least 64 rows read a
+* *Packed*, if columns are not contiguous, or are windows that are not read in place, or
+  if at least 64 rows read a
   `b` of more than 256 KiB, or one whose terms do not all begin at the same place of a
   64-byte line, so that vectors lie across lines. The panel has up to 32768 elements;
   where `a` lies in panels, up to 20 KiB, unless all fits into 64. Where nothing is
   packed, blocks of up to 256 terms (or 16384 elements) keep columns in cache. Zeros
   around `b` (`kernel.padded`) are left out when it is packed, so that it always is;
   other factors with zeros around them get no schedule.
+* *In place*. Windows that are neighbours without zeros around them are not packed but
+  read where they lie, line by line, if the vectors that lines fill in part take less
+  time than packing: for few rows or long lines.
 * *Reuse*. Where columns take several tiles, and there are at least 16 rows of together
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
   packed, and all columns computed with the copy. Then `b` is packed as well, for at

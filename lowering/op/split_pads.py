@@ -13,8 +13,9 @@ share one `op.pad`. Two kinds of convolutions keep their pads, as they cost litt
   the image: on a single `cpu`, of `f32` or `f64`, with one group, with channels first
   in images and results, and with tiles that
   `launch-schedule-contractions` would pack columns for if the image were padded (so
-  not `upright` ones). As there, vectors have `vector_bytes`, and weights can lie in
-  panels if they are a variable or a constant that nobody else reads.
+  not `upright` ones, nor those that read windows in place). As there, vectors have
+  `vector_bytes`, and weights can lie in panels if they are a variable or a constant
+  that nobody else reads.
 
 Example: `test/lowering/op/op-split-pads-example.mlir`.
 """

@@ -39,8 +39,9 @@ class ContractionAttr(ContractionSchedule):
     it has V columns, and vectors of L terms of both are multiplied. `block [R, K]` is
     the work between two loads of an address: tiles of one column run down R rows, and K
     terms are added before the next tile. With `packed`, the K rows of the columns of
-    `b` are copied to a panel on the stack before. `prefetch` says how many rows of `b`
-    ahead are fetched, in the form `outer`.
+    `b` are copied to a panel on the stack before; without it windows are read where
+    they lie, line by line. `prefetch` says how many rows of `b` ahead are fetched, in
+    the form `outer`.
 
     The form `upright` is `outer` transposed (direct convolution): a tile is R columns
     and V vectors of L rows, elements of `b` are multiplied with vectors of `a`, and the

@@ -92,6 +92,12 @@ class Contraction:
         return len(self.columns) > 1 or len(self.terms) > 1 or bool(self.bounds)
 
     @property
+    def in_lines(self) -> Contraction:
+        """The same one of a single loop of columns, around which all others run."""
+        *others, column = self.columns
+        return replace(self, outer=(*self.outer, *others), columns=(column,))
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         """Out of which elements of `b` are zero, of columns and of inner terms."""
         return self.nest.accesses[self.b].bounds

@@ -79,7 +79,7 @@ MAX_STEP = 4
 """The largest stride of neighbouring elements of a vector."""
 
 REPEATS = (2, 4, 8)
-"""How often an element of a vector may come, one after the other."""
+"""The numbers of times that an element of a vector may come."""
 
 BLOCK = 4096
 """The elements of a line that a long loop is cut into."""
@@ -98,7 +98,7 @@ class VectorLoop:
     steps: list[int] = field(default_factory=list[int])
     """The stride of each load; 1 by default."""
     repeats: list[int] = field(default_factory=list[int])
-    """How often each element of a load comes; 1 by default."""
+    """The times that each element of a load comes; 1 by default."""
     loops: int = 1
     """The loops that it is: two, if elements of the outer one are repeated."""
     places: list[IndexOp] = field(default_factory=list[IndexOp])
@@ -457,8 +457,8 @@ def vector_loop_of(computation: Computation, order: Order) -> VectorLoop | None:
 
 def _repeat_of(nest: Nest, order: Order) -> int:
     """
-    How often elements of inputs come, if the last loop repeats them and is a line of
-    the results with the one around it; 1 if not.
+    The times that elements of inputs come, if the last loop repeats them and is a line
+    of the results with the one around it; 1 if not.
     """
     if len(order.loops) < 2 or any(nest.reductions):
         return 1

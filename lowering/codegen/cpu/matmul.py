@@ -63,6 +63,7 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     element_count,
     misfit,
     misstored,
+    reads_windows,
 )
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ def group_of(op: StructuredOp, schedule: Attribute) -> Group | str:
         return f"{schedule} does not fit {op.name}: {why}"
     if (why := unfixable(op)) is not None:
         return why
+    if reads_windows(found, schedule):
+        found = found.in_lines
     finish, unfit = epilogue_in(op, found)
     why = unfit.start or unfit.finish
     return why or Group(op, found, schedule, finish)
@@ -369,6 +372,8 @@ class MatmulPrinter:
             else:
                 facts.append(f"a={self._steps_of_a('micro_kernel', tail)}")
             facts.append(f"b={self._width_of_b(tail, vectors * lanes)}")
+            if (window := self._window_of_b(name)) is not None:
+                facts.append(f"window={window}")
             if (edge := self._edge(tail)) is not None:
                 place = self._fact(name, edge[1], "terms", "edge")
                 step = self._fact(name, edge[2], "terms", "edge step")
@@ -395,7 +400,16 @@ class MatmulPrinter:
             return self._fact(name, width, "columns", "width") if tail else str(width)
         if self.schedule.packed:
             return str(panel)
-        return self._fact(name, self.contraction.b_steps[0], "terms", "b")
+        found = self.contraction
+        outermost = found.terms[0] if found.terms else None
+        return self._fact(name, found.stride(found.b, outermost), "terms", "b")
+
+    def _window_of_b(self, function: str) -> str | None:
+        """The loops in the outermost one of terms, of windows that are not packed."""
+        inner = self.contraction.terms[1:]
+        if self.schedule.packed or not inner:
+            return None
+        return self._loops_of_b(function, "terms", inner, LEAST)
 
     def _packing(self, tail: bool, vectors: int) -> list[str]:
         """The definitions of what copies columns, and those of an edge, to a panel."""

@@ -27,6 +27,7 @@ from penstock.lowering.codegen.cpu.tile_model import (
     best_reusing_tile,
     best_tile,
     evenly,
+    in_place_tile,
     reuse_depth,
     strip_time,
     tile_seconds,
@@ -55,7 +56,6 @@ REUSE_PANELS = 4
 """The panels that a part of the work should have."""
 UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
-MIN_WINDOW_ROWS = 4
 MAX_WINDOW_TERMS = 200
 
 
@@ -221,17 +221,41 @@ def int8_schedule(
     )
 
 
-def transposed_schedule(
+def unpacked_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
+    constant: str,
     least: float,
 ) -> ContractionAttr | None:
-    """The schedule in upright tiles, if that takes less than some time."""
-    lanes = vector_bytes // BYTES[contraction.element]
-    time, tile = min(transposed_tiles(contraction, vector_bytes), default=(inf, (1, 1)))
-    if not contraction.starts or time >= least:
+    """
+    The schedule that reads windows where they lie, upright or line by line, if that
+    takes less than some time.
+    """
+    facts = contraction, vector_bytes
+    time, tile = in_place_tile(*facts) or (inf, (1, 1))
+    if constant == "a" and contraction.starts:
+        upright, its_tile = min(transposed_tiles(*facts), default=(inf, (1, 1)))
+        if upright < min(time, least):
+            return upright_schedule(contraction, vector_bytes, parts, its_tile)
+    if time >= least:
         return None
+    lines, (height, vectors) = contraction.in_lines, tile
+    lanes = vector_bytes // BYTES[contraction.element]
+    rows, _, terms = lines.extents
+    return ContractionAttr(
+        "outer",
+        (height, vectors, lanes),
+        (height_of(lines, height, vectors * lanes, MIN_HEIGHT, parts), terms),
+        panels="a" if constant == "a" and rows > 1 else "",
+    )
+
+
+def upright_schedule(
+    contraction: Contraction, vector_bytes: int, parts: int, tile: tuple[int, int]
+) -> ContractionAttr:
+    """The schedule in upright tiles."""
+    lanes = vector_bytes // BYTES[contraction.element]
     most, vectors = tile
     block = transposed_length(contraction, most, parts)
     return ContractionAttr(
@@ -288,16 +312,16 @@ def schedule_of(
     is_large = columns * terms * size > CACHED_BYTES
     many = rows >= PACKED_ROWS and (is_split or is_large)
     packed = many or not has_lines(contraction)
-    if contraction.has_windows and constant == "a":
+    if contraction.has_windows:
         follow = contraction.b_steps[1] == 1
         time = ceil(columns / lanes) * terms * (PACKING if follow else PACKING_APART)
         if edged is None:
             time += tile_seconds((height, width), rows, columns, terms, lanes)
         else:
             time += columns // panel * strip_time(edged, rows, width, terms, 1)
-        transposed = transposed_schedule(contraction, vector_bytes, parts, time)
-        if transposed is not None:
-            return transposed
+        shape = contraction, vector_bytes, parts, constant
+        if (unpacked := unpacked_schedule(*shape, time)) is not None:
+            return unpacked
     in_order = packed or (columns > panel and is_large)
     is_stored = (constant == "a" and rows > 1) or (constant == "b" and in_order)
     most = most_terms(panel, terms, size, packed, is_stored and constant == "a")
@@ -314,12 +338,8 @@ def schedule_of(
 
 
 def window_refusal(contraction: Contraction) -> str | None:
-    """Why windows are not worth a panel, if so."""
-    if not contraction.has_windows:
-        return None
-    if contraction.extents[0] < MIN_WINDOW_ROWS:
-        return "too few rows share the windows"
-    if contraction.signs is None and contraction.inner_terms > MAX_WINDOW_TERMS:
+    """Why windows cannot be packed, if so."""
+    if contraction.has_windows and contraction.inner_terms > MAX_WINDOW_TERMS:
         return f"windows of {contraction.inner_terms} terms do not fit into panels"
     return None
 
@@ -333,10 +353,8 @@ def schedule_or_refusal(
 ) -> ContractionAttr | str:
     """The schedule of a contraction, or why it has none."""
     facts = contraction, vector_bytes, parts
-    refusal = window_refusal(contraction)
     if contraction.signs is not None:
-        return refusal or int8_schedule(*facts, constant, matrices)
-    if refusal is None:
+        return int8_schedule(*facts, constant, matrices)
+    if (refusal := window_refusal(contraction)) is None:
         return schedule_of(*facts, constant)
-    transposed = transposed_schedule(*facts, inf) if constant == "a" else None
-    return transposed or refusal
+    return unpacked_schedule(*facts, constant, inf) or refusal

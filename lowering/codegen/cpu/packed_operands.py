@@ -133,7 +133,7 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
         return _transposed_misfit(contraction, schedule)
     if contraction.has_windows:
         if not schedule.packed:
-            return "windows are not packed"
+            return _in_place_misfit(contraction, schedule)
         if (inner := contraction.inner_terms) and schedule.block[1] % inner:
             return f"a block has no whole windows of {inner} terms"
         return None
@@ -148,6 +148,24 @@ def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     of_term = 1 if schedule.panels == "b" else of_term
     if terms > 1 and (contraction.a_steps[1], of_term) != (1, 1):
         return "the terms do not follow each other"
+    return None
+
+
+def reads_windows(contraction: Contraction, schedule: ContractionAttr) -> bool:
+    """Whether tiles read windows where they lie, line by line."""
+    return contraction.has_windows and schedule.is_outer and not schedule.packed
+
+
+def _in_place_misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
+    """Why windows cannot be read where they lie, if so."""
+    if not reads_windows(contraction, schedule) or schedule.edge or schedule.reuse:
+        return "windows are not packed"
+    if contraction.bounds:
+        return "windows with padding around them are not packed"
+    if contraction.b_steps[1] != 1:
+        return f"windows {contraction.b_steps[1]} elements apart are not packed"
+    if schedule.block[1] < (terms := contraction.extents[2]):
+        return f"windows that are not packed add all {terms} terms at once"
     return None
 
 

@@ -45,6 +45,11 @@ TRANSPOSING = 128
 """
 The time of transposing and storing as many columns as there are lanes, in products.
 """
+ACROSS, LOADING_ACROSS = 1.05, 2
+"""
+The penalty of vectors that lie across cache lines, as those of windows do in place, and
+the time of loading one, in products.
+"""
 LINE = 64
 """The bytes of a cache line."""
 NEAR_BYTES = 1 << 15
@@ -170,6 +175,24 @@ def best_reusing_tile(
         if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
     )
     return min(tiles, key=time)
+
+
+def in_place_tile(
+    contraction: Contraction, vector_bytes: int
+) -> tuple[float, tuple[int, int]] | None:
+    """
+    The time of the best tile that reads windows where they lie, line by line, and this
+    tile; None if they have padding, or columns are no neighbours.
+    """
+    if contraction.bounds or contraction.b_steps[1] != 1:
+        return None
+    rows, columns, terms = contraction.in_lines.extents
+    lanes = vector_bytes // BYTES[contraction.element]
+    tile = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
+    lines, vectors = contraction.extents[1] // columns, ceil(columns / lanes)
+    loads = LOADING_ACROSS * ceil(rows / tile[0]) * vectors * terms
+    time = max(tile_seconds(tile, rows, columns, terms, lanes), loads)
+    return lines * time * ACROSS, tile
 
 
 def transposed_seconds(

@@ -41,6 +41,7 @@ from penstock.lowering.codegen.cpu.packed_operands import (
     element_count,
     misfit,
     panels_of,
+    reads_windows,
 )
 from penstock.lowering.codegen.cpu.tile_model import (
     BYTES,
@@ -190,7 +191,11 @@ class Site:
             return None if found is None else found * PRODUCT_NS * outer
         if not schedule.is_outer:
             return None
-        rows, columns, terms = self.contraction.extents
+        found = self.contraction
+        if reads_windows(found, schedule):
+            found = found.in_lines
+            outer = prod(found.outer_extents)
+        rows, columns, terms = found.extents
         steps = ceil(terms / GROUP) if schedule.is_int8 else terms
         time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
         if schedule.packed:

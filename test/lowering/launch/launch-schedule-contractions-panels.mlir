@@ -362,8 +362,11 @@ launch.program @from_afar rank 0 {
   }
 }
 
-// They are packed if rows are no whole vectors.
+// If rows are no whole vectors, they are read line by line where lines are whole ones, and
+// packed where not.
 // CHECK-LABEL: launch.program @uneven
+// CHECK:         #launch.contraction<outer, tile [20, 1, 16], block [40, 576], panels a>
+// CHECK-LABEL: launch.program @short
 // CHECK:         #launch.contraction<outer, {{.*}}, packed, panels a>
 launch.program @uneven rank 0 {
   launch.chunk @v on <0, host> size 1048576
@@ -377,6 +380,34 @@ launch.program @uneven rank 0 {
     linalg.generic {indexing_maps = [affine_map<(n, m, y, x, c, p, q) -> (n, c, y + p, x + q)>, affine_map<(n, m, y, x, c, p, q) -> (m, c, p, q)>, affine_map<(n, m, y, x, c, p, q) -> (n, m, y, x)>],
                     iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
       ins(%x, %w : memref<1x64x18x18xf32>, memref<40x64x3x3xf32>) outs(%o : memref<1x40x16x16xf32>) {
+    ^bb0(%a: f32, %b: f32, %s: f32):
+      %p = arith.mulf %a, %b : f32
+      %t = arith.addf %s, %p : f32
+      linalg.yield %t : f32
+    }
+  }
+  launch.actor @in on <0, cpu:0> stream 0 reads [] writes [@x] {
+    launch.feed "x" to @x
+  }
+  launch.actor @a on <0, cpu:0> stream 0 reads [@x] writes [@y] {
+    launch.call @k [@x, @w, @y]
+  }
+  launch.actor @out on <0, cpu:0> stream 0 reads [@y] writes [] {
+    launch.fetch "y" from @y
+  }
+}
+launch.program @short rank 0 {
+  launch.chunk @v on <0, host> size 1048576
+  launch.chunk @c on <0, host> size 2097152
+  launch.variable @w in @v at 0 init <ones> : memref<40x64x3x3xf32>
+  launch.register @x in @c at 0 slots 1 : memref<1x64x18x12xf32>
+  launch.register @y in @c at 1048576 slots 1 : memref<1x40x16x10xf32>
+  launch.kernel @k target "cpu" (%x: memref<1x64x18x12xf32>, %w: memref<40x64x3x3xf32>, %o: memref<1x40x16x10xf32>) {
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%o : memref<1x40x16x10xf32>)
+    linalg.generic {indexing_maps = [affine_map<(n, m, y, x, c, p, q) -> (n, c, y + p, x + q)>, affine_map<(n, m, y, x, c, p, q) -> (m, c, p, q)>, affine_map<(n, m, y, x, c, p, q) -> (n, m, y, x)>],
+                    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x64x18x12xf32>, memref<40x64x3x3xf32>) outs(%o : memref<1x40x16x10xf32>) {
     ^bb0(%a: f32, %b: f32, %s: f32):
       %p = arith.mulf %a, %b : f32
       %t = arith.addf %s, %p : f32

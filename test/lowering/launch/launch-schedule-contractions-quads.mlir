@@ -65,11 +65,11 @@ launch.kernel @packed target "cpu" (%a: memref<5x13xi8>, %b: memref<13x7xi8>, %o
   }
 }
 
-// So are windows, if four rows or more share them, and all of them are there.
+// So are windows, however few rows share them, if all of them are there.
 // CHECK-LABEL: launch.kernel @windows
 // CHECK:         #launch.contraction<outer, tile [4, {{[0-9]+}}, 16], block [4, 28], quads, packed, reuse {{[0-9]+}}>
 // CHECK-LABEL: launch.kernel @few
-// CHECK:         no_schedule = "too few rows share the windows"
+// CHECK:         #launch.contraction<outer, tile [3, {{[0-9]+}}, 16], block [3, 28], quads, packed, reuse {{[0-9]+}}>
 // CHECK-LABEL: launch.kernel @padded
 // CHECK:         no_schedule = "a factor of bytes has padding around it"
 launch.kernel @windows target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x10x10xi8>, %o: memref<4x8x8xi32>) {

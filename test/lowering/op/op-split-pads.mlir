@@ -149,7 +149,7 @@ job.job @packed placement <cpu, [0:0]> {
 // CHECK-LABEL: job.job @upright
 // NARROW-LABEL: job.job @upright
 job.job @upright placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<1x28x16x16xf32>
+  %x = job.input "x" : tensor<1x28x14x14xf32>
   %w = job.variable "w" init <ones> : tensor<64x28x3x3xf32>
   %v = job.variable "v" init <ones> : tensor<64x28x3x3xf32>
   // CHECK:      op.pad
@@ -157,17 +157,17 @@ job.job @upright placement <cpu, [0:0]> {
   // CHECK-NEXT: %z = op.conv2d %x, %v pads [1, 1, 1, 1] :
   // NARROW-NOT: op.pad
   // NARROW:     %y = op.conv2d %x, %w pads [1, 1, 1, 1] :
-  %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x28x16x16xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x16x16xf32>
-  %z = op.conv2d %x, %v pads [1, 1, 1, 1] : tensor<1x28x16x16xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x16x16xf32>
-  job.output "y", %y : tensor<1x64x16x16xf32>
-  job.output "z", %z : tensor<1x64x16x16xf32>
+  %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x28x14x14xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x14x14xf32>
+  %z = op.conv2d %x, %v pads [1, 1, 1, 1] : tensor<1x28x14x14xf32>, tensor<64x28x3x3xf32> -> tensor<1x64x14x14xf32>
+  job.output "y", %y : tensor<1x64x14x14xf32>
+  job.output "z", %z : tensor<1x64x14x14xf32>
   job.output "v", %v : tensor<64x28x3x3xf32>
 }
 
 // -----
 
 // Pads are split off where nothing is packed: of integers, of several groups, of images of
-// one channel, of few results a pixel, and with channels last in the result.
+// one channel, where lines are read in place, and with channels last in the result.
 
 // CHECK-LABEL: job.job @not_packed
 job.job @not_packed placement <cpu, [0:0]> {
@@ -177,6 +177,7 @@ job.job @not_packed placement <cpu, [0:0]> {
   %g = job.input "g" : tensor<8x4x3x3xf32>
   %u = job.input "u" : tensor<1x1x6x6xf32>
   %v = job.input "v" : tensor<8x1x3x3xf32>
+  %t = job.input "t" : tensor<1x8x6x16xf32>
   %w = job.input "w" : tensor<3x8x3x3xf32>
   %l = job.input "l" : tensor<8x8x3x3xf32>
   // CHECK:      op.pad
@@ -185,17 +186,18 @@ job.job @not_packed placement <cpu, [0:0]> {
   // CHECK-NEXT: %b = op.conv2d %x_padded
   // CHECK-NEXT: op.pad
   // CHECK-NEXT: %c = op.conv2d %u_padded
-  // CHECK-NEXT: %d = op.conv2d %x_padded
+  // CHECK-NEXT: op.pad
+  // CHECK-NEXT: %d = op.conv2d %t_padded
   // CHECK-NEXT: %e = op.conv2d %x_padded
   %a = op.conv2d %i, %j pads [1, 1, 1, 1] : tensor<1x8x6x6xi32>, tensor<8x8x3x3xi32> -> tensor<1x8x6x6xi32>
   %b = op.conv2d %x, %g pads [1, 1, 1, 1] groups 2 : tensor<1x8x6x6xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x6x6xf32>
   %c = op.conv2d %u, %v pads [1, 1, 1, 1] : tensor<1x1x6x6xf32>, tensor<8x1x3x3xf32> -> tensor<1x8x6x6xf32>
-  %d = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<1x8x6x6xf32>, tensor<3x8x3x3xf32> -> tensor<1x3x6x6xf32>
+  %d = op.conv2d %t, %w pads [1, 1, 1, 1] : tensor<1x8x6x16xf32>, tensor<3x8x3x3xf32> -> tensor<1x3x6x16xf32>
   %e = op.conv2d %x, %l pads [1, 1, 1, 1] result_last : tensor<1x8x6x6xf32>, tensor<8x8x3x3xf32> -> tensor<1x6x6x8xf32>
   job.output "a", %a : tensor<1x8x6x6xi32>
   job.output "b", %b : tensor<1x8x6x6xf32>
   job.output "c", %c : tensor<1x8x6x6xf32>
-  job.output "d", %d : tensor<1x3x6x6xf32>
+  job.output "d", %d : tensor<1x3x6x16xf32>
   job.output "e", %e : tensor<1x6x6x8xf32>
 }
 

@@ -195,7 +195,7 @@ def mixed(ops: Ops, value: Value, axis: int, taps: list[dict[int, float]]) -> Va
 
 
 def repeats_of(taps: list[dict[int, float]], extent: int) -> int:
-    """How often each element of an axis comes, one after the other; 0 if not so."""
+    """The times that each element of an axis comes; 0 if others lie between."""
     factor = len(taps) // max(1, extent)
     is_repeated = taps == [{n // factor: 1.0} for n in range(factor * extent)]
     return factor if is_repeated else 0

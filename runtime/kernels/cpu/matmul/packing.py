@@ -475,7 +475,7 @@ class Pieces:
         return found[::-1]
 
 
-def _turns_of(loops: Loops) -> Amount:
+def turns_of(loops: Loops) -> Amount:
     """The iterations of all of some loops, each in the next."""
     found: Amount = 1
     for extent, _ in loops:
@@ -526,7 +526,7 @@ class _Windows:
     ) -> None:
         """Copy all pieces."""
         code, builder = self.code, self.code.builder
-        inner = as_word(_turns_of(self.terms))
+        inner = as_word(turns_of(self.terms))
         turns = builder.sdiv(depth, inner)
         source = code.advanced(source, builder.sdiv(term, inner), self.first)
 
@@ -584,7 +584,7 @@ class _Windows:
     ) -> None:
         """Copy the terms of all turns of the outermost loop of terms."""
         code = self.code
-        inner = _turns_of(self.terms)
+        inner = turns_of(self.terms)
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, self.first)
@@ -619,7 +619,7 @@ class _Windows:
                 code.store(value, panel, line * self.width, mask)
             return
         (extent, stride), *rest = terms
-        lines = _turns_of(rest)
+        lines = turns_of(rest)
 
         def turn(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, stride)

@@ -28,7 +28,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from penstock.runtime.kernels.cpu.matmul.packing import LINE, words_type
+from penstock.runtime.kernels.cpu.matmul.packing import (
+    LINE,
+    Loops,
+    turns_of,
+    words_type,
+)
 from penstock.runtime.kernels.cpu.simd import (
     BIT,
     INDEX,
@@ -355,6 +360,7 @@ class OuterMicroKernel(_MicroKernel):
     prefetch: int = 0
     stored: bool = False
     edge: tuple[int, Amount, Amount] = (0, 0, 0)
+    window: Loops = ()
 
     @property
     def edge_columns(self) -> int:
@@ -388,17 +394,32 @@ class OuterMicroKernel(_MicroKernel):
         ]
         edge = code.place(call.b, self.edge[1])
 
-        def turn(_: LlvmValue, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            a, b, edge, *sums = state
-            inner = rows * self.vectors
-            new = self._add_term(code, rows, a, b, call.mask, sums[:inner])
-            new += self._add_edge(code, rows, a, edge, sums[inner:])
-            next_edge = code.place(edge, self.edge[2])
-            a = code.place(a, self.a_steps(rows)[1])
-            return [a, code.place(b, self.b), next_edge, *new]
+        def added(
+            loops: Sequence[tuple[LlvmValue, Amount]], state: Sequence[LlvmValue]
+        ) -> Sequence[LlvmValue]:
+            if loops:
+                (turns, step), *inner = loops
 
+                def turn(
+                    _: LlvmValue, state: Sequence[LlvmValue]
+                ) -> Sequence[LlvmValue]:
+                    a, _, *rest = added(inner, state)
+                    return [a, code.place(state[1], step), *rest]
+
+                return code.loop(turns, 1, state, turn)
+            a, b, edge, *sums = state
+            count = rows * self.vectors
+            new = self._add_term(code, rows, a, b, call.mask, sums[:count])
+            new += self._add_edge(code, rows, a, edge, sums[count:])
+            next_edge = code.place(edge, self.edge[2])
+            return [code.place(a, self.a_steps(rows)[1]), b, next_edge, *new]
+
+        loops = [(as_word(turns), step) for turns, step in self.window]
+        turns = call.depth
+        if loops:
+            turns = code.builder.sdiv(turns, as_word(turns_of(self.window)))
         start = [call.a, call.b, edge, *starts]
-        _, _, _, *sums = code.loop(call.depth, 1, start, turn)
+        _, _, _, *sums = added([(turns, self.b), *loops], start)
         return dict(zip(places, sums, strict=True))
 
     def _add_term(
@@ -635,7 +656,8 @@ def outer_micro_kernel(element: str, rows: int, vectors: int, lanes: int, **fact
 
     With `stored` a lies in panels as wide as a tile has rows, `depth` deep. `edge` is
     columns besides those in vectors, where they begin in b, and the step of a term
-    there.
+    there. Terms may lie in several loops in b: then `b` is the step of the outermost
+    one, and `window` the turns and the step of each of the others.
 
     Steps, other than 0 and 1, distances and counts of lines may be an `Argument`.
     """

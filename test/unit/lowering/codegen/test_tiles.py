@@ -635,24 +635,89 @@ def test_products_that_do_not_fit_are_refused(
 
 
 UNFIT_WINDOWS = {
-    "outer, tile [4, 2, 8], block [4, 4]": "windows are not packed",
-    "outer, tile [4, 2, 8], block [4, 6], packed": "a block has no whole windows of 4 "
-    "terms",
+    ("inner, tile [4, 2, 8], block [4, 12]", 1): "windows are not packed",
+    ("outer, tile [4, 2, 8], block [4, 12], reuse 1", 1): "windows are not packed",
+    ("outer, tile [4, 2, 8], block [4, 4]", 1): "windows that are not packed add all "
+    "12 terms at once",
+    ("outer, tile [4, 2, 8], block [4, 12]", 2): "windows 2 elements apart are not "
+    "packed",
+    ("outer, tile [4, 2, 8], block [4, 6], packed", 1): "a block has no whole windows "
+    "of 4 terms",
 }
 
 
-@pytest.mark.parametrize("schedule", UNFIT_WINDOWS)
+@pytest.mark.parametrize(("schedule", "step"), UNFIT_WINDOWS)
 def test_windows_that_do_not_fit_are_refused(
-    schedule: str, parse_raised: ParseKernel
+    schedule: str, step: int, parse_raised: ParseKernel
 ) -> None:
-    shapes = [(4, 3, 2, 2), (3, 6, 6), (4, 5, 5)]
-    maps = ["o, c, p, q", "c, y + p, x + q", "o, y, x"]
+    shapes = [(4, 3, 2, 2), (3, 4 * step + 2, 4 * step + 2), (4, 5, 5)]
+    maps = ["o, c, p, q", f"c, {step} * y + p, {step} * x + q", "o, y, x"]
     text = contraction(
         maps, shapes, "o, y, x, c, p, q", "f32", f"#launch.contraction<{schedule}>"
     )
     with pytest.raises(LocatedPassFailure) as failure:
         kernel_source(parse_raised(text))
-    assert UNFIT_WINDOWS[schedule] in str(failure.value)
+    assert UNFIT_WINDOWS[schedule, step] in str(failure.value)
+
+
+def test_windows_with_padding_are_packed(parse_kernel: ParseKernel) -> None:
+    text = """
+    launch.kernel @k target "cpu" (%a: memref<4x3x2x2xf32>, %b: memref<3x6x5xf32>,
+        %o: memref<4x5x5xf32>) {
+      %p = kernel.padded %b low [0, 0, 1] high [0, 0, 0]
+        : memref<3x6x5xf32> to memref<3x6x6xf32>
+      kernel.contract indexing_maps = [
+          affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>,
+          affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>,
+          affine_map<(o, y, x, c, p, q) -> (o, y, x)>]
+        ins(%a, %p : memref<4x3x2x2xf32>, memref<3x6x6xf32>)
+        outs(%o : memref<4x5x5xf32>)
+        attributes {
+          schedule = #launch.contraction<outer, tile [4, 2, 8], block [4, 12]>
+        }
+    }"""
+    with pytest.raises(LocatedPassFailure) as failure:
+        kernel_source(parse_kernel(text))
+    assert "windows with padding around them are not packed" in str(failure.value)
+
+
+IN_PLACE: list[tuple[tuple[int, ...], tuple[int, ...], str, int, int]] = [
+    ((1, 5, 3, 3), (2, 16, 37), "f32", 64, 2),
+    ((3, 2, 2, 20), (1, 9, 70), "f32", 32, 1),
+    ((7, 3, 1, 5), (3, 4, 16), "f64", 64, 3),
+    ((2, 4, 18, 1), (2, 3, 21), "f64", 32, 1),
+]
+"""Weights, images and lines of them, and columns; the element type, vectors, parts."""
+
+
+@pytest.mark.parametrize(
+    ("weights", "places", "type", "vector_bytes", "parts"), IN_PLACE
+)
+def test_windows_are_read_where_they_lie(
+    weights: tuple[int, ...],
+    places: tuple[int, ...],
+    type: str,
+    vector_bytes: int,
+    parts: int,
+    parse_raised: ParseKernel,
+) -> None:
+    outputs, channels, down, across = weights
+    images, rows, columns = places
+    image = images, channels, rows + down - 1, columns + across - 1
+    shapes = [weights, image, (images, outputs, rows, columns)]
+    maps = ["o, c, p, q", "n, c, y + p, x + q", "n, o, y, x"]
+    kernel = parse_raised(contraction(maps, shapes, "n, o, y, x, c, p, q", type))
+    schedule_kernel(kernel, vector_bytes, parts)
+    source = kernel_source(kernel)
+    assert "window=" in source
+    assert "pack" not in source
+    a, b = floats(1, type, *weights), floats(2, type, *image)
+    found = result_of(kernel, [a, b], parts)
+    windows = np.lib.stride_tricks.sliding_window_view(b, (down, across), (2, 3))
+    terms = channels * down * across
+    columns_of = windows.transpose(0, 1, 4, 5, 2, 3).reshape(images, terms, -1)
+    found = found.reshape(images, outputs, -1)
+    check_sums(found, a.reshape(outputs, terms), columns_of, terms, type)
 
 
 def test_parts_are_as_many_as_the_work_is_worth(parse_raised: ParseKernel) -> None:

@@ -30,16 +30,18 @@ def normal(rng: np.random.Generator, shape: Any) -> Array:
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], int]] = [
     ((2, 4, 5), (4, 3, 3), {"strides": [2], "pads": [1, 0]}, 2),
-    ((2, 4, 5), (4, 3, 2), {"strides": [3]}, 2),
+    ((2, 4, 5), (4, 3, 2), {"strides": [3]}, 1),
     ((1, 3, 4, 5), (3, 2, 3, 3), {"pads": [1, 2, 0, 1]}, 1),
-    ((1, 3, 4, 5), (3, 2, 3, 4), {"strides": [2, 3], "output_padding": [1, 2]}, 6),
-    ((1, 4, 4, 5), (4, 3, 2, 3), {"group": 2, "strides": [2, 2]}, 4),
+    ((1, 3, 4, 5), (3, 2, 3, 4), {"strides": [2, 3], "output_padding": [1, 2]}, 4),
+    ((1, 3, 4, 5), (3, 20, 3, 4), {"strides": [2, 3]}, 6),
+    ((2, 3, 4, 5), (3, 3, 4, 6), {"strides": [2, 3], "pads": [1, 2, 1, 0]}, 1),
+    ((1, 4, 4, 5), (4, 3, 2, 3), {"group": 2, "strides": [2, 2]}, 2),
     ((1, 3, 4, 5), (3, 1, 3, 3), {"group": 3, "strides": [1, 2]}, 2),
-    ((1, 2, 4, 3), (2, 2, 3, 2), {"strides": [2, 3], "dilations": [3, 2]}, 4),
+    ((1, 2, 4, 3), (2, 2, 3, 2), {"strides": [2, 3], "dilations": [3, 2]}, 2),
     ((1, 2, 4, 3), (2, 2, 3, 3), {"strides": [4, 2], "dilations": [2, 2]}, 2),
     ((1, 2, 4, 3), (2, 2, 1, 1), {"strides": [2, 2]}, 1),
     ((1, 2, 4, 3), (2, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, 4),
-    ((1, 2, 3, 2, 3), (2, 2, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1] * 3}, 4),
+    ((1, 2, 3, 2, 3), (2, 2, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1] * 3}, 1),
 ]
 """Shapes, attributes, and the convolutions of images that they are."""
 
