@@ -16,7 +16,12 @@ its results lie on them.
 
 from xdsl.ir import Dialect
 
-from penstock.dialects.job.collectives import CollectiveOp, Exchange, can_add
+from penstock.dialects.job.collectives import (
+    MESSAGES,
+    CollectiveOp,
+    Exchange,
+    can_add,
+)
 from penstock.dialects.job.control import AfterOp, CommitOp, origin_of
 from penstock.dialects.job.cuts import CutAttr, CutList, Cuts, verify_cuts
 from penstock.dialects.job.gradients import GradientsOp
@@ -89,6 +94,7 @@ __all__ = [
     "INITIALIZERS",
     "MAIN_JOB",
     "MAX_DEVICES",
+    "MESSAGES",
     "SECTIONS",
     "STEP",
     "AfterOp",

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     traits_def,
     var_operand_def,
@@ -33,8 +34,9 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.job.ops import MOVED_LATER
 from penstock.dialects.job.ports import AnyTensor, I64List
-from penstock.dialects.job.transfers import verify_tag
+from penstock.dialects.job.transfers import ReceiveOp, SendOp, verify_tag
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.gradients import Differentiable
 from penstock.dialects.utils.tensors import tensor_type
 
@@ -146,7 +148,8 @@ class CollectiveOp(IRDLOperation, Differentiable):
     the own block of each, `all_reduce` the sums of all tensors, `reduce_scatter` the
     own block of the sums, and `broadcast` the tensor of the first rank, which alone
     has an operand, and no result. A `reduce_scatter` by `ring` has a second result of
-    the type of the first, for blocks that are on their way.
+    the type of the first, for blocks that are on their way. It comes as often in an
+    iteration as the rates of its own rank say, or so many `times`.
 
     ```mlir
     %y = job.collective "all_reduce" by "ring" over [0, 1] tag 3
@@ -161,6 +164,7 @@ class CollectiveOp(IRDLOperation, Differentiable):
     algorithm = prop_def(StringAttr)
     ranks = prop_def(I64List)
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
     sources = var_operand_def(AnyTensor)
     targets = var_result_def(AnyTensor)
 
@@ -169,7 +173,7 @@ class CollectiveOp(IRDLOperation, Differentiable):
     )
 
     assembly_format = (
-        "$kind `by` $algorithm `over` $ranks `tag` $tag "
+        "$kind `by` $algorithm `over` $ranks `tag` $tag (`times` $times^)? "
         "`ins` `(` ($sources^ `:` type($sources))? `)` (`->` type($targets)^)? "
         "attr-dict"
     )
@@ -208,3 +212,7 @@ class CollectiveOp(IRDLOperation, Differentiable):
     def verify_(self) -> None:
         verify_tag(self.tag)
         self.exchange.verify()
+
+
+MESSAGES = CollectiveOp | ReceiveOp | SendOp
+"""The ops that exchange something with other ranks."""

@@ -10,6 +10,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -21,6 +22,7 @@ from penstock.dialects.job.ops import MOVED_LATER
 from penstock.dialects.job.placements import DeviceAttr
 from penstock.dialects.job.ports import AnyTensor
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.gradients import Differentiable
 
 
@@ -34,10 +36,12 @@ def verify_tag(tag: IntegerAttr) -> None:
 class SendOp(IRDLOperation, Differentiable):
     """
     A message with a tensor to the process of another device; it ends when the receiver
-    has taken it. Messages of one tag between two ranks come in their order.
+    has taken it. Messages of one tag between two ranks come in their order. It comes as
+    often in an iteration as the rates of its own rank say, or so many `times`.
 
     ```mlir
     job.send %x to <1, cpu:0> tag 3 : tensor<4xf32>
+    job.send %x to <1, cpu:0> tag 4 times 2 : tensor<4xf32>
     ```
     """
 
@@ -47,12 +51,15 @@ class SendOp(IRDLOperation, Differentiable):
     value = operand_def(AnyTensor)
     device = prop_def(DeviceAttr)
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
 
     traits = traits_def(
         KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
     )
 
-    assembly_format = "$value `to` $device `tag` $tag attr-dict `:` type($value)"
+    assembly_format = (
+        "$value `to` $device `tag` $tag (`times` $times^)? attr-dict `:` type($value)"
+    )
 
     def __init__(self, value: SSAValue | Operation, device: DeviceAttr, tag: int):
         super().__init__(
@@ -67,10 +74,12 @@ class SendOp(IRDLOperation, Differentiable):
 @irdl_op_definition
 class ReceiveOp(IRDLOperation, Differentiable):
     """
-    The tensor of a message from the process of another device.
+    The tensor of a message from the process of another device, which comes as often as
+    `job.send` says.
 
     ```mlir
     %y = job.receive from <0, cpu:0> tag 3 : tensor<4xf32>
+    %z = job.receive from <0, cpu:0> tag 4 times 2 : tensor<4xf32>
     ```
     """
 
@@ -79,13 +88,16 @@ class ReceiveOp(IRDLOperation, Differentiable):
 
     device = prop_def(DeviceAttr)
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
     result = result_def(AnyTensor)
 
     traits = traits_def(
         KnownAttributes(*OF_VALUES), MemoryReadEffect(), MemoryWriteEffect()
     )
 
-    assembly_format = "`from` $device `tag` $tag attr-dict `:` type($result)"
+    assembly_format = (
+        "`from` $device `tag` $tag (`times` $times^)? attr-dict `:` type($result)"
+    )
 
     def __init__(self, device: DeviceAttr, tag: int, type: TensorType):
         super().__init__(

@@ -77,6 +77,7 @@ from penstock.dialects.launch.stages import verify_stage
 from penstock.dialects.launch.views import Updates, ViewAttr, Views
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
 from penstock.dialects.utils.python_values import properties_of
 from penstock.plugins import names_of as plugins
@@ -489,10 +490,12 @@ class CommitOp(IRDLOperation):
 class SendOp(IRDLOperation):
     """
     Send the bytes of a register or variable to the program of another rank. The act
-    ends when that one has taken them. It is all that its actor does.
+    ends when that one has taken them. It is all that its actor does, which acts as
+    often in an iteration as the rates of the program say, or so many `times`.
 
     ```mlir
     launch.send @x to 1 tag 3
+    launch.send @x to 1 tag 4 times 2
     ```
     """
 
@@ -501,24 +504,31 @@ class SendOp(IRDLOperation):
     source = prop_def(FlatSymbolRefAttrConstr)
     peer = prop_def(IntegerAttr.constr(i64))
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
 
     traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
-    assembly_format = "$source `to` $peer `tag` $tag attr-dict"
+    assembly_format = "$source `to` $peer `tag` $tag (`times` $times^)? attr-dict"
 
-    def __init__(self, source: str, peer: int, tag: int):
+    def __init__(
+        self, source: str, peer: int, tag: int, times: IntegerAttr | None = None
+    ):
         numbers = {"peer": IntegerAttr(peer, i64), "tag": IntegerAttr(tag, i64)}
-        super().__init__(properties=properties_of(SendOp, source=source, **numbers))
+        super().__init__(
+            properties=properties_of(SendOp, source=source, times=times, **numbers)
+        )
 
 
 @irdl_op_definition
 class ReceiveOp(IRDLOperation):
     """
     Take the bytes that the program of another rank sends into a register. It is all
-    that its actor does; a message may arrive as soon as the actor could act.
+    that its actor does, which acts as often as `launch.send` says; a message may arrive
+    as soon as the actor could act.
 
     ```mlir
     launch.receive @x from 0 tag 3
+    launch.receive @x from 0 tag 4 times 2
     ```
     """
 
@@ -527,14 +537,19 @@ class ReceiveOp(IRDLOperation):
     target = prop_def(FlatSymbolRefAttrConstr)
     peer = prop_def(IntegerAttr.constr(i64))
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
 
     traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
-    assembly_format = "$target `from` $peer `tag` $tag attr-dict"
+    assembly_format = "$target `from` $peer `tag` $tag (`times` $times^)? attr-dict"
 
-    def __init__(self, target: str, peer: int, tag: int):
+    def __init__(
+        self, target: str, peer: int, tag: int, times: IntegerAttr | None = None
+    ):
         numbers = {"peer": IntegerAttr(peer, i64), "tag": IntegerAttr(tag, i64)}
-        super().__init__(properties=properties_of(ReceiveOp, target=target, **numbers))
+        super().__init__(
+            properties=properties_of(ReceiveOp, target=target, times=times, **numbers)
+        )
 
 
 @irdl_op_definition
@@ -542,7 +557,8 @@ class CollectiveOp(IRDLOperation):
     """
     The part of this rank in a collective of the programs of several ranks
     (`job.collective` says which there are): it reads the bytes of at most one register
-    or variable, and writes registers. It is all that its actor does.
+    or variable, and writes registers. It is all that its actor does, which acts as
+    often as `launch.send` says.
 
     ```mlir
     launch.collective "all_reduce" by "ring" over [0, 1] tag 3
@@ -556,14 +572,15 @@ class CollectiveOp(IRDLOperation):
     algorithm = prop_def(StringAttr)
     ranks = prop_def(I64List)
     tag = prop_def(IntegerAttr.constr(i64))
+    times = opt_prop_def(Count)
     sources = prop_def(SymbolList)
     targets = prop_def(SymbolList)
 
     traits = traits_def(KnownAttributes(), MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
-        "$kind `by` $algorithm `over` $ranks `tag` $tag $sources `into` $targets "
-        "attr-dict"
+        "$kind `by` $algorithm `over` $ranks `tag` $tag (`times` $times^)? "
+        "$sources `into` $targets attr-dict"
     )
 
     def __init__(
@@ -574,16 +591,19 @@ class CollectiveOp(IRDLOperation):
         tag: IntegerAttr,
         sources: Sequence[str],
         targets: Sequence[str],
+        times: IntegerAttr | None = None,
     ):
         super().__init__(
-            properties={
-                "kind": kind,
-                "algorithm": algorithm,
-                "ranks": ranks,
-                "tag": tag,
-                "sources": symbols(sources),
-                "targets": symbols(targets),
-            }
+            properties=properties_of(
+                CollectiveOp,
+                kind=kind,
+                algorithm=algorithm,
+                ranks=ranks,
+                tag=tag,
+                times=times,
+                sources=symbols(sources),
+                targets=symbols(targets),
+            )
         )
 
     @property
@@ -591,6 +611,9 @@ class CollectiveOp(IRDLOperation):
         """The names of all that it reads and writes."""
         return [*names_of(self.sources), *names_of(self.targets)]
 
+
+MESSAGES = CollectiveOp | ReceiveOp | SendOp
+"""The steps that exchange something with programs of other ranks."""
 
 WHEN = "when"
 """The attribute of a step that is done in the first act of a round, or in the rest."""
@@ -826,6 +849,14 @@ class ActorOp(IRDLOperation):
         if self.is_cyclic:
             return Fraction(len(self.number_lists), len(self.acts_with(name)))
         return Fraction(self.rates.get(name, 1))
+
+    @property
+    def times(self) -> int | None:
+        """The acts in an iteration, if a message says how often it comes."""
+        step = self.body.block.first_op
+        if not isinstance(step, MESSAGES) or step.times is None:
+            return None
+        return step.times.value.data
 
     @property
     def acts_of_cycle(self) -> int:

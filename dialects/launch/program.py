@@ -50,6 +50,7 @@ from penstock.dialects.utils.python_values import properties_of
 from penstock.dialects.utils.repetitions import (
     Flow,
     RateError,
+    TimesError,
     TooManyActs,
     repetition_vector,
 )
@@ -421,11 +422,14 @@ def repetitions_of(
 ) -> dict[str, int]:
     """
     The acts of each actor in an iteration, by its name. Raises `VerifyException` if
-    actors hand pieces on at rates that do not suit each other, or one acts too often.
+    actors hand pieces on at rates that do not suit each other or a message, or one acts
+    too often.
     """
     actors = program.actors
     names = [actor.sym_name.data for actor in actors]
-    if not any(actor.every or actor.is_cyclic for actor in actors):
+    said = ((i, actor.times) for i, actor in enumerate(actors))
+    times = {i: count for i, count in said if count is not None}
+    if not times and not any(actor.every or actor.is_cyclic for actor in actors):
         return dict.fromkeys(names, 1)
     number = {name: i for i, name in enumerate(names)}
     if writers is None:
@@ -441,7 +445,14 @@ def repetitions_of(
             flows.append(Flow(writer, reader, made, actor.acts_for(register)))
             used.append(register)
     try:
-        found = repetition_vector(flows, [actor.acts_of_cycle for actor in actors])
+        rounds = [actor.acts_of_cycle for actor in actors]
+        found = repetition_vector(flows, rounds, times)
+    except TimesError as error:
+        text = (
+            f"@{names[error.index]} has a message {error.times} times in an iteration, "
+            "which does not suit the rates of its program"
+        )
+        raise LocatedVerifyException([(actors[error.index], text)]) from None
     except RateError as error:
         flow = flows[error.index]
         text = (

@@ -8,7 +8,7 @@ fewest acts of all that solve the balance equations, so that no piece is left ov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
@@ -42,6 +42,18 @@ class RateError(ValueError):
         self.others = others
 
 
+class TimesError(ValueError):
+    """
+    The actor with this `index` is said to act so many `times` in an iteration, which
+    others that it is connected with cannot.
+    """
+
+    def __init__(self, index: int, times: int):
+        super().__init__(index, times)
+        self.index = index
+        self.times = times
+
+
 class TooManyActs(ValueError):
     """The actor with this `index` has more `acts` in an iteration than `MOST_ACTS`."""
 
@@ -56,14 +68,26 @@ class TooManyActs(ValueError):
         return f"{self.acts} times, which may be {MOST_ACTS} at most"
 
 
-def repetition_vector(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]:
+def repetition_vector(
+    flows: Sequence[Flow], rounds: Sequence[int], times: Mapping[int, int] | None = None
+) -> list[int]:
     """
-    The acts of each actor in an iteration: multiples of its `rounds`, as few as can be.
+    The acts of each actor in an iteration: multiples of its `rounds`, as few as can be,
+    or as many `times` as are said of it.
 
-    Those that are connected have an iteration of their own. Raises RateError, or
-    TooManyActs.
+    Those that are connected have an iteration of their own. Raises RateError,
+    TimesError, or TooManyActs.
     """
-    acts = _relative(flows, len(rounds))
+    said = [*(times or {}).items()]
+    # The iteration as one more actor, which acts once.
+    whole, rounds = len(rounds), [*rounds, 1]
+    counted = [Flow(whole, actor, 1, count) for actor, count in said]
+    try:
+        acts = _relative([*flows, *counted], len(rounds))
+    except RateError as error:
+        if error.index < len(flows):
+            raise
+        raise TimesError(*said[error.index - len(flows)]) from None
     groups: dict[int, list[int]] = {}
     for actor, (group, _) in enumerate(acts):
         groups.setdefault(group, []).append(actor)
@@ -77,6 +101,8 @@ def repetition_vector(flows: Sequence[Flow], rounds: Sequence[int]) -> list[int]
         # In lowest terms, so this leaves whole numbers without a common factor.
         for actor in members:
             found[actor] = int(acts[actor][1] * scale)
+    if found.pop() > 1:
+        raise TimesError(*said[0])
     for actor, count in enumerate(found):
         if count > MOST_ACTS:
             raise TooManyActs(actor, count)

@@ -2,7 +2,8 @@
 The repetition vector: the number of acts of each op of a job, and of each task of a
 plan, in one launch.
 
-All act once, but for what `op.acc`, `op.repeat`, `op.pack` and `op.unpack` change. Ops
+All act once, but for what `op.acc`, `op.repeat`, `op.pack` and `op.unpack` change, on
+this rank or on others, of which messages tell. Ops
 at different rates have no common acts to compare, so no order and no sharing of bytes
 follows from the values that go from the one to the other.
 """
@@ -19,7 +20,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.job import AfterOp, AssignOp, JobOp, StateOp
+from penstock.dialects.job import MESSAGES, AfterOp, AssignOp, JobOp, StateOp
 from penstock.dialects.op.multirate import RateOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
@@ -27,6 +28,7 @@ from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.repetitions import (
     Flow,
     RateError,
+    TimesError,
     TooManyActs,
     repetition_vector,
 )
@@ -118,12 +120,20 @@ def balanced(
     name: Callable[[Node], str],
     made: Callable[[Node], int],
     taken: Callable[[Node], int],
+    times: Mapping[int, int] | None = None,
 ) -> dict[Node, int]:
-    """The number of acts of each node. Raises `VerifyException`."""
+    """
+    The number of acts of each node, some of which say how many `times` they act. Raises
+    `VerifyException`.
+    """
+    flows, rounds = [link.flow for link in links], [made(x) * taken(x) for x in nodes]
     try:
-        found = repetition_vector(
-            [link.flow for link in links], [made(x) * taken(x) for x in nodes]
-        )
+        found = repetition_vector(flows, rounds, times)
+    except TimesError as error:
+        raise VerifyException(
+            f"{name(nodes[error.index])} has a message {error.times} times in a "
+            "launch, which does not suit the rates of its plan"
+        ) from None
     except RateError as error:
         flow = links[error.index].flow
         source, target = name(nodes[flow.source]), name(nodes[flow.target])
@@ -139,6 +149,16 @@ def balanced(
     return dict(zip(nodes, found, strict=True))
 
 
+def times_of(tasks: Sequence[TaskOp]) -> dict[int, int]:
+    """The acts in a launch of tasks by number, where a message says them."""
+    ops = ((i, task.op) for i, task in enumerate(tasks))
+    return {
+        i: op.times.value.data
+        for i, op in ops
+        if isinstance(op, MESSAGES) and op.times is not None
+    }
+
+
 class PlanRates:
     """
     The numbers of acts of the tasks of a plan, and the values between tasks. Raises
@@ -148,7 +168,8 @@ class PlanRates:
     def __init__(self, plan: PlanOp) -> None:
         self._plan = plan
         self.tasks = [task for task in plan.tasks if task.kind != "variable"]
-        self.is_rated = is_rated(task.op for task in self.tasks)
+        times = times_of(self.tasks)
+        self.is_rated = bool(times) or is_rated(task.op for task in self.tasks)
         self.links: list[Link] = []
         self._writer: dict[SSAValue, TaskOp] = {}
         self._flows: list[Flow] = []
@@ -176,6 +197,7 @@ class PlanRates:
             lambda task: f"task '{task.task_name.data}'",
             lambda task: made(task.op),
             lambda task: taken(task.op),
+            times,
         )
         waits = [
             self._control(value, number[source], i)

@@ -6,17 +6,19 @@ One name in several jobs means one thing, so that all of them must define it ali
 (OF-8, OF-9 of docs/sources.md): a variable by type, first values and devices, an input
 or output by type, device, and largest shape where its extents are open. A name that
 several jobs share is that of variables, or of inputs and outputs, which may be fed from
-one another; in one job it stands for one of them.
+one another; in one job it stands for one of them. An input or output that is shared
+comes once in a run, as there is one place for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import DeviceAttr, InputOp, JobOp, OutputOp, VariableOp
 from penstock.dialects.plan import PlanOp
@@ -25,6 +27,7 @@ from penstock.dialects.utils.diagnostics import Finding
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.op_devices import JobDevices
 from penstock.lowering.analysis.register_types import MAX_SHAPE, extents_of
+from penstock.lowering.analysis.repetitions import PlanRates, job_repetitions
 
 SYSTEM = "system"
 """The attribute of jobs that no user wrote: they run at the same time as others."""
@@ -79,6 +82,8 @@ class Port(NamedTuple):
     """
     place: str
     """The devices that it is on, as it stands in the text."""
+    pieces: int = 1
+    """The pieces of it in a run."""
 
     @property
     def name(self) -> str:
@@ -157,23 +162,37 @@ def ports_of(owner: PlanOp | JobOp) -> Iterator[Port]:
 
 def ports_of_plan(plan: PlanOp) -> Iterator[Port]:
     """The variables, inputs and outputs of a plan."""
-    job = plan.sym_name.data
+    job, acts = plan.sym_name.data, acts_in(plan)
     for task in plan.tasks:
         op, made = task.op, (*task.outs, *task.results_)
-        place = device_text(task.device)
+        place, pieces = device_text(task.device), acts.get(task, 1)
         if isinstance(op, InputOp | VariableOp) and made:
-            yield Port(job, task, op, made[0], place)
+            yield Port(job, task, op, made[0], place, pieces)
         elif isinstance(op, OutputOp) and isinstance(op.value, BlockArgument):
-            yield Port(job, task, op, task.ins[op.value.index], place)
+            yield Port(job, task, op, task.ins[op.value.index], place, pieces)
 
 
 def ports_of_job(job: JobOp) -> Iterator[Port]:
     """The variables, inputs and outputs of a job."""
-    devices = JobDevices(job)
+    devices, acts = JobDevices(job), acts_in(job)
     for op in job.body.block.ops:
         if isinstance(op, InputOp | OutputOp | VariableOp):
             value = op.value if isinstance(op, OutputOp) else op.result
-            yield Port(job.sym_name.data, op, op, value, place_text(op, devices))
+            place, pieces = place_text(op, devices), acts.get(op, 1)
+            yield Port(job.sym_name.data, op, op, value, place, pieces)
+
+
+def acts_in(owner: PlanOp | JobOp) -> Mapping[Operation, int]:
+    """
+    The acts of ops or tasks in a run; none where rates do not suit each other, of which
+    others tell.
+    """
+    try:
+        if isinstance(owner, JobOp):
+            return job_repetitions(owner)
+        return {**PlanRates(owner).repetitions}
+    except VerifyException:
+        return {}
 
 
 SharedPorts: TypeAlias = dict[str, list[list[Port]]]
@@ -193,7 +212,8 @@ def findings_about(shared: SharedPorts) -> Iterator[Finding]:
     """The names that jobs share and do not define alike."""
     for jobs in shared.values():
         found = list(mixed_kinds(jobs)) or list(doubled(jobs))
-        yield from found or list(unlike(jobs)) or other_maxima(jobs)
+        found = found or list(unlike(jobs)) or list(other_maxima(jobs))
+        yield from found or several_pieces(jobs)
     yield from fed_in_a_ring(shared)
 
 
@@ -279,6 +299,20 @@ def other_maxima(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
                 port.where,
                 f"'{port.name}' is at most {said[0].maximum} in job '{said[0].job}', "
                 f"but {port.maximum} in job '{port.job}'",
+            )
+
+
+def several_pieces(jobs: Sequence[Sequence[Port]]) -> Iterator[Finding]:
+    """An input or output of several pieces in a run of a job."""
+    first = jobs[0][0]
+    for port in chain.from_iterable(jobs):
+        if port.pieces > 1 and not port.is_variable:
+            verb = "makes" if isinstance(port.op, OutputOp) else "takes"
+            other = jobs[1][0].job if port.job == first.job else first.job
+            yield (
+                port.where,
+                f"job '{port.job}' {verb} '{port.name}' {port.pieces} times in a run, "
+                f"and shares it with job '{other}': what jobs share comes once",
             )
 
 

@@ -138,14 +138,14 @@ class TaskSteps:
                 return launch.CommitOp()
             case SendOp():
                 peer = op.device.rank.data
-                return launch.SendOp(ins[0], peer, op.tag.value.data)
+                return launch.SendOp(ins[0], peer, op.tag.value.data, op.times)
             case CollectiveOp():
                 return launch.CollectiveOp(
-                    op.kind, op.algorithm, op.ranks, op.tag, ins, outs
+                    op.kind, op.algorithm, op.ranks, op.tag, ins, outs, op.times
                 )
             case ReceiveOp():
                 peer = op.device.rank.data
-                return launch.ReceiveOp(outs[0], peer, op.tag.value.data)
+                return launch.ReceiveOp(outs[0], peer, op.tag.value.data, op.times)
             case _:
                 assert isinstance(op, TensorOp), "has been checked"
                 over = overwritten_by(task)

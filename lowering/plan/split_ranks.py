@@ -12,6 +12,8 @@ each.
 
 Where tasks act at different rates, a rank that knows but its own ones would take fewer
 slots than a launch of all ranks needs: the tasks that need more ask for them (`slots`).
+Its messages say how many `times` they come in a launch, if several: its own tasks alone
+may not.
 
 The order of tasks comes before: of all ranks together it has no cycle, and each rank
 keeps to it. Plans on one rank, and plans with registers that hold bytes, are left
@@ -31,7 +33,14 @@ from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp, StringAttr, i6
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from penstock.dialects.job import CollectiveOp, CopyOp, DeviceAttr, ReceiveOp, SendOp
+from penstock.dialects.job import (
+    MESSAGES,
+    CollectiveOp,
+    CopyOp,
+    DeviceAttr,
+    ReceiveOp,
+    SendOp,
+)
 from penstock.dialects.plan import (
     PlanOp,
     Ports,
@@ -128,6 +137,8 @@ class RankSplitter:
     plan: PlanOp
     tags: int
     """The first tag that is free."""
+    acts: dict[str, int]
+    """The acts of messages in a launch, by task, to which those that send are added."""
     ops: dict[int, list[Operation]] = field(
         default_factory=lambda: defaultdict[int, list[Operation]](list)
     )
@@ -179,6 +190,8 @@ class RankSplitter:
         block.args[0].name_hint = value.name_hint
         block.add_ops([SendOp(block.args[0], target, self.tags), YieldOp()])
         name = self._names.make(f"{task.task_name.data}/send")
+        if (count := self.acts.get(task.task_name.data)) is not None:
+            self.acts[name] = count
         controls = self._controls(task, source.rank.data)
         sender = self._task(task, name, source, block, Ports([value], [], *controls))
         got = ReceiveOp(source, self.tags, tensor_type(copy.result))
@@ -234,6 +247,28 @@ class RankSplitter:
         return made
 
 
+def acts_of_messages(plan: PlanOp) -> dict[str, int]:
+    """
+    The acts in a launch of the tasks that become messages or are some, by name; none
+    if all tasks act once.
+    """
+    rates = rates_of(plan)
+    return {
+        task.task_name.data: count
+        for task, count in rates.repetitions.items()
+        if rates.is_rated and isinstance(task.op, CopyOp | MESSAGES)
+    }
+
+
+def say_times(plan: PlanOp, acts: Mapping[str, int]) -> None:
+    """Let the messages of a rank say how often they come, if that is more than once."""
+    for task in plan.tasks if acts else ():
+        if isinstance(op := task.op, MESSAGES):
+            times = acts[task.task_name.data]
+            if times > 1:
+                op.times = IntegerAttr(times, i64)
+
+
 def slots_by_task(plan: PlanOp) -> dict[str, int]:
     """
     The slots for the results of each task with which all of a plan comes to its end, by
@@ -272,9 +307,10 @@ class PlanSplitRanksPass(ModulePass):
         fail_if_any(found for plan in plans for found in findings_about(plan))
         tags = 0
         for plan in plans:
-            needed = slots_by_task(plan)
-            splitter = RankSplitter(plan, tags)
+            needed, acts = slots_by_task(plan), acts_of_messages(plan)
+            splitter = RankSplitter(plan, tags, acts)
             made, tags = splitter.split(), splitter.tags
             for each in made:
+                say_times(each, acts)
                 ask_for_slots(each, needed)
             replace_op(plan, made, [])

@@ -80,7 +80,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -320,13 +320,32 @@ def side_by_side_block(name: str, sizes: Sequence[int], alignment: int) -> Layou
 
 
 @dataclass
+class Packings:
+    """
+    The layouts of packing problems by an algorithm, all within one budget. Equal
+    problems are solved once, as devices that do the same have the same.
+    """
+
+    algorithm: str
+    budget: Budget
+    _found: dict[Problem, Sequence[int]] = field(default_factory=dict)
+
+    def of(self, problem: Problem) -> Sequence[int]:
+        """An offset for each buffer."""
+        if (found := self._found.get(problem)) is None:
+            count("problems packed")
+            found = pack(problem, self.algorithm, self.budget)
+            self._found[problem] = found
+        return found
+
+
+@dataclass
 class Placer:
     """Lays out the registers of a plan."""
 
     usage: Usage
     guard: Guard
-    algorithm: str
-    budget: Budget
+    packings: Packings
 
     def place(self) -> list[Chunk]:
         """All chunks. Raises `CycleError` if tasks wait for each other."""
@@ -354,7 +373,8 @@ class Placer:
         demands = [self._demand(register) for register in others]
         # Acts at different rates are on no line.
         lines = len(self.guard.streams) if self.usage.acts is None else 0
-        plan = Layouter(demands, case.alignment, order, lines, self._pack).plan()
+        pack = self.packings.of
+        plan = Layouter(demands, case.alignment, order, lines, pack).plan()
         layouts += plan.layouts
         members += [[others[i] for i in layout.members] for layout in plan.layouts]
         offsets = side_by_side([layout.size for layout in layouts], case.alignment)
@@ -370,10 +390,6 @@ class Placer:
             register.interface is not None,
             further,
         )
-
-    def _pack(self, problem: Problem) -> Sequence[int]:
-        count("problems packed")
-        return pack(problem, self.algorithm, self.budget)
 
 
 def write_chunk(plan: PlanOp, chunk: Chunk) -> None:
@@ -492,15 +508,14 @@ class MemoryPlanner:
     """Chooses where the registers of a plan lie."""
 
     usage: Usage
-    algorithm: str
-    budget: Budget
+    packings: Packings
     order: ActOrder | None
     """That of acts at different rates, to which guards are added."""
 
     def place(self, guard: str, window: int | None = None) -> Placing:
         """Places under a guard. Raises `CycleError` if tasks wait for each other."""
         guards = guards_of(self.usage, guard, self.order, window)
-        placer = Placer(self.usage, guards[-1], self.algorithm, self.budget)
+        placer = Placer(self.usage, guards[-1], self.packings)
         return Placing(guards, placer.place())
 
     def plan(self, guard: str) -> Placing:
@@ -658,11 +673,12 @@ class RegstPlanMemoryPass(ModulePass):
         fail_if_any(found for plan in placed for found in left_out(plan))
         fail_if_any(found for usage in usages for found in findings_about(usage))
         packer_of(self.algorithm)
-        budget, orders = self.budget(), orders_of_acts(usages)
+        packings = Packings(self.algorithm, self.budget())
+        orders = orders_of_acts(usages)
         for usage in usages:
             usage = Usage(usage.plan) if hold_bodies(usage.plan) else usage
             order = orders.get(usage.plan)
-            planner = MemoryPlanner(usage, self.algorithm, budget, order)
+            planner = MemoryPlanner(usage, packings, order)
             controls = plan_memory(planner, self.guard)
             if order is not None:
                 order.add(controls)

@@ -490,7 +490,13 @@ class _Loader:
             control,
             tuple(self._argument(name) for name in roots),
             tuple(self._address(name) for name, _ in actor.updates),
+            self._times(actor),
         )
+
+    def _times(self, actor: ActorImage) -> int | None:
+        """The acts of an actor with a message in an iteration, if they are several."""
+        has_message = any(step.verb in MESSAGES for step in actor.steps)
+        return actor.repetitions if has_message and actor.repetitions > 1 else None
 
     def _worker(self, actor: ActorImage) -> int:
         names = (*actor.reads, *actor.writes)

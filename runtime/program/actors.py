@@ -122,7 +122,8 @@ class Actor:
     written. One that `commits` acts when no task of its iteration can fail any more,
     one that `assigns` writes a variable, and its kernels write over those at the
     addresses of `updates`. With `control` its calls are made as its loops
-    and conditions say, the first cells of which are `roots`.
+    and conditions say, the first cells of which are `roots`. One with a message of
+    other ranks acts so many `times` in an iteration, if they say it.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Actor:
     control: ControlFlow | None = None
     roots: tuple[Argument, ...] = ()
     updates: tuple[int, ...] = ()
+    times: int | None = None
 
     @property
     def round(self) -> int:

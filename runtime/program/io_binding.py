@@ -39,7 +39,7 @@ def bindings_of(image: ProgramImage) -> list[Binding]:
     """The registers that are bound to the caller's arrays when a program runs."""
     if any(memory.device != "cpu" for memory in image.chunks):
         return []
-    if any(actor.kind != "plain" or actor.every for actor in image.actors):
+    if any(x.kind != "plain" or x.every or x.repetitions > 1 for x in image.actors):
         return []
     return [x for family in _families(image) for x in family.bindings()]
 

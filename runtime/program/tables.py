@@ -178,7 +178,10 @@ class Tables:
         self.needs_dataflow = any(
             register.producer == CALLER or register.is_taken or register.parts > 1
             for register in self.registers
-        ) or any(actor.kind != PLAIN or actor.every for actor in self.actors)
+        ) or any(
+            actor.kind != PLAIN or actor.every or count > 1
+            for actor, count in zip(self.actors, self.repetitions, strict=True)
+        )
         """Whether only the dynamic dataflow scheduler runs it."""
         self.assigns = any(actor.assigns for actor in self.actors)
         """Whether some actor writes a variable, so that iterations end as a whole."""
@@ -540,11 +543,13 @@ def repetitions_of(
     The repetition vector: acts of each actor in an iteration. Raises PenstockError if
     there is none, as the rates of two actors do not suit each other.
     """
-    if not any(actor.every or actor.kind == CYCLIC for actor in actors):
+    times = {i: x.times for i, x in enumerate(actors) if x.times is not None}
+    if not times and not any(x.every or x.kind == CYCLIC for x in actors):
         return [1] * len(actors)
     from penstock.dialects.utils.repetitions import (
         Flow,
         RateError,
+        TimesError,
         TooManyActs,
         repetition_vector,
     )
@@ -567,7 +572,13 @@ def repetitions_of(
                 len(x.lists) if x.kind == CYCLIC else lcm(*(n for _, n in x.every))
                 for x in actors
             ],
+            times,
         )
+    except TimesError as error:
+        raise PenstockError(
+            f"actor '{actors[error.index].name}' has a message {error.times} times in "
+            "an iteration, which does not suit the rates of its program"
+        ) from None
     except RateError as error:
         flow = flows[error.index]
         raise PenstockError(

@@ -15,7 +15,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from penstock.runtime.jit.first_start import first_start
-from penstock.runtime.transport.join import ending_all, is_joined, join, watch
+from penstock.runtime.transport.join import (
+    TRANSPORT,
+    ending_all,
+    is_joined,
+    join,
+    watch,
+)
 from penstock.tools.cli.compare import report_errors
 from penstock.tools.cli.debugging_options import (
     debugging,
@@ -233,9 +239,10 @@ def _report_plan(path: Path, ranks: Ranks | None, report: RunOutput) -> None:
 
 def _join(args: argparse.Namespace) -> None:
     """Let this process be one of those that were started with it."""
-    if args.load:
+    if args.load and TRANSPORT in os.environ:
         from penstock.tools.driver.plugins import load_plugins
 
+        # It may be one of theirs.
         load_plugins(args.load)
     transport = join()
     if args.watchdog is not None:

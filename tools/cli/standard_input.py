@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from penstock.tools.cli.exit_codes import exit_code_of
 from penstock.tools.driver.errors import UsageError, explain_os_error
+from penstock.tools.driver.files import path_of_rank
 
 STDIN = Path("<stdin>")
 """The name of the standard input in messages."""
@@ -29,8 +30,13 @@ def is_standard_input(file: Path) -> bool:
 
 
 def check_readable(file: Path) -> None:
-    """Raise UsageError for an input that cannot be opened."""
+    """
+    Raise UsageError for an input that cannot be opened. A plan of ranks lies in files
+    beside the one that is named.
+    """
     try:
+        if not file.exists() and path_of_rank(file, 0).exists():
+            return
         with file.open("rb"):
             pass
     except OSError as error:

@@ -27,6 +27,7 @@ from penstock.tools.driver.errors import FileError, UsageError
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
     from penstock.tools.reports.view.trace_file import TraceFile
+    from penstock.tools.session.joined_ranks import JoinedRanks
 
 _PROGRAM = "penstock-view"
 
@@ -102,10 +103,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.trace is not None and not args.output:
         raise UsageError("--trace is for the page, which -o asks for")
     trace = None if args.trace is None else read_trace(args.trace)
-    program = _program(args)
-    name = program.sym_name.data
-    if trace is not None and trace.program != name:
-        raise FileError(f"{args.trace} is a trace of @{trace.program}, not of @{name}")
+    program, names = _program(args)
+    if trace is not None:
+        if {*trace.programs} - {*names}:
+            known, own = ", @".join(trace.programs), ", @".join(names)
+            raise FileError(f"{args.trace} is a trace of @{known}, not of @{own}")
+        trace = trace.renamed(names)
     outputs = list(_outputs(args, program, trace))
     for path, text in outputs:
         write_to(path, text)
@@ -127,12 +130,13 @@ def _draw_scalars(args: argparse.Namespace) -> int:
     return 0
 
 
-def _program(args: argparse.Namespace) -> ProgramOp:
-    """The program of a file, compiled if need be."""
-    from penstock.tools.session.program_file import program_in
+def _program(args: argparse.Namespace) -> JoinedRanks:
+    """The program of a file, compiled if need be; those of several ranks as one."""
+    from penstock.tools.session.joined_ranks import join_ranks
+    from penstock.tools.session.program_file import programs_in
 
     options = options_in(args, simulate_ranks=args.simulate_ranks)
-    return program_in(args.file, options, args.data)
+    return join_ranks(programs_in(args.file, options, args.data))
 
 
 def _outputs(

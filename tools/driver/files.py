@@ -48,3 +48,8 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def path_of_rank(path: Path, rank: int) -> Path:
+    """The file of a rank beside those of others, such as `plan-1.penstock`."""
+    return path.with_name(f"{path.stem}-{rank}{path.suffix}")

@@ -21,10 +21,11 @@ from penstock.tools.reports.memory_map.map import MemoryMap
 from penstock.tools.reports.view.page import page_of
 from penstock.tools.reports.view.trace_file import trace_of
 from penstock.tools.session.executable import Executable
+from penstock.tools.session.joined_ranks import join_ranks
 from penstock.tools.session.model import (
     Model,
-    compile_model,
     lower,
+    programs_of,
     read_model,
 )
 from penstock.tools.session.options import (
@@ -72,7 +73,9 @@ def page_for(value: Displayed) -> str:
         case Job() | TracedJob():
             options = value.options
             front = installed_compiler(options.load)
-            return page_of(compile_model(model_of(value), options, front).program)
+            model = model_of(value)
+            lower(*front, model, options)
+            return page_of(join_ranks(programs_of(model)).program)
         case _:
             raise TypeError(f"no page shows a {type(value).__name__}")
 

@@ -277,15 +277,18 @@ class Evaluation:
 
     def _rated(self, op: RateOp) -> Array:
         """All pieces of the result; the axis is left out where there is but one."""
+        (results,) = op.evaluate(self._pieces(op))
+        return results if self._repetitions[op.result] > 1 else results[0]
+
+    def _pieces(self, op: RateOp) -> Array:
+        """All pieces of an operand; a variable is each piece that the op takes."""
         import numpy as np
 
-        pieces = self._values[op.source]
-        if op.source not in self._repetitions:
-            raise UsageError(f"{op.name} of a variable has no meaning in NumPy")
-        if self._repetitions[op.source] == 1:
-            pieces = pieces[np.newaxis]
-        (results,) = op.evaluate(pieces)
-        return results if self._repetitions[op.result] > 1 else results[0]
+        array, count = self._values[op.source], self._repetitions.get(op.source)
+        if count is None:
+            acts = self._repetitions[op.result] * op.made
+            return np.broadcast_to(array, (acts // op.taken, *array.shape))
+        return array[np.newaxis] if count == 1 else array
 
     def _evaluated(self, op: TensorOp) -> Sequence[Array]:
         """The results of an op, which acts on one piece of each operand at a time."""

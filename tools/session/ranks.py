@@ -10,7 +10,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,8 @@ import numpy as np
 from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.program.variable_part import Part
-from penstock.tools.driver.errors import FileError, UsageError
+from penstock.tools.driver.errors import FileError, InternalError, UsageError
+from penstock.tools.driver.files import path_of_rank
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
@@ -31,8 +32,24 @@ if TYPE_CHECKING:
 
 CLOCK_ROUNDS = 8
 """The exchanges by which clocks of several hosts are compared."""
-KINDS: Sequence[type[PenstockError]] = (FileError, UsageError, PenstockError)
-"""The errors of a rank that others raise, too, so that all have one exit code."""
+
+
+class DefectOfRank(InternalError):
+    """A defect of another rank, whose text is all that is known of it."""
+
+    def wording(self) -> str:
+        return self.where
+
+
+KINDS: Sequence[tuple[type[PenstockError], type[PenstockError]]] = (
+    (FileError, FileError),
+    (UsageError, UsageError),
+    (InternalError, DefectOfRank),
+    (PenstockError, PenstockError),
+)
+"""
+The errors of a rank, and those that others raise then, so that all have one exit code.
+"""
 
 
 def host() -> str:
@@ -59,11 +76,6 @@ class Share(NamedTuple):
     rank: int
     size: int
     digest: str
-
-
-def path_of_rank(path: Path, rank: int) -> Path:
-    """The file of a rank beside those of others, such as `plan-1.penstock`."""
-    return path.with_name(f"{path.stem}-{rank}{path.suffix}")
 
 
 class Ranks:
@@ -137,14 +149,18 @@ class Ranks:
         self.agree_on(share.digest)
 
     def agree_on(self, digest: str) -> None:
-        """Raise UsageError unless all ranks have the same programs."""
+        """Raise UsageError unless all ranks have the same programs, made alike."""
+        from penstock.tools.session.saved_plan.build import build
+
         self._digest = digest
-        digests = self._exchange([digest])
-        if different := [r for r, x in enumerate(digests) if x != digests[0]]:
-            raise UsageError(
-                f"rank {different[0]} has another program than rank 0: all processes "
-                "need the same model, options and version"
-            )
+        first, *others = self._exchange([digest, build()])
+        for rank, other in enumerate(others, 1):
+            if other != first:
+                what = "program" if other[0] != first[0] else "version of penstock"
+                raise UsageError(
+                    f"rank {rank} has another {what} than rank 0: all processes need "
+                    "the same model, options and version"
+                )
         self._has_agreed = True
 
     @contextmanager
@@ -166,7 +182,9 @@ class Ranks:
                 said = self._exchange([str(x.message) for x in caught])
         except Exception as error:
             give_warnings(str(x.message) for x in caught)
-            self._tell(error)
+            told = self._tell(error)
+            if told is not error:
+                raise told from error
             raise
         finally:
             self._is_opening = False
@@ -178,30 +196,45 @@ class Ranks:
         raises an error of the same kind, which rank 0 tells.
         """
         found = self.values([None, *own])
-        for rank, (error, *_) in enumerate(found):
+        if (error := self._first_error(found)) is not None:
+            raise error
+        return [texts for _, *texts in found]
+
+    def _first_error(self, said: Sequence[Sequence[Any]]) -> PenstockError | None:
+        """The first error that ranks have said, as one of this rank."""
+        for rank, (error, *_) in enumerate(said):
             if error is not None:
                 kind, text = error
-                raise self._shared(KINDS[int(kind)](f"rank {rank}: {text}"))
-        return [texts for _, *texts in found]
+                _, made = KINDS[int(kind)]
+                return self._shared(made(f"rank {rank}: {text}"))
+        return None
 
     def _shared(self, error: PenstockError) -> PenstockError:
         error.is_shared, error.is_told = True, not self.is_first
         return error
 
-    def _tell(self, error: Exception) -> None:
-        """Let the ranks that wait for this one know of an error."""
+    def _tell(self, error: Exception) -> Exception:
+        """
+        Let the ranks that wait for this one know of an error. Returns the one that all
+        ranks have then: if some have others, that of the first of them.
+        """
         # They know it, or have ended.
         if isinstance(error, PenstockError) and error.is_shared:
-            return
+            return error
         text = str(error) or type(error).__name__
         if self._has_agreed or not isinstance(error, PenstockError):
             self.transport.abort(text)
-            return
+            return error
         # In the exchange in which they are to agree.
-        kind = next(i for i, x in enumerate(KINDS) if isinstance(error, x))
-        with suppress(PeerError):
-            self.values([[kind, text]])
-            self._shared(error)
+        kind = next(i for i, (x, _) in enumerate(KINDS) if isinstance(error, x))
+        try:
+            said = self.values([[kind, text]])
+        except PeerError:
+            return error
+        (first,) = [x for x, *_ in said if x is not None][:1]
+        if first == [kind, text]:
+            return self._shared(error)
+        return self._first_error(said) or error
 
     def union(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of all ranks by name, where each gives its own."""

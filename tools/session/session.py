@@ -196,8 +196,8 @@ class Session(Closing, Displayed):
                 )
         from penstock.tools.driver.compiler import installed_compiler
 
-        compiler = installed_compiler(options.load)
         with opening(own), reading(path):
+            compiler = installed_compiler(options.load)
             return cls(
                 read_model(
                     compiler[0], Path(path), separate_weights=options.separate_weights

@@ -74,6 +74,10 @@ class Problem:
     further_conflicts: Sequence[tuple[int, int]] = ()
     """Pairs of indices that conflict although their lifetimes do not overlap."""
 
+    def __hash__(self) -> int:
+        lists = map(tuple, (self.lifetimes, self.further_conflicts))
+        return hash((self.alignment, *lists))
+
     def __post_init__(self) -> None:
         if self.alignment < 1:
             raise ValueError(f"alignment must be at least 1, got {self.alignment}")

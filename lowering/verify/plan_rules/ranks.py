@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from penstock.dialects.job import CollectiveOp, ReceiveOp, SendOp
+from penstock.dialects.job import MESSAGES, CollectiveOp, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import Finding
@@ -24,8 +24,7 @@ from penstock.lowering.verify.shared_rules.ranks import (
 
 def bad_ranks(plans: Sequence[PlanOp]) -> Iterator[Finding]:
     """All that is wrong between the plans of a module, on registers or on values."""
-    messages = CollectiveOp | SendOp | ReceiveOp
-    if any(isinstance(x.op, messages) for plan in plans for x in plan.tasks):
+    if any(isinstance(x.op, MESSAGES) for plan in plans for x in plan.tasks):
         yield from findings_between([*map(rank_plan, plans)])
 
 

@@ -18,6 +18,7 @@ from penstock.dialects.launch import (
     names_of,
     repetitions_of,
 )
+from penstock.dialects.launch.actors import MESSAGES
 from penstock.dialects.utils.diagnostics import Finding
 from penstock.lowering.verify.shared_rules.joint_graph import Link
 from penstock.lowering.verify.shared_rules.ranks import (
@@ -27,9 +28,6 @@ from penstock.lowering.verify.shared_rules.ranks import (
     RankProgram,
     findings_between,
 )
-
-MESSAGES = (CollectiveOp, ReceiveOp, SendOp)
-"""The steps that exchange something with other programs."""
 
 
 def bad_ranks(programs: Sequence[ProgramOp]) -> Iterator[Finding]:

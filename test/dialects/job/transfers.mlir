@@ -17,6 +17,29 @@ plan.plan @sender {
   }
 }
 
+// Each says how often it comes, if its own plan does not.
+
+// CHECK-LABEL: plan.plan @often
+plan.plan @often {
+  // CHECK: %{{.*}} = job.receive from <0, cpu:0> tag 0 times 4 : tensor<4xf32>
+  %x = plan.task "x" on <1, cpu:0> stream <network, 0> ins() -> tensor<4xf32> {
+    %v = job.receive from <0, cpu:0> tag 0 times 4 : tensor<4xf32>
+    plan.yield %v : tensor<4xf32>
+  }
+  // CHECK: job.collective "all_reduce" by "ring" over [1, 0] tag 2 times 4 ins(%{{.*}} : tensor<4xf32>) -> tensor<4xf32>
+  %y = plan.task "y" on <1, cpu:0> stream <network, 0> ins(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%v: tensor<4xf32>):
+    %w = job.collective "all_reduce" by "ring" over [1, 0] tag 2 times 4 ins(%v : tensor<4xf32>) -> tensor<4xf32>
+    plan.yield %w : tensor<4xf32>
+  }
+  // CHECK: job.send %{{.*}} to <0, cpu:0> tag 1 times 4 : tensor<4xf32>
+  plan.task "y/send" on <1, cpu:0> stream <network, 0> ins(%y : tensor<4xf32>) {
+  ^bb0(%v: tensor<4xf32>):
+    job.send %v to <0, cpu:0> tag 1 times 4 : tensor<4xf32>
+    plan.yield
+  }
+}
+
 // CHECK-LABEL: plan.plan @all
 plan.plan @all {
   %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> tensor<4xf32> {

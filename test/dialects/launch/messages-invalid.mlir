@@ -128,3 +128,32 @@ launch.program @in_loop rank 0 {
     }
   }
 }
+
+// -----
+
+launch.program @times rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.control @y slots 1
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    launch.receive @x from 0 tag 0 times 4
+  }
+  // expected-error@+1 {{@out has a message 3 times in an iteration, which does not suit the rates of its program}}
+  launch.actor @out on <1, cpu:0> stream 0 reads [@x] writes [] {
+    launch.send @x to 0 tag 1 times 3
+  }
+}
+
+// -----
+
+launch.program @part rank 1 {
+  launch.chunk @c on <1, network> size 128
+  launch.register @x in @c at 0 slots 2 : memref<4xf32>
+  launch.control @y slots 1
+  // expected-error@+1 {{@in has a message 3 times in an iteration, which does not suit the rates of its program}}
+  launch.actor @in on <1, cpu:0> stream 0 reads [] writes [@x] {
+    launch.receive @x from 0 tag 0 times 3
+  }
+  launch.actor @every on <1, cpu:0> stream 0 reads [@x] writes [@y] every [@y = 2] {
+  }
+}

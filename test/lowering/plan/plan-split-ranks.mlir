@@ -266,3 +266,54 @@ plan.plan @two {
     plan.yield
   }
 }
+
+// -----
+
+// The rates of a rank in the middle are those of the others: messages say how often they
+// come.
+
+!t = tensor<4xf32>
+
+// CHECK-LABEL: plan.plan @middle_0 rank 0
+// CHECK:         job.send %{{.*}} to <1, cpu:0> tag 0 times 4 : tensor<4xf32>
+// CHECK-LABEL: plan.plan @middle_1 rank 1
+// CHECK:         job.receive from <0, cpu:0> tag 0 times 4 : tensor<4xf32>
+// CHECK:         job.send %{{.*}} to <2, cpu:0> tag 1 times 4 : tensor<4xf32>
+// CHECK-LABEL: plan.plan @middle_2 rank 2
+// CHECK:         job.receive from <1, cpu:0> tag 1 times 4 : tensor<4xf32>
+plan.plan @middle {
+  %x = plan.task "x" on <0, cpu:0> stream <compute, 0> ins() -> !t {
+    %v = job.input "x" : !t
+    plan.yield %v : !t
+  }
+  %p = plan.task "p" on <0, cpu:0> stream <compute, 0> ins(%x : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.repeat %v times 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  %there = plan.task "there" on <1, cpu:0> stream <compute, 0> ins(%p : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <1, cpu:0> : !t
+    plan.yield %w : !t
+  }
+  %r = plan.task "r" on <1, cpu:0> stream <compute, 0> ins(%there : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.relu %v : !t -> !t
+    plan.yield %w : !t
+  }
+  %on = plan.task "on" on <2, cpu:0> stream <compute, 0> ins(%r : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = job.copy %v to <2, cpu:0> : !t
+    plan.yield %w : !t
+  }
+  %sum = plan.task "sum" on <2, cpu:0> stream <compute, 0> ins(%on : !t) -> !t {
+  ^bb0(%v: !t):
+    %w = op.acc %v every 4 : !t -> !t
+    plan.yield %w : !t
+  }
+  plan.task "y" on <2, cpu:0> stream <compute, 0> ins(%sum : !t) {
+  ^bb0(%v: !t):
+    job.output "y", %v : !t
+    plan.yield
+  }
+}

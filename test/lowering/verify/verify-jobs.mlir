@@ -115,3 +115,37 @@ job.job @b placement <cpu, [0:0]> {
   %x = job.input "q" : tensor<4xf32>
   job.output "p", %x : tensor<4xf32>
 }
+
+// -----
+
+// What jobs hand on has one place, so it comes once in a run of each.
+
+job.job @make placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %r = op.repeat %x times 2 : tensor<4xf32> -> tensor<4xf32>
+  // expected-error@+1 {{verify-jobs: job 'make' makes 'y' 2 times in a run, and shares it with job 'take': what jobs share comes once}}
+  job.output "y", %r : tensor<4xf32>
+}
+
+job.job @take placement <cpu, [0:0]> {
+  // expected-error@+1 {{verify-jobs: job 'take' takes 'y' 3 times in a run, and shares it with job 'make': what jobs share comes once}}
+  %y = job.input "y" : tensor<4xf32>
+  %s = op.acc %y every 3 : tensor<4xf32> -> tensor<4xf32>
+  job.output "s", %s : tensor<4xf32>
+}
+
+// -----
+
+// An input that is repeated, or cut in pieces, comes once.
+
+job.job @once placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  job.output "y", %x : tensor<4xf32>
+}
+
+job.job @often placement <cpu, [0:0]> {
+  %y = job.input "y" : tensor<4xf32>
+  %r = op.repeat %y times 3 : tensor<4xf32> -> tensor<4xf32>
+  %s = op.acc %r every 3 : tensor<4xf32> -> tensor<4xf32>
+  job.output "s", %s : tensor<4xf32>
+}

@@ -15,6 +15,7 @@ from penstock.dialects.utils.repetitions import (
     MOST_ACTS,
     Flow,
     RateError,
+    TimesError,
     TooManyActs,
     repetition_vector,
 )
@@ -475,6 +476,34 @@ def test_a_flow_that_does_not_balance_is_told_with_the_acts_of_others() -> None:
     with pytest.raises(RateError) as raised:
         repetition_vector(flows, [1, 1, 1])
     assert (raised.value.index, raised.value.acts, raised.value.others) == (1, 2, 1)
+
+
+def test_what_is_said_of_an_iteration_counts_for_all_that_is_connected() -> None:
+    flows = [Flow(0, 1), Flow(2, 3, 2, 1), Flow(4, 5, 3, 1)]
+    rounds = [1, 1, 2, 1, 3, 1]
+    assert repetition_vector(flows, rounds) == [1, 1, 2, 1, 3, 1]
+    assert repetition_vector(flows, rounds, {1: 4, 3: 2}) == [4, 4, 4, 2, 3, 1]
+
+
+@pytest.mark.parametrize(("times", "wrong"), [({0: 4, 1: 3}, (1, 3)), ({2: 3}, (2, 3))])
+def test_what_is_said_of_an_iteration_has_to_suit(
+    times: dict[int, int], wrong: tuple[int, int]
+) -> None:
+    """The first differs from what others say, the second from the acts of a round."""
+    flows = [Flow(0, 1), Flow(2, 3, 2, 1)]
+    with pytest.raises(TimesError) as raised:
+        repetition_vector(flows, [1, 1, 2, 1], times)
+    assert (raised.value.index, raised.value.times) == wrong
+
+
+def test_tables_refuse_messages_at_other_rates() -> None:
+    actors = [
+        Actor("writer", writes=(0,), times=4),
+        Actor("reader", reads=(0,), times=3),
+    ]
+    text = "actor 'reader' has a message 3 times in an iteration, which does not suit"
+    with pytest.raises(PenstockError, match=text):
+        Tables([Register("r", 0, 2, 0)], actors)
 
 
 def test_acts_of_a_turn_have_a_limit() -> None:

@@ -206,6 +206,34 @@ def test_random_jobs_are_streams_that_end_with_what_makes_no_whole(seed: int) ->
                         assert_close(ours, theirs)
 
 
+OF_A_VARIABLE = """
+!t = tensor<2x4xf32>
+job.job @j placement <cpu, [0:0]> {
+  %xs = job.input "x" : tensor<8x4xf32>
+  %x = op.unpack %xs by 4 : tensor<8x4xf32> -> !t
+  %w = job.variable "w" init <zeros> : !t
+  %each = op.repeat %w times 4 : !t -> !t
+  %product = op.mul %x, %each : !t, !t -> !t
+  %sum = op.acc %product every 4 : !t -> !t
+  %row = op.unpack %w by 2 : !t -> tensor<1x4xf32>
+  %rows = op.pack %row by 2 : tensor<1x4xf32> -> !t
+  %y = op.add %sum, %rows : !t, !t -> !t
+  job.output "y", %y : !t
+}
+"""
+
+
+def test_numpy_reads_a_variable_as_often_as_an_op_takes_it() -> None:
+    random = np.random.default_rng()
+    x, w = random.random((8, 4), np.float32), random.random((2, 4), np.float32)
+    expected = (x.reshape(4, 2, 4) * w).sum(0) + w
+    model = model_of(OF_A_VARIABLE)
+    model.weights = {"w": w}
+    assert_close(evaluate_model(model, {"x": x})["y"], expected)
+    with session(OF_A_VARIABLE, "actors", 1, {"w": w}) as ready:
+        assert_close(ready.run({"x": x})["y"], expected)
+
+
 def test_numpy_does_not_say_what_a_plan_with_rates_means() -> None:
     model = model_of(
         """

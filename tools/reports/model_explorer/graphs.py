@@ -35,10 +35,12 @@ def graph_of(program: ProgramOp) -> Json:
     for start, end, register, purpose in found.edges():
         if purpose == Purpose.DATA:
             writes: list[int] = tasks[start]["writes"]
+            # A message is in no register that its sender writes.
+            output = writes.index(register) if register in writes else 0
             incoming[end].append(
                 {
                     "sourceNodeId": str(start),
-                    "sourceNodeOutputId": str(writes.index(register)),
+                    "sourceNodeOutputId": str(output),
                     "targetNodeInputId": str(len(incoming[end])),
                 }
             )

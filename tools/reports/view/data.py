@@ -227,8 +227,9 @@ def type_text(shape: Sequence[int], dtype: str) -> str:
 
 def trace_json(trace: TraceFile, tasks: Mapping[str, int]) -> Json:
     """
-    The tracks with their slices: name, start, duration, category and task by number,
-    and facts. The names and categories are lists of their own, as most come often.
+    The tracks with their ranks, if there are several, and slices: name, start,
+    duration, category and task by number, and facts. The names and categories are lists
+    of their own, as most come often.
     """
     names: dict[str, int] = {}
     categories: dict[str, int] = {}
@@ -250,7 +251,11 @@ def trace_json(trace: TraceFile, tasks: Mapping[str, int]) -> Json:
         "names": [*names],
         "categories": [*categories],
         "tracks": [
-            {"name": trace.tracks.get(track, f"track {track}"), "slices": slices}
+            {
+                "name": trace.tracks.get(track, f"track {track}"),
+                "rank": trace.rank_of(track),
+                "slices": slices,
+            }
             for track, slices in sorted(tracks.items())
         ],
     }

@@ -29,7 +29,10 @@ class Purpose(IntEnum):
 
 
 class Edge(NamedTuple):
-    """A register that a task reads and another one writes; all are numbers."""
+    """
+    A register that a task reads and another one writes; all are numbers. That of a
+    message from rank to rank is the one that it is received into.
+    """
 
     start: int
     end: int
@@ -56,6 +59,30 @@ def edges_of(image: ProgramImage, actors: Sequence[ActorOp | None]) -> Iterator[
             else:
                 purpose = Purpose.DATA if name in used else Purpose.GUARD
             yield Edge(writer[name], index, number[name], purpose)
+    ends = messages_of(image, actors)
+    for (verb, source, peer, tag), (receiver, target) in ends.items():
+        sender = ends.get(("send", source, peer, tag))
+        if verb == "receive" and sender is not None:
+            yield Edge(sender[0], receiver, number[target], Purpose.DATA)
+
+
+def messages_of(
+    image: ProgramImage, actors: Sequence[ActorOp | None]
+) -> dict[tuple[str, int, int, str], tuple[int, str]]:
+    """
+    The tasks that send or receive a message, and the register that it is in, by the
+    verb, both ranks and the tag. Ranks stand in IR alone.
+    """
+    found: dict[tuple[str, int, int, str], tuple[int, str]] = {}
+    for index, (actor, op) in enumerate(zip(image.actors, actors, strict=True)):
+        for step in actor.steps:
+            if op is None or step.verb not in ("send", "receive"):
+                continue
+            rank = op.device.rank.data
+            peer, tag = step.subject.split("/")
+            pair = (rank, int(peer)) if step.verb == "send" else (int(peer), rank)
+            found[step.verb, *pair, tag] = index, step.arguments[0]
+    return found
 
 
 def used_by(actor: ActorImage, op: ActorOp | None) -> set[str]:

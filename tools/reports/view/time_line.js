@@ -15,8 +15,8 @@ class LineView extends View {
   }
   /** Show the tracks of a rank, or with "" all. */
   showRank(rank) {
-    const ranks = track => new Set(track.slices.filter(s => s[4] >= 0).map(
-      s => String(tasks[s[4]].rank)));
+    const ranks = track => new Set(track.rank !== null ? [String(track.rank)]
+      : track.slices.filter(s => s[4] >= 0).map(s => String(tasks[s[4]].rank)));
     this.tracks = this.all.filter(track => {
       const found = ranks(track);
       return rank === "" || !found.size || found.has(rank);
@@ -27,12 +27,11 @@ class LineView extends View {
   }
   addOptions() {
     if (!trace) return;
-    const runs = this.all.flatMap(t => t.slices)
-      .filter(s => trace.categories[s[3]] === "run");
+    const runs = this.runs();
     const label = element("label", "Run "), choice = document.createElement("select");
     choice.id = "run";
     choice.append(element("option", "all", { value: "" }), ...runs.map(
-      (run, i) => element("option", `${i} (${time(run[2])})`, { value: i })));
+      ([from, to], i) => element("option", `${i} (${time(to - from)})`, { value: i })));
     choice.onchange = () => this.zoomTo(runs[choice.value]);
     label.append(choice);
     const select = element("button", "Select", { id: "select", type: "button" });
@@ -46,13 +45,27 @@ class LineView extends View {
     tools.append(select);
     find("#line-options").append(label, tools);
   }
+  /** The start and the end of each run, of all ranks that it is of. */
+  runs() {
+    const found = new Map();
+    for (const { slices } of this.all) {
+      let number = 0;
+      for (const [, start, duration, category] of slices) {
+        if (trace.categories[category] !== "run") continue;
+        const [from, to] = found.get(number) ?? [Infinity, -Infinity];
+        found.set(number++, [Math.min(from, start), Math.max(to, start + duration)]);
+      }
+    }
+    return [...found.values()];
+  }
   /** Zoom to a run, or to all of them, and show its sums. */
   zoomTo(run) {
     this.fit();
-    this.range = run ? [run[1], run[1] + run[2]] : null;
+    this.range = run ?? null;
     if (run) {
-      this.scale = (this.canvas.clientWidth - NAMES - 20) / Math.max(run[2], 1e-3);
-      this.x = NAMES + 4 - run[1] * this.scale;
+      const [from, to] = run;
+      this.scale = (this.canvas.clientWidth - NAMES - 20) / Math.max(to - from, 1e-3);
+      this.x = NAMES + 4 - from * this.scale;
     }
     this.showSums();
     this.draw();

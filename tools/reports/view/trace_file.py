@@ -20,6 +20,10 @@ TRACKS = 1 << 16
 """The numbers of tracks of each rank, in a trace of several."""
 
 
+NAMING = ("from", "register", "task")
+"""The facts of a slice that are names of its program."""
+
+
 class Slice(NamedTuple):
     """A slice of a track; times are in microseconds from the start of the trace."""
 
@@ -30,13 +34,37 @@ class Slice(NamedTuple):
     duration: float
     facts: Mapping[str, object]
 
+    def renamed(self, names: Mapping[str, str]) -> Slice:
+        """The same with other names, as far as there are some."""
+
+        def name_of(key: str, value: object) -> object:
+            if key not in NAMING or not isinstance(value, str):
+                return value
+            return names.get(value, value)
+
+        facts = {key: name_of(key, value) for key, value in self.facts.items()}
+        return self._replace(name=names.get(self.name, self.name), facts=facts)
+
 
 class TraceFile(NamedTuple):
-    """The tracks of a trace by number, each with its slices in order of time."""
+    """
+    The tracks of a trace by number, each with its slices in order of time, and its
+    program, or that of each rank.
+    """
 
-    program: str
+    programs: tuple[str, ...]
     tracks: Mapping[int, str]
     slices: tuple[Slice, ...]
+
+    def rank_of(self, track: int) -> int | None:
+        """The rank of a track, None in a trace of one process."""
+        return track // TRACKS if len(self.programs) > 1 else None
+
+    def renamed(self, names: Mapping[str, Mapping[str, str]]) -> TraceFile:
+        """The same with other names for what is in its programs, by these."""
+        of = [names[program] for program in self.programs]
+        found = (piece.renamed(of[piece.track // TRACKS]) for piece in self.slices)
+        return self._replace(slices=tuple(found)) if any(of) else self
 
 
 def read_trace(path: Path) -> TraceFile:
@@ -82,8 +110,14 @@ def trace_of(whole: object) -> TraceFile:
             of_rank = f"rank {rank}: " if "programs" in other else ""
             tracks[_track_of(event)] = f"{of_rank}{name}"
     slices.sort(key=lambda s: (s.start, -s.duration))
-    program = other.get("program", ", ".join(map(str, other.get("programs", ()))))
-    return TraceFile(str(program), tracks, tuple(slices))
+    programs = other.get("programs", [other.get("program", "")])
+    if not isinstance(programs, list):
+        raise ValueError("programs is no list")
+    names = tuple(map(str, cast("list[object]", programs)))
+    used = {track // TRACKS for track in (*tracks, *(x.track for x in slices))}
+    if not used <= {*range(len(names))}:
+        raise ValueError(f"it has events of other processes than {len(names)}")
+    return TraceFile(names, tracks, tuple(slices))
 
 
 def _track_of(event: Json) -> int:

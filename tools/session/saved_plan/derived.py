@@ -11,32 +11,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from os.path import basename
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.runtime.jit.cache import cache_dir, content_hash
 from penstock.runtime.jit.cache_files import FOR_USER, clear
-from penstock.runtime.jit.package_digest import code_of
-from penstock.runtime.jit.source_digest import digest_below
 from penstock.runtime.program.executable import ProgramImage, image_from_json
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.report import Report
 from penstock.tools.session.saved_plan.archive import Archive, write_archive
 from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
+from penstock.tools.session.saved_plan.build import build
 
 if TYPE_CHECKING:
     from penstock.tools.session.executable import Executable
-
-_MAKERS = frozenset(
-    {
-        "lowering.codegen.target",
-        "tools.session.program_export",
-        "tools.session.saved_plan.derived",
-    }
-)
-"""The modules that say what follows from a text, with what they import."""
 
 
 class Derived(NamedTuple):
@@ -119,9 +108,3 @@ def keep(text_hash: str, derived: Derived) -> None:
 
 def _path(text_hash: str) -> Path:
     return cache_dir() / content_hash([text_hash, build()]) / "plan.zip"
-
-
-@cache
-def build() -> str:
-    """A digest of all code that derives facts from a text."""
-    return content_hash([digest_below(_MAKERS), code_of("xdsl")])

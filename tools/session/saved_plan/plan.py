@@ -33,7 +33,8 @@ from penstock.tools.session.saved_plan.archive import (
     write_archive,
 )
 from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
-from penstock.tools.session.saved_plan.derived import Derived, build, derive, keep, kept
+from penstock.tools.session.saved_plan.build import build
+from penstock.tools.session.saved_plan.derived import Derived, derive, keep, kept
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp

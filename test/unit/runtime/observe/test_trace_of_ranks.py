@@ -60,10 +60,12 @@ def test_a_page_shows_the_tracks_of_all_ranks() -> None:
         for program, at in (("j_0", "a"), ("j_1", "b"))
     ]
     found = trace_of(trace_of_ranks([RankTrace(each, 0) for each in ranks]))
-    assert found.program == "j_0, j_1"
+    assert found.programs == ("j_0", "j_1")
     (first, second) = found.tracks
     assert [*found.tracks.values()] == ["rank 0: stream 0", "rank 1: stream 0"]
     assert {x.name: x.track for x in found.slices} == {"a": first, "b": second}
+    assert [found.rank_of(track) for track in found.tracks] == [0, 1]
+    assert trace_of(ranks[0]).rank_of(first) is None
 
 
 def test_flows_lead_from_a_message_to_where_it_is_received() -> None:

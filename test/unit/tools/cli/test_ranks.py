@@ -83,6 +83,31 @@ job.job @sums placement <cpu, [0:0]> {
 """Rank 0 keeps four pieces until rank 1 has sent the sum of them back."""
 
 
+MIDDLE = """
+!t = tensor<4xf32>
+!rows = tensor<8x4xf32>
+
+job.job @middle placement <cpu, [0:0]> {
+  %xs = job.input "x" : !rows
+  %x = op.unpack %xs by 4 : !rows -> tensor<2x4xf32>
+  %w = job.variable "w" init <normal, seed = 1> : tensor<2x4xf32>
+  %v = op.repeat %w times 4 : tensor<2x4xf32> -> tensor<2x4xf32>
+  %there = op.mul %x, %v {placement = #job.placement<cpu, [1:0]>}
+    : tensor<2x4xf32>, tensor<2x4xf32> -> tensor<2x4xf32>
+  %far = op.tanh %there {placement = #job.placement<cpu, [1:0]>}
+    : tensor<2x4xf32> -> tensor<2x4xf32>
+  %once = op.exp %w {placement = #job.placement<cpu, [1:0]>}
+    : tensor<2x4xf32> -> tensor<2x4xf32>
+  %back = op.pack %far by 4 : tensor<2x4xf32> -> !rows
+  %sum = op.reduce_sum %back axes [0] : !rows -> !t
+  %other = op.reduce_sum %once axes [0] : tensor<2x4xf32> -> !t
+  %y = op.add %sum, %other : !t, !t -> !t
+  job.output "y", %y : !t
+}
+"""
+"""Rank 1 has tasks that act four times and tasks that act once: only rank 0 says so."""
+
+
 LOGS = """
 job.job @logs placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
@@ -248,6 +273,18 @@ def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path, run: Run) -> None
     assert done.stdout.count("check against numpy") == 1
 
 
+@pytest.mark.parametrize("engine", ["actors", "sequential"])
+def test_the_rates_of_a_rank_are_those_of_its_messages(
+    tmp_path: Path, engine: str, run: Run
+) -> None:
+    path = tmp_path / "middle.mlir"
+    path.write_text(MIDDLE)
+    options = ("--random-inputs", 1, "--check", "numpy", "--executor", engine)
+    done = run(path, "--ranks", 2, *options, "--repeat", 3)
+    (line,) = [x for x in done.stdout.splitlines() if x.startswith("check against")]
+    assert float(line.split()[-1]) < 1e-5
+
+
 def test_plans_of_ranks_are_saved_and_run(model: Path, run: Run) -> None:
     options = ("--ranks", 2, "--random-inputs", 1, "--repeat", 3)
     there, plan = model.with_name("there.npz"), model.with_name("plan.penstock")
@@ -369,6 +406,23 @@ def test_wrong_input_is_told_once_by_processes_of_mpi(tmp_path: Path) -> None:
     done = run_by_mpi(*tool, tmp_path / "none.mlir", MPI4PY_LIBMPI=nowhere)
     (line,) = done.stderr.splitlines()
     assert "processes that an MPI has started need mpi4py" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_mpi", [False, True])
+def test_a_plugin_that_fails_is_told_once(
+    model: Path, run: Run, *, by_mpi: bool
+) -> None:
+    wrong = model.with_name("wrong.py")
+    wrong.write_text("raise ValueError('planted')\n")
+    words = (model, "--random-inputs", 1, "--load", wrong)
+    if by_mpi:
+        done = run_by_mpi("-m", "penstock.tools.cli.run", *words)
+    else:
+        done = run(*words, "--ranks", 2, check=1)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "planted" in line
 
 
 def test_a_failure_on_one_rank_is_told_once(tmp_path: Path, run: Run) -> None:

@@ -12,7 +12,14 @@ from typing import Any, TypeAlias
 
 import pytest
 from browser import Browser, Screen
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, MemRefType, i8, i64
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    i8,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region
 
 from penstock.dialects.job import DeviceAttr, InitAttr
@@ -24,17 +31,26 @@ from penstock.dialects.launch import (
     VariableOp,
 )
 from penstock.dialects.regst import MemoryCaseAttr
+from penstock.runtime.observe.trace_of_ranks import (
+    RankTrace,
+    text_of,
+    trace_of_ranks,
+)
 from penstock.runtime.program.executable import image_from_json
 from penstock.tools.cli.run import run_tool as run_model
 from penstock.tools.cli.view import run_tool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
+from penstock.tools.driver.files import path_of_rank
 from penstock.tools.reports.memory_map.map import y_axis
 from penstock.tools.reports.view.data import Graph
 from penstock.tools.reports.view.edges import Purpose
 from penstock.tools.reports.view.memory import memory_of
 from penstock.tools.reports.view.page import page_of
 from penstock.tools.session.options import CompileOptions
-from penstock.tools.session.program_export import image_of
+from penstock.tools.session.program_export import ExportedProgram, image_of
+from penstock.tools.session.program_file import programs_in
+from penstock.tools.session.ranks import Share
+from penstock.tools.session.saved_plan.plan import save_plan
 from penstock.tools.session.session import lower, program_of, read_model
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -318,6 +334,10 @@ def test_files_that_are_no_traces_are_refused(
         '{"otherData": {"version": 7}}': "it has version 7, not 1",
         '{"otherData": {"version": 1}, "traceEvents": 3}': "traceEvents is no list",
         '{"otherData": {"version": 1}, "traceEvents": [3]}': "event 0 is no object",
+        '{"otherData": {"version": 1, "programs": 2}, "traceEvents": []}': ""
+        "programs is no list",
+        '{"otherData": {"version": 1}, "traceEvents": [{"ph": "X", "tid": 1, "ts": 0, '
+        '"dur": 1, "pid": 3}]}': "it has events of other processes than 1",
         '{"otherData": {"version": 1}, "traceEvents": [{"ph": "X", "tid": 1, "ts": 0}]}'
         "": "dur of event 0 is no number",
         '{"otherData": {"version": 1}, "traceEvents": [{"ph": "X", "tid": 1, "ts": 0, '
@@ -342,6 +362,97 @@ def test_a_trace_of_another_program_is_refused(
     out = str(tmp_path / "o.html")
     message = f"{trace} is a trace of @encoder, not of @squares"
     refuses(capsys, message, PROGRAM, "--trace", str(trace), "-o", out, code=1)
+
+
+RANKS = """
+!t = tensor<8x8xf32>
+job.job @pair placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %far = op.exp %x {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+  %y = op.matmul %far, %x : !t, !t -> !t
+  job.output "y", %y : !t
+}
+"""
+
+
+def trace_of_a_rank(program: ProgramOp) -> Json:
+    """A trace in which the tasks of a rank act one after the other."""
+    names = [actor.sym_name.data for actor in program.actors]
+    where = {"pid": 1, "tid": 1}
+    slices: list[Json] = [
+        {"name": name, "cat": "task", "ph": "X", **where, "ts": i, "dur": 1, "args": {}}
+        for i, name in enumerate(names)
+    ]
+    facts = {"register": f"{names[0]}/out", "from": names[0], "task": names[1]}
+    idle = {**slices[1], "name": "waits", "cat": "idle", "args": facts}
+    return {
+        "otherData": {"program": program.sym_name.data, "version": 1},
+        "traceEvents": [*slices, idle],
+    }
+
+
+def test_all_ranks_are_on_one_page_and_one_time_line(tmp_path: Path) -> None:
+    model, path, page = (tmp_path / x for x in ("pair.mlir", "t.json", "o.html"))
+    model.write_text(RANKS)
+    programs = programs_in(model)
+    # Names that ranks share, as files of programs may have.
+    for program in programs:
+        for op in program.actors:
+            if op.sym_name.data in ("x", "far"):
+                op.sym_name = StringAttr("same")
+    model.write_text("\n".join(map(str, programs)))
+    traces = [RankTrace(trace_of_a_rank(program), 0) for program in programs]
+    path.write_text(text_of(trace_of_ranks(traces)))
+    assert run_tool([str(model), "--trace", str(path), "-o", str(page)]) == 0
+    data = data_of(page.read_text())
+    tasks, line = data["graph"]["tasks"], data["trace"]
+    actors = [(rank, x.sym_name.data) for rank in (0, 1) for x in programs[rank].actors]
+    found = [(task["rank"], task["name"]) for task in tasks]
+    assert [(r, name.removesuffix(f" of rank {r}")) for r, name in found] == actors
+    assert len({name for _, name in found}) == len(found)
+    assert [track["rank"] for track in line["tracks"]] == [0, 1]
+    for rank, track in enumerate(line["tracks"]):
+        acts = [x[4] for x in track["slices"] if line["categories"][x[3]] == "task"]
+        assert acts == [i for i, task in enumerate(tasks) if task["rank"] == rank]
+        (idle,) = [x for x in track["slices"] if line["categories"][x[3]] == "idle"]
+        assert idle[5]["from"] == tasks[acts[0]]["name"]
+    edges = [
+        (tasks[start], tasks[end], data["graph"]["registers"][register])
+        for start, end, register, _ in data["graph"]["edges"]
+    ]
+    crossing = [
+        (start["name"], end["name"], register["name"])
+        for start, end, register in edges
+        if start["rank"] != end["rank"]
+    ]
+    assert len(crossing) == 2
+    for start, end, register in crossing:
+        assert start.endswith("/send")
+        assert register in [
+            data["graph"]["registers"][i]["name"]
+            for task in tasks
+            if task["name"] == end
+            for i in task["writes"]
+        ]
+
+
+def test_plans_of_ranks_are_shown_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model := tmp_path / "pair.mlir").write_text(RANKS)
+    programs, plan = programs_in(model), tmp_path / "pair.penstock"
+    for rank, program in enumerate(programs):
+        save_plan(
+            path_of_rank(plan, rank),
+            ExportedProgram(program),
+            {},
+            Share(rank, 2, "digest"),
+        )
+    assert [str(x) for x in programs_in(plan)] == [str(x) for x in programs]
+    last = path_of_rank(plan, 1)
+    save_plan(last, ExportedProgram(programs[1]), {}, Share(1, 2, "other"))
+    message = f"{last} was not saved together with {path_of_rank(plan, 0)}"
+    refuses(capsys, message, str(plan), "-o", str(tmp_path / "o.html"))
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(

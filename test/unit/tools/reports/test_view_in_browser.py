@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -12,11 +12,16 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 from browser import SCREENS, Browser, Pictures, Screen, Tab
 
-from penstock.runtime.program.executable import ActorImage
+from penstock.runtime.observe.trace_of_ranks import (
+    RankTrace,
+    text_of,
+    trace_of_ranks,
+)
+from penstock.runtime.program.executable import ProgramImage
 from penstock.tools.cli.view import run_tool
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.program_export import image_of
-from penstock.tools.session.program_file import program_in
+from penstock.tools.session.program_file import program_in, programs_in
 
 ENCODER = Path(__file__).parents[4] / "examples" / "encoder.mlir"
 
@@ -47,20 +52,18 @@ class Act(NamedTuple):
 
 
 @cache
-def actors_of(path: Path, options: CompileOptions) -> tuple[str, Sequence[ActorImage]]:
-    """The name of a program, and its actors."""
-    image = image_of(program_in(path, options))
-    return image.name, image.actors
+def image_in(path: Path, options: CompileOptions) -> ProgramImage:
+    """The program of a file."""
+    return image_of(program_in(path, options))
 
 
-def acts_of(path: Path, options: CompileOptions) -> Iterator[tuple[list[Act], float]]:
+def acts_of(image: ProgramImage) -> Iterator[tuple[list[Act], float]]:
     """The acts of each run, one after the other, and the start of the run."""
-    _, actors = actors_of(path, options)
     now = 0.0
     for run in range(RUNS):
         acts: list[Act] = []
         begin = now
-        for index, actor in enumerate(actors):
+        for index, actor in enumerate(image.actors):
             duration = 1.0 + (index * 7 + run * 3) % 11
             acts.append(Act(actor.name, actor.stream, now, duration))
             now += duration
@@ -68,14 +71,13 @@ def acts_of(path: Path, options: CompileOptions) -> Iterator[tuple[list[Act], fl
         now += GAP
 
 
-def trace_of(path: Path, options: CompileOptions) -> Json:
+def trace_of(image: ProgramImage) -> Json:
     """A trace in which tasks act one after the other, in times that are made up."""
-    program, _ = actors_of(path, options)
     events: list[Json] = []
     for tid, name in enumerate(["runs", "stream 0 (cpu)", "stream 1 (cpu)"]):
         head: Json = {"ph": "M", "name": "thread_name", "pid": 1, "tid": tid}
         events.append({**head, "args": {"name": name}})
-    for run, (acts, begin) in enumerate(acts_of(path, options)):
+    for run, (acts, begin) in enumerate(acts_of(image)):
         end = acts[-1].start + acts[-1].duration
         whole: Json = {"ph": "X", "name": "run", "cat": "run", "pid": 1, "tid": 0}
         events.append({**whole, "ts": begin, "dur": end - begin, "args": {"run": run}})
@@ -87,7 +89,7 @@ def trace_of(path: Path, options: CompileOptions) -> Json:
         idle: Json = {"ph": "X", "name": "waits", "cat": "idle", "pid": 1, "tid": 2}
         args = {"task": first.task, "missing": "piece", "register": "x/out"}
         events.append({**idle, "ts": begin, "dur": first.duration, "args": args})
-    other = {"program": program, "version": 1}
+    other = {"program": image.name, "version": 1}
     return {"otherData": other, "traceEvents": events}
 
 
@@ -95,7 +97,7 @@ def page_of(folder: Path, model: Path, *arguments: str) -> Path:
     """The page of a model, with a trace of it."""
     options = CompileOptions(threads=2, simulate_ranks="--simulate-ranks" in arguments)
     trace, page = folder / "trace.json", folder / "view.html"
-    trace.write_text(json.dumps(trace_of(model, options)), encoding="utf-8")
+    trace.write_text(json.dumps(trace_of(image_in(model, options))), encoding="utf-8")
     command = [str(model), "--threads", "2", *arguments]
     assert run_tool([*command, "--trace", str(trace), "-o", str(page)]) == 0
     return page
@@ -123,7 +125,7 @@ def sums_between(start: float, end: float) -> dict[str, tuple[int, float]]:
     """The acts and the microseconds of each task between two moments."""
     counts: Counter[str] = Counter()
     times: defaultdict[str, float] = defaultdict(float)
-    for acts, _ in acts_of(ENCODER, CompileOptions(threads=2)):
+    for acts, _ in acts_of(image_in(ENCODER, CompileOptions(threads=2))):
         for act in acts:
             part = min(end, act.start + act.duration) - max(start, act.start)
             if part > 0:
@@ -158,7 +160,7 @@ def test_a_run_fills_the_window_and_is_summed(browser: Browser, page: Path) -> N
         tab.click("[data-view=line]")
         assert tab.run('find("#run").length') == RUNS + 1
         choose_run(tab, "1")
-        acts, start = list(acts_of(ENCODER, CompileOptions(threads=2)))[1]
+        acts, start = list(acts_of(image_in(ENCODER, CompileOptions(threads=2))))[1]
         end = acts[-1].start + acts[-1].duration
         left, right, width = tab.run(
             "[lineView.range[0], lineView.range[1]].map(t => lineView.x + "
@@ -263,6 +265,41 @@ def test_memory_and_time_of_a_rank_are_shown_alone(
         everything = tab.run(names)
         assert set(of_rank) < set(everything)
         assert "runs" in of_rank
+        assert tab.is_quiet()
+
+
+def test_one_time_line_has_the_runs_of_all_ranks(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (model := tmp_path / "ranks.mlir").write_text(RANKS, encoding="utf-8")
+    traces = [
+        RankTrace(trace_of(image_of(program)), later)
+        for program, later in zip(programs_in(model), (0, 2000), strict=True)
+    ]
+    (trace := tmp_path / "trace.json").write_text(text_of(trace_of_ranks(traces)))
+    page = tmp_path / "view.html"
+    assert run_tool([str(model), "--trace", str(trace), "-o", str(page)]) == 0
+    names = "lineView.tracks.map(track => track.name)"
+    with browser.open(page) as tab:
+        tab.click("[data-view=line]")
+        everything = tab.run(names)
+        assert {name.partition(":")[0] for name in everything} == {"rank 0", "rank 1"}
+        tab.click('#ranks [data-rank="1"]')
+        assert tab.run(names) == [x for x in everything if x.startswith("rank 1")]
+        tab.click('#ranks [data-rank=""]')
+        assert tab.run('find("#run").length') == RUNS + 1
+        choose_run(tab, "0")
+        # From the start of the one to the end of the other, 2 us later.
+        ends = [
+            2.0 * rank
+            + max(
+                x["ts"] + x["dur"]
+                for x in each.trace["traceEvents"]
+                if x.get("cat") == "run" and x["args"]["run"] == 0
+            )
+            for rank, each in enumerate(traces)
+        ]
+        assert tab.run("lineView.range") == [0, pytest.approx(max(ends))]
         assert tab.is_quiet()
 
 

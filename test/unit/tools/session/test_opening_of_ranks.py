@@ -12,8 +12,9 @@ from rank_threads import connected
 
 from penstock.runtime.errors import PenstockError
 from penstock.tools.cli.exit_codes import usage_code
-from penstock.tools.driver.errors import UsageError
+from penstock.tools.driver.errors import FileError, InternalError, UsageError
 from penstock.tools.session.ranks import Ranks
+from penstock.tools.session.saved_plan.build import build
 
 
 @contextmanager
@@ -82,13 +83,13 @@ def test_an_error_of_several_ranks_is_told_by_the_first(
     texts = ["no model", "no memory", "no memory"]
     error = UsageError(texts[rank])
     said = [[[1, text]] for text in texts]
-    with one_of(rank, said) as ranks, pytest.raises(UsageError):
+    with one_of(rank, said) as ranks, pytest.raises(UsageError) as caught:
         fail_in(ranks, error)
-    assert error.is_shared
-    assert error.is_told == is_told
+    assert caught.value.is_shared
+    assert caught.value.is_told == is_told
 
 
-@pytest.mark.parametrize(("kind", "code"), [(0, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize(("kind", "code"), [(0, 1), (1, 2), (3, 1)])
 def test_an_error_of_another_rank_is_one_of_all(kind: int, code: int) -> None:
     """Also its exit code, and rank 0 tells it."""
     with (
@@ -102,11 +103,45 @@ def test_an_error_of_another_rank_is_one_of_all(kind: int, code: int) -> None:
     assert (usage_code(error) if isinstance(error, UsageError) else 1) == code
 
 
+def test_ranks_with_different_errors_have_that_of_the_first() -> None:
+    """So one is told, and all have one exit code."""
+    said = [[None], [[0, "no model"]], []]
+    with one_of(2, said) as ranks, pytest.raises(FileError) as caught:
+        fail_in(ranks, UsageError("no memory"))
+    assert str(caught.value) == "rank 1: no model"
+    assert caught.value.is_shared
+    assert caught.value.is_told
+
+
+def test_a_defect_of_one_rank_is_one_of_all() -> None:
+    text = "internal error: ValueError: planted; please report it"
+    with one_of(0, [[], [[2, text]]]) as ranks, pytest.raises(InternalError) as caught:
+        warn_in(ranks)
+    assert str(caught.value) == f"rank 1: {text}"
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [(["other", build()], "program"), (["digest", "other"], "version of penstock")],
+)
+def test_ranks_have_one_program_and_one_version(other: list[str], what: str) -> None:
+    text = (
+        f"rank 2 has another {what} than rank 0: all processes need the same model, "
+        "options and version"
+    )
+    own = ["digest", build()]
+    with (
+        one_of(0, [[], [None, *own], [None, *other]]) as ranks,
+        pytest.raises(UsageError, match=f"^{text}$"),
+    ):
+        ranks.agree_on("digest")
+
+
 def test_an_error_after_the_ranks_have_agreed_ends_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reasons: list[str] = []
-    with one_of(0, [[], [None, "digest"]]) as ranks:
+    with one_of(0, [[], [None, "digest", build()]]) as ranks:
         monkeypatch.setattr(ranks.transport, "abort", reasons.append)
         with pytest.raises(PenstockError):
             fail_in(ranks, PenstockError("no memory"), agreed="digest")
