@@ -126,12 +126,13 @@ def cubins(
 
 def all_models(only: Collection[str] = ()) -> Iterator[tuple[str, dict[str, str]]]:
     """
-    The sources of the light models, and of those exported from PyTorch; of these names
-    only, if there are some.
+    The sources of the light models, of those exported from PyTorch, and of steps of
+    training; of these names only, if there are some.
     """
     from benchmarks.models import exported_models, light_models
+    from benchmarks.trainers import training_steps
 
-    for models in (light_models, exported_models):
+    for models in (light_models, exported_models, training_steps):
         for name, module in models(only):
             yield name, sources_of(module)
 

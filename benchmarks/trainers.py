@@ -8,7 +8,7 @@ are updated, and between contenders only if one of them computes something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,8 @@ from penstock import Tensor
 from penstock.tools.session.session import Session
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from benchmarks.harness import Run
     from penstock.tools.session.session import Model
 
@@ -162,6 +164,13 @@ def job_of(training: Training, part: str) -> Model:
         "labels": Annotated[Tensor, labels.shape, labels.dtype.type],
     }
     return penstock.job(step).trace().model()
+
+
+def training_steps(only: Collection[str] = ()) -> Iterator[tuple[str, ModuleOp]]:
+    """The jobs of steps by the names of trainings; of these only, if there are some."""
+    for name in TRAININGS:
+        if not only or name in only:
+            yield name, job_of(training_of(name), STEP).module
 
 
 def open_penstock(name: str, part: str, threads: int) -> Run:

@@ -15,7 +15,7 @@ from typing import cast
 import penstock
 from penstock.tools.frontend.python.calls import OpFunction, functions_of
 from penstock.tools.frontend.python.jobs import Job, TracedJob
-from penstock.tools.frontend.python.ops import LOSSES
+from penstock.tools.frontend.python.ops import COMPOSED
 from penstock.tools.frontend.python.schedules import Step
 from penstock.tools.reports.markdown import HEADING, Lines, table, text_of
 from penstock.tools.reports.memory_map.map import MemoryMap
@@ -91,8 +91,8 @@ def api_page() -> str:
     bodies: dict[str, object] = {"penstock.ops.loop": penstock.ops.loop}
     bodies["penstock.ops.while_loop"] = penstock.ops.while_loop
     bodies["penstock.ops.cond"] = penstock.ops.cond
-    losses = {f"penstock.ops.{x}": getattr(penstock.ops, x) for x in LOSSES}
-    lines += _sections({**bodies, **losses})
+    composed = {f"penstock.ops.{x}": getattr(penstock.ops, x) for x in COMPOSED}
+    lines += _sections({**bodies, **composed})
     lines += ["## Errors: `penstock.errors`", "", text_of(penstock.errors), ""]
     errors = members_of(penstock.errors, "penstock.errors")
     rows = [(f"`{name}`", _sentence(error)) for name, error in errors.items()]

@@ -34,7 +34,7 @@ from penstock.runtime.loading.initializers import Array
 from penstock.tools.driver.plugins import unload
 from penstock.tools.frontend.python.dtypes import short_name
 from penstock.tools.frontend.python.jobs import Job
-from penstock.tools.frontend.python.ops import LOSSES
+from penstock.tools.frontend.python.ops import COMPOSED
 from penstock.tools.frontend.python.structures import flattened
 from penstock.tools.session.oracle import evaluate_model
 
@@ -394,7 +394,7 @@ def test_every_op_on_tensors_is_a_function():
     held = {op.name for op in tensor_ops if op.get_irdl_definition().regions}
     functions = set(dir(penstock.ops))
     assert {f"op.{name}" for name in names - functions} == held - {"op.loop"}
-    known = {*names, *LOSSES, "cond", "while_loop"}
+    known = {*names, *COMPOSED, "cond", "while_loop"}
     assert {"softmax", "conv2d", "reduce_sum"} <= functions <= known
 
 
