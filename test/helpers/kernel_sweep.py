@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from random import Random
 from typing import TypeAlias, TypedDict
 
@@ -209,8 +209,7 @@ class Sweep:
         self, kind: str, seed: int, target: str, way: str, longer: int = 0
     ) -> KernelOp:
         """A kernel with a schedule."""
-        text = case_of(kind, seed, longer=longer).text.replace('"cpu"', f'"{target}"')
-        kernel = self.parse(text)
+        kernel = plain_kernel(self.parse, kind, seed, target, longer).clone()
         WAYS[target][way](kernel, Random(f"{way} {seed}"))
         return kernel
 
@@ -256,6 +255,15 @@ class Sweep:
                     np.testing.assert_array_equal(found, as_stored(before, order))
         except AssertionError as error:
             raise AssertionError(f"run with {place}: {error}") from error
+
+
+@lru_cache(1)
+def plain_kernel(
+    parse: Parse, kind: str, seed: int, target: str, longer: int
+) -> KernelOp:
+    """A kernel without a schedule, which is asked for once for each way."""
+    text = case_of(kind, seed, longer=longer).text
+    return parse(text.replace('"cpu"', f'"{target}"'))
 
 
 def pairs_in(kernel: KernelOp) -> list[Pair]:
