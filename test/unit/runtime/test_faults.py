@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import pytest
+from draws import draws
 from numba import cfunc
 from watched_runs import Clock, Reports
 
@@ -274,7 +275,7 @@ def test_message_of_an_actor_without_kernels():
             core.run(5)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(draws(50)))
 def test_any_fault_ends_in_an_error_or_in_nothing(seed: int):
     rng = random.Random(seed)
     line = Line((rng.randrange(2), rng.randrange(2), rng.randrange(3)), 3)

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from draws import draws
 from kernel_runs import run_source
 from numpy.typing import NDArray
 from scipy import special
@@ -349,7 +350,7 @@ def test_conv2d(case: Case):
     assert_close(evaluate(case, *arrays), expected, case.terms)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_conv2d_of_random_shape(seed: int):
     rng = np.random.default_rng(seed)
     groups, channels, outputs, *taps = (int(n) for n in rng.integers(1, 4, 5))
@@ -503,7 +504,7 @@ def test_pool(case: Case):
 
 
 @pytest.mark.parametrize("cls", ONNX_POOLS)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(draws(20)))
 def test_pool_of_random_shape(cls: type[TensorOp], seed: int):
     rng = np.random.default_rng(seed)
     kernel: list[int] = rng.integers(1, 5, 2).tolist()

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from draws import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,7 +169,7 @@ def test_the_bound_counts_the_fullest_step():
     assert Problem([]).bound == 0
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_bounds_hold_for_each_step(seed: int):
     problem = random_problem(seed)
     lives, strides = problem.lifetimes, problem.strides
@@ -217,7 +218,7 @@ def test_what_makes_no_sense_is_refused(make: Callable[[], object], message: str
         make()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(draws(20)))
 def test_conflicts_become_lifetimes_and_further_conflicts(seed: int):
     rng = random.Random(seed)
     count = rng.randrange(1, 12)
@@ -386,7 +387,7 @@ def test_a_capacity_is_met_if_and_only_if_it_can_be(problem: Problem, capacity: 
     assert (problem.peak(found) <= capacity) == (least <= capacity)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(draws(8)))
 def test_best_is_never_worse_than_a_rule(seed: int):
     problem = random_problem(seed, 120, further=bool(seed % 3))
     best = problem.peak(pack(problem, "best", Budget(steps=0)))

@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 
 import pytest
 from counted_work import LINEAR, growth_of
+from draws import draws
 
 from penstock.lowering.algorithms import block_layout as block_layouts
 from penstock.lowering.algorithms import byte_sharing as sharing
@@ -139,7 +140,7 @@ def is_first(task: int, span: Span) -> bool:
     return task in span.first_writers or task < min(span.first_writers)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 def test_what_may_share_is_never_alive_together(seed: int):
     count, edges, lines, spans = random_game(seed)
     found = sharing_of(PartialOrder(count, edges, lines), spans)
@@ -190,7 +191,7 @@ def test_a_cycle_without_a_token_is_named():
         PartialOrder(5, edges)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(16)))
 def test_components_are_what_paths_connect(seed: int):
     rng = random.Random(seed)
     count = rng.randrange(1, 12)
@@ -206,7 +207,7 @@ def test_components_are_what_paths_connect(seed: int):
     assert {frozenset(members) for members in components(sets)} == wanted
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(16)))
 def test_overlaps_are_those_of_the_bytes(seed: int):
     rng = random.Random(seed)
     starts = [rng.randrange(16) for _ in range(10)]
@@ -264,7 +265,7 @@ def bytes_together(
     return max(sum(demands[i].size for i in group) for group in groups)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 def test_layouts_are_right_and_as_small_as_can_be(seed: int):
     game = random_game(seed)
     demands = demands_of(game, random.Random(seed))

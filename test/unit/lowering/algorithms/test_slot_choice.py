@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from counted_work import LINEAR, growth_of
+from draws import draws
 
 from penstock.lowering.algorithms.slot_counts import (
     Queue,
@@ -37,7 +38,7 @@ def in_use(queue: Queue, interval: int, acts: int) -> int:
     return max(sum(a <= moment < b for a, b in spans) for moment, _ in spans)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(16)))
 def test_slots_are_the_most_in_use_at_once(seed: int):
     rng = random.Random(seed)
     for queue in random_queues(rng):
@@ -61,7 +62,7 @@ def most_bytes(queues: Sequence[Queue], memory: int, interval: int) -> int:
     return most
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_a_peak_is_the_fullest_moment(seed: int):
     rng = random.Random(seed)
     queues = random_queues(rng)
@@ -74,7 +75,7 @@ def test_a_peak_is_the_fullest_moment(seed: int):
         assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_the_interval_is_the_shortest_that_fits(seed: int):
     rng = random.Random(seed)
     queues = random_queues(rng)

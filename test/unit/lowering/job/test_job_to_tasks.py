@@ -74,7 +74,7 @@ def apply(module: ModuleOp, *passes: ModulePass) -> None:
         module.verify()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_each_value_is_copied_once_to_a_device(seed: int):
     job = random_job(seed, length=40)
     apply(ModuleOp([job]), JobPlacePass())
@@ -83,7 +83,7 @@ def test_each_value_is_copied_once_to_a_device(seed: int):
     assert len({(copy.source, copy.device) for copy in copies}) == len(copies)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_placed_jobs_stay_as_they_are(seed: int):
     module = ModuleOp([random_job(seed, length=40)])
     apply(module, JobPlacePass())
@@ -92,7 +92,7 @@ def test_placed_jobs_stay_as_they_are(seed: int):
     assert str(module) == text
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(draws(6)))
 def test_placed_jobs_can_be_converted(seed: int):
     """The conversion refuses values that are used where they do not lie."""
     module = ModuleOp([random_job(seed, length=40)])

@@ -63,7 +63,7 @@ def random_case(rng: random.Random) -> tuple[int, Streams, list[Order]]:
     return count, streams, orders
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 def test_events_cover_all_orders_and_none_can_be_dropped(seed: int):
     count, streams, orders = random_case(random.Random(seed))
     along = [Order(a, b) for tasks in streams for a, b in pairwise(tasks)]
@@ -150,7 +150,7 @@ def random_registers(
     return registers
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 @pytest.mark.parametrize(("slots", "readers"), [(1, 1), (1, 2), (3, 2)])
 def test_removing_implied_registers_changes_nothing(
     seed: int, slots: int, readers: int

@@ -157,7 +157,7 @@ def first_fit(together: Sequence[Sequence[bool]]) -> list[list[int]]:
     return groups
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(draws(10)))
 def test_groups_are_those_of_the_rule(seed: int):
     rng = random.Random(seed)
     count = rng.randrange(8)
@@ -175,7 +175,7 @@ def test_groups_of_names_are_read_from_text():
     assert parse_groups("a,b;;,") == [["a", "b"]]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(draws(10)))
 def test_what_sinks_stays_in_order(seed: int):
     rng = random.Random(seed)
     count = rng.randrange(12)

@@ -122,7 +122,7 @@ def random_lifetimes(rng: random.Random) -> list[Lifetime]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_random_layouts_are_sound_and_within_their_bounds(seed: int):
     rng = random.Random(seed)
     lives, alignment = random_lifetimes(rng), rng.choice([1, 8, 64])
@@ -140,7 +140,7 @@ def test_random_layouts_are_sound_and_within_their_bounds(seed: int):
     assert bound <= end_of(offsets, sizes) <= sum_of(sizes, alignment)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(16)))
 def test_each_is_as_low_as_it_can_go(seed: int):
     lives = random_lifetimes(random.Random(seed))
     offsets = size_first(lives, alignment=4)

@@ -6,6 +6,7 @@ import random
 from itertools import combinations, product
 
 import pytest
+from draws import draws
 
 from penstock.lowering.algorithms.marked_graph import Edge, MarkedGraph
 from penstock.tools.reports.memory.conflicts import (
@@ -70,7 +71,7 @@ def may_meet(one: Span, other: Span, before: set[tuple[int, int, int, int]]) -> 
     return False
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 def test_conflicts_are_those_of_unrolled_acts(seed: int) -> None:
     count, edges, spans = random_case(seed)
     table = conflicts_of(MarkedGraph(count, edges), spans)

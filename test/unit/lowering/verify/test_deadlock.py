@@ -8,6 +8,7 @@ from itertools import combinations
 
 import pytest
 from counted_work import LINEAR, growth_of
+from draws import draws
 
 from penstock.lowering.algorithms.deadlock import (
     Register,
@@ -90,7 +91,7 @@ def solvable_case(seed: int) -> tuple[int, list[Register]]:
             return tasks, registers
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_the_increase_is_the_smallest_there_is(seed: int):
     tasks, registers = solvable_case(seed)
     waits = Waits(tasks, registers)
@@ -105,7 +106,7 @@ def test_the_increase_is_the_smallest_there_is(seed: int):
     assert increase.is_least
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_each_register_has_a_cycle_of_its_own(seed: int):
     tasks, registers = solvable_case(seed)
     waits = Waits(tasks, registers)
@@ -126,7 +127,7 @@ def assert_is_cycle(registers: Sequence[Register], cycle: Sequence[Wait]) -> Non
         assert (forward and empty) or (back and full)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_without_a_budget_the_increase_is_within_its_bound(seed: int):
     tasks, registers = solvable_case(seed)
     waits = Waits(tasks, registers)
@@ -157,7 +158,7 @@ def test_of_equally_few_registers_the_smallest_are_taken():
     assert smallest_increase(Waits(2, registers), [9, 8]).registers == [1]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_no_slots_break_what_is_hopeless(seed: int):
     rng = random.Random(seed)
     tasks = rng.randrange(1, 7)
@@ -191,7 +192,7 @@ def tables_of(tasks: int, registers: Sequence[Register]) -> Tables:
     return Tables(entries, actors)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_the_runtime_finds_the_same(seed: int):
     rng = random.Random(seed)
     tasks = rng.randrange(1, 8)

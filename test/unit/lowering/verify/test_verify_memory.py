@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draws import draws
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.lowering.verify.memory import Span, alone, parse_limits
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_spans_that_share_bytes_with_none(seed: int):
     """Against a count of the spans at each byte."""
     rng = np.random.default_rng(seed)

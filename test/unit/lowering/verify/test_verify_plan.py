@@ -115,7 +115,7 @@ def random_storage(rng: random.Random, size: int) -> Storage:
     return Storage(start, start + rng.randrange(8), writer, users)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(draws(100)))
 def test_clashes_are_those_of_the_definition(seed: int):
     rng = random.Random(seed)
     size = rng.randrange(2, 9)
@@ -126,7 +126,7 @@ def test_clashes_are_those_of_the_definition(seed: int):
     assert clashes(graph, storages) == true_clashes(size, edges, storages)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(draws(16)))
 def test_overlaps_are_those_of_the_bytes(seed: int):
     rng = random.Random(seed)
     storages = [random_storage(rng, 4) for _ in range(10)]
@@ -137,7 +137,7 @@ def test_overlaps_are_those_of_the_bytes(seed: int):
             assert bool(found >> j & 1) == (bool(common) and a is not b)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_cycles_are_cycles_and_leave_none(seed: int):
     rng = random.Random(seed)
     size = rng.randrange(1, 12)

@@ -59,7 +59,7 @@ def bytes_of(span: Span, slot: int) -> set[int]:
     return set(range(start, start + span.size))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_shared_bytes_are_those_of_the_slots(seed: int):
     rng = random.Random(seed)
     a, b = (

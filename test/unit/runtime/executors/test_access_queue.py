@@ -5,6 +5,7 @@ import threading
 from itertools import combinations
 
 import pytest
+from draws import draws
 
 from penstock.runtime.executors.access_queue import Access, AccessQueue, Use
 
@@ -47,7 +48,7 @@ def may_go_on(*accesses: Access) -> list[bool]:
 # The rule ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(draws(66)))
 def test_an_access_waits_for_the_older_ones_that_it_collides_with(seed: int):
     """
     An access may go on if and only if no older one that has not ended writes what it
@@ -78,7 +79,7 @@ def test_an_access_waits_for_the_older_ones_that_it_collides_with(seed: int):
             assert may_go_on(access) == [not rivals]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(draws(33)))
 def test_those_that_go_first_wait_for_those_only_that_have_begun(seed: int):
     rng = random.Random(seed)
     uses = random_uses(rng)
