@@ -41,6 +41,8 @@ def as_one_image(o: OpFunctions[V], x: V, g: V, down: Window) -> tuple[V, V]:
     _, k, rows, columns = o.shape(g)
     span = (down.taps - 1) * down.dilation
     behind = (rows - 1) * down.stride + span - down.before - (h - 1)
+    if n == 1:
+        return o.pad(x, [0, 0, down.before, 0], [0, 0, max(0, behind), 0]), g
     gap = max(down.before, behind)
     count = ceil(max(h + gap, rows * down.stride) / down.stride)
     height = count * down.stride

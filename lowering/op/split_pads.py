@@ -17,6 +17,10 @@ share one `op.pad`. Two kinds of convolutions keep their pads, as they cost litt
   `vector_bytes`, and weights can lie in panels if they are a variable or a constant
   that nobody else reads.
 
+A gradient of weights (`op.conv2d_filter_gradient`) of one group on a single device is
+taken of its images as one tall image, if there are several or it has pads at the top or
+bottom: then its terms are equally far apart, as tiles want them.
+
 Example: `test/lowering/op/op-split-pads-example.mlir`.
 """
 
@@ -25,6 +29,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, f64
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -34,8 +39,11 @@ from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.convolution import Conv2dOp, placed
+from penstock.dialects.op.filter_layout import filter_gradient
+from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.utils.attributes import replace_op
+from penstock.dialects.op.training.filter_gradient import Conv2dFilterGradientOp
+from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.op_devices import kind_of
@@ -51,6 +59,8 @@ def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None
     """
     padded: dict[Hashable, PadOp] = {}
     for op in job.body.block.ops:
+        if isinstance(op, Conv2dFilterGradientOp) and is_of_apart_images(op, job):
+            join_images(op)
         if not isinstance(op, Conv2dOp) or op.is_depthwise:
             continue
         if not any(op.pads.iter_values()):
@@ -61,6 +71,36 @@ def split_pads(job: JobOp, vector_bytes: int, device: str | None = None) -> None
         if key not in padded:
             padded[key] = insert_pad(op)
         replace_op(op, without_pads(op, padded[key]))
+
+
+def is_of_apart_images(op: Conv2dFilterGradientOp, job: JobOp) -> bool:
+    """Whether a gradient of weights has terms that can be put equally far apart."""
+    types = [tensor_type(value) for value in op.operands]
+    if not all(type.has_static_shape() for type in types):
+        return False
+    if any(0 in type.get_shape() for type in types) or op.groups.value.data != 1:
+        return False
+    down, _ = op.windows
+    images = types[0].get_shape()[0]
+    is_apart = images > 1 or down.before > 0 or down.after > 0
+    return is_apart and placement_of(op, job).single_device() is not None
+
+
+def join_images(op: Conv2dFilterGradientOp) -> None:
+    """Replace a gradient of weights by that of one tall image."""
+
+    def insert(made: Operation) -> None:
+        if placement := op.attributes.get("placement"):
+            made.attributes["placement"] = placement
+        made.location = op.location
+        Rewriter.insert_op(made, InsertPoint.before(op))
+
+    found = filter_gradient(OpBuilder(insert), op.input, op.grad, op.windows, 1)
+    assert isinstance(found.owner, Operation), "has been made above"
+    carry(op, found.owner)
+    found.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(found)
+    Rewriter.erase_op(op)
 
 
 def skips_pads(op: Conv2dOp, job: JobOp, vector_bytes: int) -> bool:

@@ -213,3 +213,48 @@ job.job @several placement <cpu, [0:0-1]> {
   %y = op.conv2d %x, %w pads [1, 1, 1, 1] : tensor<2x64x14x14xf32>, tensor<64x64x3x3xf32> -> tensor<2x64x14x14xf32>
   job.output "y", %y : tensor<2x64x14x14xf32>
 }
+
+// -----
+
+// The gradient of weights is taken of one tall image, so that its terms are equally far
+// apart: of several images with zeros between them, of one with those at the top and the
+// bottom. Pads at the sides stay.
+
+// CHECK-LABEL: job.job @gradients
+job.job @gradients placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x4x8x9xf32>
+  %g = job.input "g" : tensor<2x6x8x9xf32>
+  %u = job.input "u" : tensor<1x4x8x9xf32>
+  %h = job.input "h" : tensor<1x6x8x9xf32>
+  // CHECK:      op.reshape {{.*}} -> tensor<1x4x27x9xf32>
+  // CHECK:      op.reshape {{.*}} -> tensor<1x6x18x9xf32>
+  // CHECK-NEXT: %w = op.conv2d_filter_gradient {{.*}} kernel [3, 3] pads [0, 1, 0, 1] {acme.keep} : tensor<1x4x27x9xf32>
+  // CHECK-NEXT: %[[U:.+]] = op.pad %u before [0, 0, 1, 0] after [0, 0, 1, 0]
+  // CHECK-NEXT: %v = op.conv2d_filter_gradient %[[U]], %h kernel [3, 3] pads [0, 1, 0, 1] :
+  %w = op.conv2d_filter_gradient %x, %g kernel [3, 3] pads [1, 1, 1, 1] {acme.keep} : tensor<2x4x8x9xf32>, tensor<2x6x8x9xf32> -> tensor<6x4x3x3xf32>
+  %v = op.conv2d_filter_gradient %u, %h kernel [3, 3] pads [1, 1, 1, 1] : tensor<1x4x8x9xf32>, tensor<1x6x8x9xf32> -> tensor<6x4x3x3xf32>
+  job.output "w", %w : tensor<6x4x3x3xf32>
+  job.output "v", %v : tensor<6x4x3x3xf32>
+}
+
+// -----
+
+// So it is not with groups, on several devices, or where one image has no such pads.
+
+// CHECK-LABEL: job.job @kept
+job.job @kept placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<2x4x8x9xf32>
+  %g = job.input "g" : tensor<2x6x8x9xf32>
+  %u = job.input "u" : tensor<1x4x8x9xf32>
+  %h = job.input "h" : tensor<1x6x6x9xf32>
+  // CHECK-NOT: op.pad
+  // CHECK:     op.conv2d_filter_gradient %x, %g kernel [3, 3] pads [1, 1, 1, 1] groups 2 :
+  // CHECK:     op.conv2d_filter_gradient %x, %g kernel [3, 3] pads [1, 1, 1, 1] {placement = #job.placement<cpu, [0:0-1]>} :
+  // CHECK:     op.conv2d_filter_gradient %u, %h kernel [3, 3] pads [0, 1, 0, 1] :
+  %w = op.conv2d_filter_gradient %x, %g kernel [3, 3] pads [1, 1, 1, 1] groups 2 : tensor<2x4x8x9xf32>, tensor<2x6x8x9xf32> -> tensor<6x2x3x3xf32>
+  %v = op.conv2d_filter_gradient %x, %g kernel [3, 3] pads [1, 1, 1, 1] {placement = #job.placement<cpu, [0:0-1]>} : tensor<2x4x8x9xf32>, tensor<2x6x8x9xf32> -> tensor<6x4x3x3xf32>
+  %t = op.conv2d_filter_gradient %u, %h kernel [3, 3] pads [0, 1, 0, 1] : tensor<1x4x8x9xf32>, tensor<1x6x6x9xf32> -> tensor<6x4x3x3xf32>
+  job.output "w", %w : tensor<6x2x3x3xf32>
+  job.output "v", %v : tensor<6x4x3x3xf32>
+  job.output "t", %t : tensor<6x4x3x3xf32>
+}
