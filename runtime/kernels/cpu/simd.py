@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import ir
@@ -121,6 +122,15 @@ def _parts_of(facts: object) -> Sequence[object]:
     if is_dataclass(facts) and not isinstance(facts, type):
         return [getattr(facts, field.name) for field in fields(facts)]
     return ()
+
+
+@lru_cache(maxsize=4096)
+def integers(type: ir.IntType, numbers: tuple[int, ...]) -> ir.Constant:
+    """
+    A vector of integers. The same ones, as masks of shuffles are, stand in most
+    kernels, and to write their text took a tenth of the time of lowering one.
+    """
+    return ir.Constant(ir.VectorType(type, len(numbers)), [*numbers])
 
 
 def as_word(value: Amount | LlvmValue) -> LlvmValue:
@@ -228,7 +238,7 @@ class Code:
     ) -> LlvmValue:
         """Elements that are `step` apart; 0 where a mask is not set."""
         builder, type = self.builder, self.vector(lanes)
-        numbers = ir.Constant(ir.VectorType(WORD, lanes), [*range(lanes)])
+        numbers = integers(WORD, (*range(lanes),))
         words = builder.mul(numbers, self.splat(as_word(step * self.size), lanes))
         places = builder.add(self.splat(self.place(address, offset), lanes), words)
         pointers = ir.VectorType(self.scalar.as_pointer(), lanes)
@@ -274,13 +284,12 @@ class Code:
 
     def lanes_below(self, lanes: int, count: LlvmValue) -> LlvmValue:
         """The mask of the first lanes, whose number is known at run time."""
-        numbers = ir.Constant(ir.VectorType(WORD, lanes), list(range(lanes)))
+        numbers = integers(WORD, (*range(lanes),))
         return self.builder.icmp_signed("<", numbers, self.splat(count, lanes))
 
     def zero(self, lanes: int) -> LlvmValue:
         """A vector of zeros."""
-        zero = 0 if self.is_integer else 0.0
-        return ir.Constant(self.vector(lanes), [zero] * lanes)
+        return ir.Constant(self.vector(lanes), None)
 
     def splat(self, scalar: LlvmValue, lanes: int) -> LlvmValue:
         """A vector with one scalar in every lane."""
@@ -290,8 +299,7 @@ class Code:
 
     def shuffled(self, a: LlvmValue, b: LlvmValue, lanes: Sequence[int]) -> LlvmValue:
         """A vector of lanes of two vectors, those of the second counted on."""
-        numbers = ir.Constant(ir.VectorType(INDEX, len(lanes)), list(lanes))
-        return self.builder.shuffle_vector(a, b, numbers)
+        return self.builder.shuffle_vector(a, b, integers(INDEX, tuple(lanes)))
 
     def multiply_add(self, a: LlvmValue, b: LlvmValue, total: LlvmValue) -> LlvmValue:
         """`a * b + total`, rounded once where the processor can; integers are cut."""

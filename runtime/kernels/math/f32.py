@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from struct import pack, unpack
 from typing import TypeAlias
 
@@ -277,6 +278,13 @@ def splat_constant(type: ir.Type, value: float) -> ir.Constant:
     """A number of a type, the same one in all lanes."""
     if scalar_of(type) == FLOAT and math.isfinite(value):
         (value,) = unpack("f", pack("f", value))
+    # A zero is equal to one of the other sign.
+    return _same(type, value, math.copysign(1, value))
+
+
+@lru_cache(maxsize=4096)
+def _same(type: ir.Type, value: float, _sign: float) -> ir.Constant:
+    """The constant, whose text is written once for all kernels that have it."""
     if isinstance(type, ir.VectorType):
         return ir.Constant(type, [value] * type.count)
     return ir.Constant(type, value)
