@@ -589,6 +589,8 @@ class Core(Closing):
     def _error(self, acts: int) -> PenstockError:
         """The error that the first thread that stopped has noted."""
         control, state = self._control, self._memory.state
+        while control[w.STOP] == w.FAILING:
+            time.sleep(RETRY_SECONDS)
         if self._remote is not None and self._remote.error is not None:
             return self._remote.error
         if control[w.STOP] == w.FAILED:

@@ -151,10 +151,12 @@ def has_come(state: State) -> bool:
 def fail(state: State, actor: Integer, call: Integer, code: Integer) -> None:
     """End the run because a call failed, unless it has ended."""
     control = state.control
-    if replace(control, w.STOP, w.RUNNING, w.FAILED):
+    if replace(control, w.STOP, w.RUNNING, w.FAILING):
         control[w.FAILED_ACTOR] = actor
         control[w.FAILED_CALL] = call
         control[w.FAILED_CODE] = code
+        # Others may have ended the run for another reason meanwhile.
+        replace(control, w.STOP, w.FAILING, w.FAILED)
         signal_event(state)
 
 

@@ -55,7 +55,8 @@ MESSAGES = REMOTE + 2
 CONTROL_WORDS = 8 * CACHE_LINE
 
 # Values of `control[STOP]`.
-RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED = 0, 1, 2, 3, 4
+RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED, FAILING = 0, 1, 2, 3, 4, 5
+"""FAILING while a thread that ends a run by a failure notes it, before FAILED."""
 
 # Whether the caller's thread is to go on with a run.
 ENDED_WELL, UNFINISHED, STOPPED = 0, 1, 2

@@ -31,7 +31,7 @@ from penstock.runtime.options import is_real
 from penstock.runtime.program.executable import ProgramImage, Step
 from penstock.runtime.program.tables import Layout, Tables, Words
 
-STALLED = 5
+STALLED = 6
 """A value of `control[STOP]`, beside those that compiled code knows."""
 LOOKS = 8
 """The number of looks in the time after which a run counts as stalled."""

@@ -19,7 +19,12 @@ from hypothesis import strategies as st
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.io_kernels import Callback
-from penstock.runtime.core.state_layout import SLEEPERS
+from penstock.runtime.core.state_layout import (
+    FAILED_ACTOR,
+    FAILING,
+    SLEEPERS,
+    STOP,
+)
 from penstock.runtime.errors import (
     DeadlockError,
     PenstockError,
@@ -459,6 +464,28 @@ def test_error_stops_all_workers():
     endless = Callback(lambda args, part, parts: 0)
     with pytest.raises(TaskError, match="task 't1' failed at act 5 with code 7"):
         run_core(alone(endless, failing(act=5), endless), 1 << 40)
+
+
+def test_an_error_is_read_when_its_thread_has_noted_it(monkeypatch: pytest.MonkeyPatch):
+    """The caller may see that a run ends before the other thread says by what."""
+    name = "_error"
+    error_of: Callable[[Core, int], PenstockError] = getattr(Core, name)
+
+    def error(core: Core, acts: int) -> PenstockError:
+        control = core.memory.state.control
+        noted = [int(control[at]) for at in (FAILED_ACTOR, STOP)]
+        control[FAILED_ACTOR], control[STOP] = 0, FAILING
+
+        def go_on(seconds: float) -> None:
+            control[FAILED_ACTOR], control[STOP] = noted
+
+        monkeypatch.setattr("penstock.runtime.core.core.time.sleep", go_on)
+        return error_of(core, acts)
+
+    monkeypatch.setattr(Core, name, error)
+    good = Callback(lambda args, part, parts: 0)
+    with pytest.raises(TaskError, match="task 't1' failed at act 5 with code 7"):
+        run_core(alone(good, failing(act=5)), 8)
 
 
 @pytest.mark.parametrize("workers", [[0, 0, 0], [0, 1, 0]])
