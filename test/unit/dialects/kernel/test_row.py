@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from kernel_runs import run_source
 
-from penstock.dialects.kernel.interface import Alias
+from penstock.dialects.kernel.interface import Alias, Effect, How
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.kernel.row_passes import passes_of
@@ -167,6 +167,16 @@ def test_folds_that_do_not_need_each_other_are_one_pass(parse_kernel: Parse) -> 
     )
     (only,) = passes_of(row_of(parse_kernel(text))).passes
     assert len(only.folds) == 2
+
+
+def test_facts(parse_kernel: Parse) -> None:
+    row = row_of(parse_kernel(softmax_text(3, 4)))
+    x, y = row.operands
+    assert [*row.effects()] == [Effect(x, How.READ), Effect(y, How.WRITE, 12)]
+    assert row.roles() == {"row": [0], "along": [1]}
+    assert row.loops() == ((3, 4), (False, True))
+    # Two folds, a difference, an exponential and a quotient at each point.
+    assert row.work() == 5 * 12
 
 
 def test_operands_that_are_read_late_are_no_aliases(parse_kernel: Parse) -> None:
