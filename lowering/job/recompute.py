@@ -7,7 +7,7 @@ Forward ops whose results the backward pass reads, and that are not kept, are cl
 front of their first reader, and so are those that their operands need. Clones have
 `pass = "recompute"`, and wait by `job.after` for a gradient that their first reader
 needs, as in OneFlow, so that they run late: the last one that is not fused into its
-readers.
+readers. That may be the sum that a product ends in, so that it still does.
 
 * `segments` keeps what ops with the attribute `segment`, a name, make for ops of other
   segments. All else that they make is made again. Ops without it are left alone.
@@ -191,6 +191,9 @@ class Clones:
 
     def _note(self, reader: Operation) -> SSAValue | None:
         """The gradient that an op waits for anyway."""
+        for x in reader.operands:
+            if x in self._gradient and is_read_whole(x, reader):
+                self._gradient[x] = self._gradient[x][0], x
         known = [self._gradient[x] for x in reader.operands if x in self._gradient]
         last = max(known, key=lambda pair: pair[0], default=None)
         for result in reader.results:
@@ -282,6 +285,16 @@ def is_cheap(op: Operation) -> bool:
 def is_whole(op: Operation) -> bool:
     """Whether the results of an op are tensors by themselves, fused into no reader."""
     return isinstance(op, TensorOp) and not is_elementwise(op) and op.FLOPS != 0
+
+
+def is_read_whole(value: SSAValue, reader: Operation) -> bool:
+    """
+    Whether an op reads a tensor by itself, of which the op on elements that makes it is
+    not fused into the reader: then it may end the op in front of it.
+    """
+    op = value.owner
+    is_on_elements = isinstance(op, Operation) and is_elementwise(op)
+    return is_on_elements and is_whole(reader) and not isinstance(reader, RowOp)
 
 
 def flops_of_job(job: JobOp) -> int:

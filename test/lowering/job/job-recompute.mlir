@@ -38,6 +38,31 @@ job.job @segments placement <cpu, [0:0]> {
   job.output "d", %e : !t
 }
 
+// A clone for an op that is given the sum of a product waits for the sum, so that it may
+// still end the product; one for an op on rows, with which sums are fused, for the product.
+
+// SEGMENTS-LABEL: @ended
+// SEGMENTS:         %[[X:.+]] = job.after %x, %s
+// SEGMENTS-NEXT:    %[[A:.+]] = op.exp %[[X]] {pass = "recompute"}
+// SEGMENTS-NEXT:    %d = op.matmul %s, %[[A]] {pass = "backward"}
+// SEGMENTS:         %[[Y:.+]] = job.after %x, %d
+// SEGMENTS-NEXT:    %[[B:.+]] = op.softmax %[[Y]] axis 1 {pass = "recompute"}
+// SEGMENTS-NEXT:    op.softmax_gradient %[[B]], %t axis 1 {pass = "backward"}
+job.job @ended placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %w = job.variable "w" init <ones> : !t
+  %a = op.exp %x {segment = "one"} : !t -> !t
+  %b = op.softmax %x axis 1 {segment = "one"} : !t -> !t
+  %c = op.matmul %a, %b {segment = "one"} : !t, !t -> !t
+  %k = op.relu %c : !t -> !t
+  %g = op.matmul %k, %w {pass = "backward"} : !t, !t -> !t
+  %s = op.add %g, %k {pass = "backward"} : !t, !t -> !t
+  %d = op.matmul %s, %a {pass = "backward"} : !t, !t -> !t
+  %t = op.add %d, %k {pass = "backward"} : !t, !t -> !t
+  %e = op.softmax_gradient %b, %t axis 1 {pass = "backward"} : !t, !t -> !t
+  job.output "e", %e : !t
+}
+
 // A clone serves all readers, and only what is read is made again: not %a, which takes
 // as many bytes as %y does.
 
