@@ -45,10 +45,10 @@ TRANSPOSING = 128
 """
 The time of transposing and storing as many columns as there are lanes, in products.
 """
-ACROSS, LOADING_ACROSS = 1.05, 2
+ACROSS, LOADING_ACROSS, STORING_ACROSS = 1.05, 2, 8
 """
 The penalty of vectors that lie across cache lines, as those of windows do in place, and
-the time of loading one, in products.
+the time of loading one and of storing one of a line, in products.
 """
 LINE = 64
 """The bytes of a cache line."""
@@ -192,7 +192,7 @@ def in_place_tile(
     lines, vectors = contraction.extents[1] // columns, ceil(columns / lanes)
     loads = LOADING_ACROSS * ceil(rows / tile[0]) * vectors * terms
     time = max(tile_seconds(tile, rows, columns, terms, lanes), loads)
-    return lines * time * ACROSS, tile
+    return lines * (time * ACROSS + STORING_ACROSS * rows * vectors), tile
 
 
 def transposed_seconds(
