@@ -1,14 +1,18 @@
 """
 A lit format that forks instead of starting Python: the imports are paid for once.
 
-RUN lines that hold only `penstock-opt`, `filecheck`, a few small programs, `not`, pipes
-and redirections run in forked processes. A test with any other line runs as an ordinary
-`ShTest`.
+RUN lines that hold only our tools, `python FILE.py`, `filecheck`, a few small
+programs, `not`, pipes and redirections run in forked processes. A test with any other
+line runs as an ordinary `ShTest`.
 """
+
+# lit has no types.
+# pyright: basic, reportArgumentType=false, reportReturnType=false
 
 import gc
 import os
 import re
+import runpy
 import signal
 import sys
 import traceback
@@ -35,7 +39,7 @@ from lit.TestRunner import (
 Tool = Callable[[list[str]], int]
 """Runs on the arguments after the tool's name, returns the exit code."""
 
-PROGRAMS = ("diff", "echo", "grep", "python")
+PROGRAMS = ("cp", "diff", "echo", "grep", "python", "sed")
 """What is started as the program that it is, beside tools that are forked."""
 
 _DEBUG_PREFIX = re.compile(r"%dbg\([^)'\"]*\)")
@@ -63,6 +67,7 @@ def preload_tools() -> dict[str, Tool]:
 
     from penstock.tools.cli.opt import run_tool
     from penstock.tools.cli.reduce import run_tool as reduce_tool
+    from penstock.tools.cli.run import run_tool as execute
     from penstock.tools.driver.plugins import installed_universes
     from penstock.tools.universe import PENSTOCK_UNIVERSE as ours
 
@@ -87,6 +92,7 @@ def preload_tools() -> dict[str, Tool]:
         "filecheck": run_filecheck,
         "penstock-opt": run_tool,
         "penstock-reduce": reduce_tool,
+        "penstock-run": execute,
     }
     _warm_up(tools)
     gc.collect()
@@ -295,9 +301,18 @@ def _redirect(operator: tuple[str | int, ...], name: str) -> None:
 
 def _run(step: Step) -> int:
     tool, *arguments = step.arguments
-    if tool in PROGRAMS:
+    is_file = tool == "python" and arguments[0].endswith(".py")
+    if tool in PROGRAMS and not is_file:
         os.execvp(tool, step.arguments)
     try:
-        return _tools[tool](arguments)
+        return _run_file(arguments) if is_file else _tools[tool](arguments)
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else int(bool(ending.code))
+
+
+def _run_file(words: list[str]) -> int:
+    """Be Python with a file."""
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+    return 0

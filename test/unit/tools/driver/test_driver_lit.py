@@ -41,6 +41,9 @@ CASES = {
     "programs-pass": "// RUN: penstock-opt %s | grep module > %t\n"
     '// RUN: not grep func %t\n// RUN: echo "builtin.module {" | diff %t -\n'
     "// RUN: python -c 'print(7)' | filecheck %s\n// CHECK: 7\n",
+    "file-pass": "// RUN: echo 'print(8)' > %t.py\n"
+    "// RUN: python %t.py | filecheck %s\n// CHECK: 8\n",
+    "file-fails": "// RUN: echo 'assert 0' > %t.py\n// RUN: python %t.py\n",
     "program-fails": "// RUN: penstock-opt %s | diff %s -\n",
     "not-program-fails": "// RUN: not grep module %s\n",
     "expected-failure": "// XFAIL: *\n// RUN: penstock-opt none.mlir\n",
