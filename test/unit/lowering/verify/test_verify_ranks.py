@@ -151,23 +151,27 @@ def registers_of(task: TaskOp) -> list[regst.RegisterOp]:
 def there_and_back(module: ModuleOp) -> Iterator[tuple[Send, Receive]]:
     """Messages of one rank that is sent, and received after it by way of others."""
     actors = [x for x in module.walk() if isinstance(x, TaskOp | launch.ActorOp)]
+    uses = {actor: uses_of(actor) for actor in actors}
     readers: dict[object, list[Actor]] = {}
-    for actor in actors:
-        for register in uses_of(actor)[0]:
+    for actor, (reads, _) in uses.items():
+        for register in reads:
             readers.setdefault(register, []).append(actor)
-    arrives = {(peer_of(x), rank_of(x), x.tag): actor_of(x) for x in receives(module)}
+    arrivals = receives(module)
+    arrives = {(peer_of(x), rank_of(x), x.tag): actor_of(x) for x in arrivals}
+    sent: dict[Actor, list[Send]] = {}
     for send in sends(module):
+        sent.setdefault(actor_of(send), []).append(send)
+    for send in (x for own in sent.values() for x in own):
         pending, seen = [actor_of(send)], set[Actor]()
         while pending:
             actor = pending.pop()
             if actor in seen:
                 continue
             seen.add(actor)
-            pending += (x for y in uses_of(actor)[1] for x in readers.get(y, ()))
-            for own in sends(module):
-                if actor_of(own) is actor:
-                    pending.append(arrives[rank_of(own), peer_of(own), own.tag])
-        for receive in receives(module):
+            pending += (x for y in uses[actor][1] for x in readers.get(y, ()))
+            for own in sent.get(actor, ()):
+                pending.append(arrives[rank_of(own), peer_of(own), own.tag])
+        for receive in arrivals:
             if rank_of(receive) == rank_of(send) and actor_of(receive) in seen:
                 yield send, receive
 

@@ -351,7 +351,9 @@ def test_cycle_without_a_token_is_found_before_the_run():
     assert find_deadlock(tables) == ["a", "b", "c"]
 
 
+# It needs no core.
 @pytest.mark.slow
+@pytest.mark.parametrize("both_loops", ["static"], indirect=True)
 def test_long_chain_has_no_deadlock():
     assert find_deadlock(chain(20_000)) is None
 
