@@ -40,7 +40,7 @@ Tool = Callable[[list[str]], int]
 """Runs on the arguments after the tool's name, returns the exit code."""
 
 PROGRAMS = ("cp", "diff", "echo", "grep", "python", "sed")
-"""What is started as the program that it is, beside tools that are forked."""
+"""The programs that are started as such, beside tools that are forked."""
 
 _DEBUG_PREFIX = re.compile(r"%dbg\([^)'\"]*\)")
 _OPEN_FLAGS: dict[tuple[str | int, ...], int] = {

@@ -1,8 +1,8 @@
 """
-The commands of the project, and `python FILE.py`, in forks of a process that has
-imported them, and has compiled a model, before: `python forked_tool.py` is this
-process. A command starts in a tenth of the time of a new one, and so does each rank of
-one that starts several.
+The commands of the project, `python FILE.py` and `python -c TEXT`, in forks of a
+process that has imported them, and has compiled a model, before: `python
+forked_tool.py` is this process. A command starts in a tenth of the time of a new one,
+and so does each rank of one that starts several.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ TESTS = Path(__file__).parents[1]
 class ForkedCommands:
     """
     Runs commands one after the other, each in a process of its own. The process that
-    they are forks of is started for the first one.
+    they are forks of is started for the first one; `variables` of the environment are
+    those that it, and each command, has beside those of this process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **variables: str) -> None:
+        self._variables = variables
         self._server: subprocess.Popen[str] | None = None
 
     def run(
@@ -52,11 +54,14 @@ class ForkedCommands:
         The exit code of a command in a folder; its streams go to two files, or both to
         one.
         """
-        server = self._server = self._server or _start()
+        if self._server is None:
+            self._server = _start({**os.environ, **self._variables})
+        server = self._server
         assert server.stdin is not None
         assert server.stdout is not None
         files = str(output), errors and str(errors)
-        request = list(words), str(folder), dict(environment), *files
+        given = {**environment, **self._variables}
+        request = list(words), str(folder), given, *files
         try:
             print(json.dumps(request), file=server.stdin, flush=True)
             return int(server.stdout.readline())
@@ -66,6 +71,19 @@ class ForkedCommands:
             self.close()
             raise
 
+    def outcome(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] = os.environ,
+    ) -> subprocess.CompletedProcess[str]:
+        """A command in a folder that has ended, and what it has printed."""
+        with TemporaryDirectory() as made:
+            files = Path(made, "output"), Path(made, "errors")
+            code = self.run(words, folder, environment, *files)
+            texts = [file.read_text(encoding="utf-8") for file in files]
+        return subprocess.CompletedProcess(list(words), code, *texts)
+
     def close(self) -> None:
         """End the process that forks, if it was started."""
         if self._server is not None:
@@ -73,14 +91,26 @@ class ForkedCommands:
             self._server = None
 
 
-def _start() -> subprocess.Popen[str]:
+def _start(environment: Mapping[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, __file__],
+        env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         process_group=0,
     )
+
+
+def run_tests_for(target: str, names: Sequence[str], forked: ForkedCommands) -> None:
+    """Run test files again, whose kernels are compiled for another target."""
+    unit = TESTS / "unit"
+    code = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    files = [str(next(unit.rglob(f"test_{name}.py"))) for name in names]
+    words = ["python", "-c", code, "-q", "-p", "no:cacheprovider", *files]
+    variables = {**os.environ, "PENSTOCK_TEST_TARGET": target}
+    done = forked.outcome(words, TESTS.parent, variables)
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 def scripts_of_project() -> dict[str, str]:
@@ -146,8 +176,13 @@ def _run(
     written = os.open(output, flags, 0o666)
     told = written if errors is None else os.open(errors, flags, 0o666)
     _enter(environment, (os.open(os.devnull, os.O_RDONLY), written, told))
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [path for path in paths if path not in ("", *sys.path)]
     tool, *arguments = words
     if tool == "python":
+        if arguments[0] == "-c":
+            sys.path[0] = ""
+            _run_text(arguments[1].encode(), "<string>", ["-c", *arguments[2:]])
         sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
         _run_file(arguments)
     sys.argv = words
@@ -161,20 +196,25 @@ def _enter(environment: Mapping[str, str], streams: Sequence[int]) -> None:
     os.environ.update(environment)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    sys.stdin = os.fdopen(0, encoding="utf-8")
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+    # A rank enters a second time: the end of the first files must close no streams.
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", closefd=False)
 
 
 def _run_file(words: list[str]) -> NoReturn:
     """Be Python with a file."""
-    path = words[0]
+    _run_text(Path(words[0]).read_bytes(), words[0], words)
+
+
+def _run_text(text: bytes, path: str, words: list[str]) -> NoReturn:
+    """Be Python with a program."""
     sys.argv = words
     program = ModuleType("__main__")
     program.__file__ = path
     sys.modules["__main__"] = program
     try:
-        exec(compile(Path(path).read_bytes(), path, "exec"), program.__dict__)
+        exec(compile(text, path, "exec"), program.__dict__)
     except Exception as error:
         # As Python tells it, without the function that is here.
         inside = error.__traceback__ and error.__traceback__.tb_next
@@ -262,6 +302,7 @@ def _preload() -> None:
     from fast_format import WARM_UP, preload_tools
 
     import penstock
+    from penstock.runtime.cuda.simulator import is_simulator_wanted
     from penstock.tools.cli.run import run_tool
 
     for name in penstock.__all__:
@@ -272,10 +313,12 @@ def _preload() -> None:
     with TemporaryDirectory() as folder:
         model = Path(folder, "warm.mlir")
         model.write_text(WARM_UP, encoding="utf-8")
-        told = StringIO()
-        with redirect_stdout(told), redirect_stderr(told):
-            code = run_tool([str(model), "--random-inputs", "1", "--check", "numpy"])
-        assert code == 0, told.getvalue()
+        words = [str(model), "--random-inputs", "1", "--check", "numpy", "--device"]
+        for device in ("cpu", "cuda") if is_simulator_wanted() else ("cpu",):
+            told = StringIO()
+            with redirect_stdout(told), redirect_stderr(told):
+                code = run_tool([*words, device])
+            assert code == 0, told.getvalue()
     assert threading.active_count() == 1, "a process with threads must not be forked"
     gc.collect()
     gc.freeze()

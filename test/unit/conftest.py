@@ -9,12 +9,13 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial, partialmethod
 from pathlib import Path
 from random import randrange
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import kernel_runs
@@ -42,6 +43,7 @@ from penstock.plugins import forget, registering_modules
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.entry_points import address_of_entry
 from penstock.runtime.core.object_key import core_folder, packing_folder
+from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.jit import cubin, pool
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.plugins import unload
@@ -68,6 +70,11 @@ setattr(providers, "_get_local_constants", Constants)  # noqa: B010
 
 # Tests that run no pass may be the first to import the searches.
 keep_machine_code_with(keep_function_of_pass)
+
+WITHOUT_CORE = "sequential", "sim", "run_sequential", "run_simulated"
+"""Executors, and functions that run them, in which the compiled core has no part."""
+
+NO_PARAMETERS = SimpleNamespace(params={})
 
 FUTEX = (202, 98)
 """The numbers of the system call `futex`, of x86-64 and AArch64."""
@@ -116,11 +123,23 @@ def pytest_collection_modifyitems(
     Run files with many slow tests first and those of few tests last, so that workers,
     which take a file at a time, end together.
     """
+    items[:] = [item for item in items if not _is_a_repetition(item)]
     if config.getoption("--quick"):
         _leave_out(config, items)
     count = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (-slow[item.path], -count[item.path], item.path))
+
+
+def _is_a_repetition(item: pytest.Item) -> bool:
+    """
+    Whether a test asks for the second scheduler of the core, and for an executor that
+    has none: it is the test with the first one.
+    """
+    parameters: Mapping[str, object] = getattr(item, "callspec", NO_PARAMETERS).params
+    executor = parameters.get("engine", parameters.get("run"))
+    name = getattr(executor, "__name__", executor)
+    return parameters.get("both_loops") == "dataflow" and name in WITHOUT_CORE
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -358,6 +377,20 @@ def forked(_cache_dir: Path) -> Iterator[ForkedCommands]:
     commands = ForkedCommands()
     yield commands
     commands.close()
+
+
+@pytest.fixture(scope="session")
+def forked_simulator(_cache_dir: Path) -> Iterator[ForkedCommands]:
+    """The same with a process in which CUDA is simulated."""
+    commands = ForkedCommands(**{SIMULATOR: "1"})
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def forked_cuda(request: pytest.FixtureRequest) -> ForkedCommands:
+    """The same with a GPU, or where there is none, in the simulator."""
+    return request.getfixturevalue("forked" if gpu_count() else "forked_simulator")
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def read(text: str) -> ModuleOp:
 
 
 def run_all(module: ModuleOp, passes: Passes) -> str:
-    """What passes leave of a module: a text that was verified where it was written."""
+    """The text that passes leave, which was verified where it was written first."""
     compiler, table = installed_compiler()
     compiler.disable_verify = True
     run_pipeline(compiler, table, module, passes)

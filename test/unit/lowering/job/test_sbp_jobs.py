@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from counted_work import LINEAR, steps_of
 from draws import draws
+from forked_tool import ForkedCommands
 from numpy.typing import NDArray
 from random_sbp_jobs import RandomJob
 from xdsl.context import Context
@@ -378,21 +378,14 @@ with Session(model) as session:
 
 
 @pytest.mark.slow
-def test_devices_with_a_memory_of_their_own():
+def test_devices_with_a_memory_of_their_own(
+    forked_simulator: ForkedCommands, tmp_path: Path
+) -> None:
     """Two CUDA devices, in Numba's simulator."""
-    result = subprocess.run(
-        [sys.executable, "-c", CUDA, str(Path(__file__).parent)],
-        env={
-            **os.environ,
-            "NUMBA_ENABLE_CUDASIM": "1",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    words = ["python", "-c", CUDA, str(Path(__file__).parent)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = forked_simulator.outcome(words, tmp_path, environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_inputs_whole_on_each_device_need_no_task():

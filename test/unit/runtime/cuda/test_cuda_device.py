@@ -1,19 +1,24 @@
 """
 CUDA as a device of the executor: on a card, or in Numba's simulator without one.
 
-Whether CUDA is simulated is decided when Numba is imported, so that each test runs in a
-process of its own.
+Whether CUDA is simulated is decided when Numba is imported, so that each test runs in
+another process.
 """
 
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
+from forked_tool import ForkedCommands
 
 from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
+
+Check: TypeAlias = Callable[[str], None]
 
 START = """
 from pathlib import Path
@@ -59,26 +64,20 @@ job.job @pick placement <cpu, [0:0]> {
 """
 
 
-SIMULATED = {**os.environ, **({} if gpu_count() else {SIMULATOR: "1"})}
-"""An environment in which CUDA is simulated unless there is a GPU."""
-
-
-def check(script: str) -> None:
+@pytest.fixture
+def check(forked_cuda: ForkedCommands, tmp_path: Path) -> Check:
     """Run a script behind START, which fails by an exception."""
-    process = subprocess.run(
-        [sys.executable, "-c", START + textwrap.dedent(script)],
-        env=SIMULATED,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert process.stderr == ""
-    assert process.returncode == 0
+
+    def check(script: str) -> None:
+        text = START + textwrap.dedent(script)
+        done = forked_cuda.outcome(["python", "-c", text], tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    return check
 
 
 @pytest.mark.slow
-def test_results_are_those_of_the_processor():
+def test_results_are_those_of_the_processor(check: Check) -> None:
     check("""
         m = np.array([True, False, True])
         rng = np.random.default_rng(1)
@@ -103,7 +102,9 @@ def test_results_are_those_of_the_processor():
 
 
 @pytest.mark.slow
-def test_failed_assertion_names_the_task_and_is_over():
+def test_failed_assertion_names_the_task_and_is_over(
+    check: Check,
+) -> None:
     check("""
         x = np.arange(5, dtype=np.float32)
         with open_text(PICK) as session:
@@ -124,7 +125,9 @@ def test_failed_assertion_names_the_task_and_is_over():
 
 
 @pytest.mark.slow
-def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
+def test_a_piece_that_fails_leaves_variables_and_others_exchange_them(
+    check: Check,
+) -> None:
     check("""
         TEXT = PICK.replace("pick", "train").replace("job.output", '''
           %a = job.variable "a" init <zeros> : tensor<5xf32>
@@ -158,7 +161,7 @@ def test_a_piece_that_fails_leaves_variables_and_others_exchange_them():
 
 
 @pytest.mark.slow
-def test_weights_and_chunks_of_the_device():
+def test_weights_and_chunks_of_the_device(check: Check) -> None:
     check("""
         from penstock.runtime.loading.memory import allocation_count
 
@@ -181,7 +184,9 @@ def test_weights_and_chunks_of_the_device():
 
 
 @pytest.mark.slow
-def test_programs_share_variables_and_what_one_assigns_the_others_read():
+def test_programs_share_variables_and_what_one_assigns_the_others_read(
+    check: Check,
+) -> None:
     check("""
         from typing import Annotated
         import penstock
@@ -242,7 +247,8 @@ def test_device_may_be_asked_for_first_where_nothing_is_compiled_yet(tmp_path: P
         with penstock.Session(device="cuda"):
             assert shifted(np.ones(2, np.float32)).tolist() == [2, 2]
     """
-    cold = {**SIMULATED, "PENSTOCK_CACHE_DIR": str(tmp_path)}
+    simulated = {} if gpu_count() else {SIMULATOR: "1"}
+    cold = {**os.environ, **simulated, "PENSTOCK_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", textwrap.dedent(script)]
     process = subprocess.run(
         command, env=cold, capture_output=True, text=True, timeout=300, check=False

@@ -6,17 +6,15 @@ index outside of a buffer is an error, and what writes outside of memory is foun
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 
 from penstock.runtime.cuda.device import Cuda
 from penstock.runtime.cuda.driver import CudaError, Span
 from penstock.runtime.cuda.driver_simulated import SimulatedDriver
-from penstock.runtime.cuda.simulator import SIMULATOR
 from penstock.runtime.testing.cuda_guarded_driver import guarded
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
@@ -72,20 +70,16 @@ for source, elements in {sources!r}:
 
 
 @pytest.mark.slow
-def test_threads_of_the_simulator_stay_inside_of_what_there_is() -> None:
+def test_threads_of_the_simulator_stay_inside_of_what_there_is(
+    forked_simulator: ForkedCommands, tmp_path: Path
+) -> None:
     statements = [(text, 8) for text in OUTSIDE.values()]
     for text in OF_THREADS.values():
         statements.append((text, 2 if "kept" in text else 4))
     sources = [(KERNEL.format(statement=text), count) for text, count in statements]
-    result = subprocess.run(
-        [sys.executable, "-c", SIMULATED.format(sources=sources)],
-        env={**os.environ, SIMULATOR: "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    text = SIMULATED.format(sources=sources)
+    done = forked_simulator.outcome(["python", "-c", text], tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 VECTORS = """

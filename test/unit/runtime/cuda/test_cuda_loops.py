@@ -1,28 +1,21 @@
 """Loops and conditions of actors on CUDA devices, which the host drives."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pytest
 from cuda_loop_jobs import CASES, EDITS, FAILING, check, model_of
+from forked_tool import ForkedCommands
 
 from penstock.runtime.cuda import device
-from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.errors import TaskError
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.session.session import Session
 
 Engine: TypeAlias = Literal["actors", "sequential"]
 HELPERS = Path(__file__).parents[3] / "helpers"
-SIMULATED = {
-    **os.environ,
-    **({} if gpu_count() else {SIMULATOR: "1"}),
-    "PYTHONPATH": os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")]),
-}
 
 SCRIPT = '''
 import numpy as np
@@ -122,17 +115,18 @@ with Executor(loaded) as executor:
 '''
 
 
+def run_simulated(forked_cuda: ForkedCommands, folder: Path, text: str) -> None:
+    """Run a program that imports helpers of tests; it fails by an exception."""
+    environment = {**os.environ, "PYTHONPATH": str(HELPERS)}
+    done = forked_cuda.outcome(["python", "-c", text], folder, environment)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
-def test_loops_run_on_the_simulated_device():
-    process = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=SIMULATED,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
+def test_loops_run_on_the_simulated_device(
+    forked_cuda: ForkedCommands, tmp_path: Path
+) -> None:
+    run_simulated(forked_cuda, tmp_path, SCRIPT)
 
 
 SIMULATED_JOBS = """
@@ -149,16 +143,10 @@ for case in CASES.values():
 
 
 @pytest.mark.slow
-def test_loops_of_jobs_run_on_the_simulated_device():
-    process = subprocess.run(
-        [sys.executable, "-c", SIMULATED_JOBS],
-        env=SIMULATED,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
+def test_loops_of_jobs_run_on_the_simulated_device(
+    forked_cuda: ForkedCommands, tmp_path: Path
+) -> None:
+    run_simulated(forked_cuda, tmp_path, SIMULATED_JOBS)
 
 
 def session_on(text: str, engine: Engine, captures: bool) -> Session:

@@ -6,12 +6,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 
 from penstock.runtime.transport.join import RANK, STARTER
+
+Run: TypeAlias = "Callable[..., subprocess.CompletedProcess[str]]"
 
 SUMS = """
 !t = tensor<64x64xf32>
@@ -30,11 +35,13 @@ from functools import partial
 from pathlib import Path
 from penstock.runtime.core import watchdog
 from penstock.runtime.transport.join import RANK
+from penstock.runtime.transport.pulse import Sign, Silence
 from penstock.tools.cli.run import run_tool
 from penstock.tools.session.session import Session
 
 how, after, *words = sys.argv[1:]
 file = Path(__file__).with_name("hit")
+heard = file.with_name("heard")
 is_hit = "1" in (os.environ.get(RANK), os.environ.get("PMI_RANK"))
 
 def hit():
@@ -49,10 +56,17 @@ def clock():
 watchdog.Watchdog = partial(watchdog.Watchdog, clock=clock)
 if is_hit and after not in ("open", "run"):
     threading.Timer(float(after), hit).start()
-opened, run = Session.__init__, Session.run
+opened, run, hear = Session.__init__, Session.run, Silence.hear
+
+def hear_and_tell(self, sign, now):
+    hear(self, sign, now)
+    if sign is Sign.ALIVE and not is_hit:
+        heard.touch()
 
 def stop_and_open(self, *given, **more):
     if is_hit and after == "open":
+        while not heard.exists():
+            time.sleep(0.01)
         hit()
     opened(self, *given, **more)
 
@@ -63,11 +77,13 @@ def run_and_stop(self, *given):
     return found
 
 Session.__init__, Session.run = stop_and_open, run_and_stop
+Silence.hear = hear_and_tell
 sys.exit(run_tool(words))
 """
 """
-`penstock-run`, in which rank 1 gets a signal, some time after its start, before it
-opens the model or after a run, from which on the clock of watchdogs goes.
+`penstock-run`, in which rank 1 gets a signal: some time after its start, before it
+opens the model and once rank 0 has heard of it, or after a run. The clock of watchdogs
+goes from then on.
 """
 
 WAIT = """
@@ -101,7 +117,7 @@ sys.exit(run_tool(words))
 """
 """`penstock-run`, of which rank 1 cannot write its outputs, or fails by a defect."""
 
-LATEST, SPANS = 2.4, 8
+LATEST, SPANS = 0.8, 8
 """Seconds in which a rank starts and begins to run, and spans of them."""
 
 START = """
@@ -119,31 +135,38 @@ def mpiexec() -> list[object]:
     return [found, "-n", 2]
 
 
-def run_ranks(
-    folder: Path, *words: object, by_mpi: bool
-) -> subprocess.CompletedProcess[str]:
-    """Two ranks that run the script `hit_rank.py` of a folder."""
-    path = os.pathsep.join([str(folder), *sys.path])
-    command = [sys.executable, "-P", "-c", START]
-    if by_mpi:
-        command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
+def by_mpiexec(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Two ranks that run the script `hit_rank.py` of a folder, started by MPI."""
+    command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
     return subprocess.run(
         [*map(str, (*command, *words))],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
 
 
-def run_hit(
-    folder: Path, how: str, after: str, *options: str, by_mpi: bool = False
-) -> str:
+@pytest.fixture(params=["sockets"])
+def run_ranks(request: pytest.FixtureRequest, forked: ForkedCommands) -> Run:
+    """
+    Run two ranks with the script `hit_rank.py` of a folder: forks of one process, or
+    processes that MPI starts.
+    """
+    if request.param == "mpi":
+        return by_mpiexec
+
+    def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+        return forked.outcome(["python", "-c", START, *map(str, words)], folder)
+
+    return run
+
+
+def run_hit(run_ranks: Run, folder: Path, how: str, after: str, *options: str) -> str:
     """The errors of two ranks of which one is hit."""
     (folder / "sums.mlir").write_text(SUMS)
     (folder / "hit_rank.py").write_text(RUN)
     words = ["--random-inputs", "1", "--repeat", "1000000", *options]
-    model = folder / "sums.mlir"
-    done = run_ranks(folder, how, after, model, *words, by_mpi=by_mpi)
+    done = run_ranks(folder, how, after, folder / "sums.mlir", *words)
     assert done.returncode == 1, done.stderr
     pid, _ = (folder / "hit").read_text().split()
     with pytest.raises(ProcessLookupError):
@@ -152,10 +175,10 @@ def run_hit(
 
 
 @pytest.mark.slow
-def test_a_frozen_rank_ends_all_by_the_watchdog(tmp_path: Path) -> None:
-    said = run_hit(tmp_path, "SIGSTOP", "run", "--watchdog", "2")
+def test_a_frozen_rank_ends_all_by_the_watchdog(run_ranks: Run, tmp_path: Path) -> None:
+    said = run_hit(run_ranks, tmp_path, "SIGSTOP", "run", "--watchdog", "0.5")
     assert said.count("error:") == 1
-    assert said.endswith("error: the run made no progress for 2 s\n")
+    assert said.endswith("error: the run made no progress for 0.5 s\n")
     lines = said.splitlines()
     assert any("rank 1 (task" in line for line in lines)
     assert len(set(lines)) == len(lines)
@@ -163,13 +186,14 @@ def test_a_frozen_rank_ends_all_by_the_watchdog(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("by_mpi", "start"),
-    [(False, "penstock: error:"), (True, "rank 0 failed:")],
+    ("run_ranks", "start"),
+    [("sockets", "penstock: error:"), ("mpi", "rank 0 failed:")],
+    indirect=["run_ranks"],
 )
 def test_a_rank_that_is_frozen_before_its_first_run_ends_all(
-    tmp_path: Path, *, by_mpi: bool, start: str
+    run_ranks: Run, tmp_path: Path, start: str
 ) -> None:
-    said = run_hit(tmp_path, "SIGSTOP", "open", "--watchdog", "2", by_mpi=by_mpi)
+    said = run_hit(run_ranks, tmp_path, "SIGSTOP", "open", "--watchdog", "0.5")
     (line,) = [x for x in said.splitlines() if "frozen" in x]
     text = "rank 1 is frozen: its process has given no sign of life for "
     assert line.startswith(f"{start} {text}")
@@ -177,33 +201,34 @@ def test_a_rank_that_is_frozen_before_its_first_run_ends_all(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("span", range(SPANS))
-def test_a_rank_that_is_killed_at_any_time_ends_all(tmp_path: Path, span: int) -> None:
+def test_a_rank_that_is_killed_at_any_time_ends_all(
+    run_ranks: Run, tmp_path: Path, span: int
+) -> None:
     """From the start of its process on, before there are messages and with them."""
     after = (span + np.random.default_rng().uniform()) * LATEST / SPANS
     print(f"killed after {after} s")
-    said = run_hit(tmp_path, "SIGKILL", str(after))
+    said = run_hit(run_ranks, tmp_path, "SIGKILL", str(after))
     assert "rank 1 was ended by SIGKILL" in said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("by_mpi", "where", "code", "start"),
+    ("run_ranks", "where", "code", "start"),
     [
-        (False, "before", 2, "penstock-run: error: rank 1: cannot write"),
-        (True, "before", 2, "penstock-run: error: rank 1: cannot write"),
-        (False, "after", 70, "penstock-run: rank 1: penstock-run: error: internal"),
-        (True, "after", 1, "rank 1 failed: planted"),
+        ("sockets", "before", 2, "penstock-run: error: rank 1: cannot write"),
+        ("mpi", "before", 2, "penstock-run: error: rank 1: cannot write"),
+        ("sockets", "after", 70, "penstock-run: rank 1: penstock-run: error: internal"),
+        ("mpi", "after", 1, "rank 1 failed: planted"),
     ],
+    indirect=["run_ranks"],
 )
 def test_an_error_on_one_rank_ends_all(
-    tmp_path: Path, *, by_mpi: bool, where: str, code: int, start: str
+    run_ranks: Run, tmp_path: Path, where: str, code: int, start: str
 ) -> None:
     """While others open the model, and while they wait for messages."""
     (tmp_path / "sums.mlir").write_text(SUMS)
     (tmp_path / "hit_rank.py").write_text(ONE_FAILS)
-    done = run_ranks(
-        tmp_path, tmp_path / "sums.mlir", "--random-inputs", 1, where, by_mpi=by_mpi
-    )
+    done = run_ranks(tmp_path, tmp_path / "sums.mlir", "--random-inputs", 1, where)
     assert done.returncode == code, done.stderr
     # MPI has a line of its own for the end of all.
     lines = [x for x in done.stderr.splitlines() if x and not x.startswith("Abort(")]

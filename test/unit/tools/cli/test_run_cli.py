@@ -17,12 +17,13 @@ from warnings import catch_warnings, simplefilter
 import ml_dtypes
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 from watched_runs import Clock
 
 from penstock.dialects.launch import ProgramOp
 from penstock.runtime.core import watchdog
 from penstock.runtime.core.watchdog import Watchdog
-from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
+from penstock.runtime.cuda.simulator import gpu_count
 from penstock.runtime.errors import how_to_install
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.initializers import Array
@@ -35,6 +36,7 @@ from penstock.tools.session.differences import relative_error
 from penstock.tools.session.report import size_text, summary
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
+Tool: TypeAlias = "Callable[..., Outcome]"
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 DIGITS, PLAN = str(EXAMPLES / "digits.mlir"), str(EXAMPLES / "plan.mlir")
@@ -128,6 +130,17 @@ class Runner:
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(tmp_path, capsys)
+
+
+@pytest.fixture
+def run_on_cuda(forked_cuda: ForkedCommands, tmp_path: Path) -> Tool:
+    """Run `penstock-run` in a process with a GPU, or with one that is simulated."""
+
+    def run_on_cuda(*arguments: str) -> Outcome:
+        done = forked_cuda.outcome(["penstock-run", *arguments], tmp_path)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run_on_cuda
 
 
 def arrays_of(path: str | Path) -> dict[str, Array]:
@@ -303,17 +316,16 @@ def test_ranks_run_in_one_process_if_asked(run: Runner):
 
 
 @pytest.mark.slow
-def test_devices_of_ranks_run_in_one_process(run: Runner):
+def test_devices_of_ranks_run_in_one_process(run: Runner, run_on_cuda: Tool):
     file = run.file("ranks.mlir", RANKS)
     options = ("--simulate-ranks", "--device", "cuda", "--check", "numpy")
-    process = started(file, "--random-inputs", "1", *options)
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
-    assert "device memory of cuda:0 of rank 0: " in out
-    assert "device memory of cuda:0 of rank 1: " in out
+    done = run_on_cuda(file, "--random-inputs", "1", *options)
+    assert (done.code, done.err) == (0, "")
+    assert "device memory of cuda:0 of rank 0: " in done.out
+    assert "device memory of cuda:0 of rank 1: " in done.out
     # From the caller over rank 0 to rank 1, and to the device there.
-    assert "pinned network memory of cuda:0 of rank 1: " in out
-    assert "y differs by 0.00e+00" in out
+    assert "pinned network memory of cuda:0 of rank 1: " in done.out
+    assert "y differs by 0.00e+00" in done.out
 
 
 @pytest.mark.parametrize(
@@ -497,16 +509,17 @@ def test_one_of_several_jobs_is_run(run: Runner):
 
 
 @pytest.mark.slow
-def test_one_of_several_jobs_is_run_on_a_simulated_device(run: Runner):
+def test_one_of_several_jobs_is_run_on_a_simulated_device(
+    run: Runner, run_on_cuda: Tool
+):
     """An interface lies in memory that the device copies from."""
     then = JOB.replace("@small", "@other").replace("op.exp", "op.neg")
     two = run.file("two.mlir", JOB + then.replace('"y"', '"z"'))
     given = ["--random-inputs", "1", "--check", "numpy", "--device", "cuda"]
-    process = started(two, *given, "--job", "other")
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
-    assert "pinned memory: " in out
-    assert "check against numpy: z differs by 0.00e+00" in out
+    done = run_on_cuda(two, *given, "--job", "other")
+    assert (done.code, done.err) == (0, "")
+    assert "pinned memory: " in done.out
+    assert "check against numpy: z differs by 0.00e+00" in done.out
 
 
 def test_one_of_several_jobs_of_a_saved_plan_is_run(run: Runner):
@@ -938,15 +951,12 @@ def test_numpy_warns_of_nothing_that_a_check_evaluates(run: Runner):
 # Processes ---------------------------------------------------------------------------
 
 
-def started(*arguments: str, simulator: bool = True) -> subprocess.Popen[str]:
-    """A process of the tool, in which CUDA is simulated unless there is a GPU."""
-    command = [sys.executable, "-m", "penstock.tools.cli.run", *arguments]
-    wanted = {SIMULATOR: "1"} if simulator and not gpu_count() else {}
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """A process of the tool."""
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", "penstock.tools.cli.run", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **wanted},
         text=True,
     )
 
@@ -989,7 +999,7 @@ def test_reader_that_goes_away_is_no_error():
 
 
 @pytest.mark.slow
-def test_digits_on_cuda(run: Runner):
+def test_digits_on_cuda(run: Runner, run_on_cuda: Tool):
     """A few of the images: where there is no GPU, Python stands in for one."""
     text = Path(DIGITS).read_text(encoding="utf-8").replace("tensor<180x", "tensor<20x")
     job = run.file("digits.mlir", text)
@@ -997,11 +1007,10 @@ def test_digits_on_cuda(run: Runner):
     images = run.npz("images.npz", x=arrays_of(IMAGES)["x"][:20])
     path = run.folder / "cuda.npz"
     arguments = ("--inputs", images, "--device", "cuda", "--check", "numpy")
-    process = started(job, *arguments, "--outputs", str(path))
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
+    done = run_on_cuda(job, *arguments, "--outputs", str(path))
+    assert (done.code, done.err) == (0, "")
     head = r"digits: 12 ops, 7 tasks, 3 kernels on cuda( \(simulated\))?, 1 thread\n"
-    assert re.match(head, out)
+    assert re.match(head, done.out)
     expected = run.folder / "cpu.npz"
     assert run(job, "--inputs", images, "--outputs", str(expected)).code == 0
     np.testing.assert_allclose(
@@ -1014,24 +1023,17 @@ def test_digits_on_cuda(run: Runner):
 
 @pytest.mark.slow
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
-def test_no_device_is_said_in_a_line(run: Runner):
-    process = started(
-        run.file("job.mlir"),
-        "--random-inputs",
-        "1",
-        "--device",
-        "cuda",
-        simulator=False,
-    )
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, out) == (1, "")
+def test_no_device_is_said_in_a_line(run: Runner, forked: ForkedCommands):
+    words = run.file("job.mlir"), "--random-inputs", "1", "--device", "cuda"
+    done = forked.outcome(["penstock-run", *words], run.folder)
+    assert (done.returncode, done.stdout) == (1, "")
     reasons = (
         "there is no CUDA device: the library of the driver cannot be loaded; "
         "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
         f"devices for CUDA are driven by a package: {how_to_install('cuda')}; "
         "NUMBA_ENABLE_CUDASIM=1 simulates one, slowly",
     )
-    assert err in [f"penstock-run: error: {reason}\n" for reason in reasons]
+    assert done.stderr in [f"penstock-run: error: {reason}\n" for reason in reasons]
 
 
 @pytest.mark.skipif(gpu_count() > 0, reason="this machine has a CUDA device")
@@ -1051,7 +1053,7 @@ def test_no_device_is_said_before_anything_is_compiled(
     [((), r"cuda( \(simulated\))?"), (("--device", "cpu"), "cpu")],
 )
 def test_a_job_runs_where_it_says_unless_told_otherwise(
-    run: Runner, arguments: tuple[str, ...], device: str
+    run: Runner, run_on_cuda: Tool, arguments: tuple[str, ...], device: str
 ):
     path = run.folder / "placed.mlir"
     path.write_text(
@@ -1062,10 +1064,11 @@ def test_a_job_runs_where_it_says_unless_told_otherwise(
         "}\n"
     )
     fixed = ("--random-inputs", "1", "--check", "numpy")
-    process = started(str(path), *fixed, *arguments)
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
-    assert re.match(rf"placed: 3 ops, \d tasks, 1 kernel on {device}, 1 thread\n", out)
+    done = run_on_cuda(str(path), *fixed, *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert re.match(
+        rf"placed: 3 ops, \d tasks, 1 kernel on {device}, 1 thread\n", done.out
+    )
 
 
 def test_archive_is_one_that_numpy_would_write(run: Runner):

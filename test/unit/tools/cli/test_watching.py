@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 
 from penstock.runtime.observe.chrome_trace import Trace
 from penstock.runtime.observe.metrics import Expense, Times
@@ -143,14 +142,14 @@ job.job @small placement <cuda, [0:0]> {
 
 
 @pytest.mark.slow
-def test_a_trace_of_a_device_has_streams_and_copies(tmp_path: Path):
-    # In a process of its own, as Numba reads once whether CUDA is simulated.
-    simulated = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+def test_a_trace_of_a_device_has_streams_and_copies(
+    tmp_path: Path, forked_simulator: ForkedCommands
+) -> None:
     job, path = tmp_path / "job.mlir", tmp_path / "trace.json"
     job.write_text(CUDA)
-    command = [sys.executable, "-m", "penstock.tools.cli.run", str(job)]
-    command += ["--random-inputs", "1", "--trace", str(path)]
-    subprocess.run(command, check=True, capture_output=True, timeout=300, env=simulated)
+    words = ["penstock-run", str(job), "--random-inputs", "1", "--trace", str(path)]
+    done = forked_simulator.outcome(words, tmp_path)
+    assert done.returncode == 0, done.stderr
     events = json.loads(path.read_text())["traceEvents"]
     tracks = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
     assert tracks[0] == "runs"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 from numpy.typing import NDArray
 from rank_threads import connected, in_threads
 
@@ -154,33 +155,41 @@ def expected(x: NDArray[np.float32]) -> NDArray[np.float64]:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["sockets", "mpi"])
 def test_a_session_runs_and_ends_while_another_one_runs(
-    tmp_path: Path, way: str
+    tmp_path: Path, way: str, forked: ForkedCommands
 ) -> None:
     program, given = tmp_path / "two_sessions.py", tmp_path / "given.npy"
     program.write_text(RUN)
     (tmp_path / "net.mlir").write_text(JOB)
     np.save(given, inputs := random_inputs(2, 16))
-    start = [sys.executable, "-P", "-c", START, "two_sessions"]
+    words = [str(tmp_path / x) for x in ("net.mlir", "given.npy", "found.npy")]
     if way == "mpi":
-        mpiexec = Path(sys.executable).parent / "mpiexec"
-        if not mpiexec.exists():
-            pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
-        start = [str(mpiexec), "-n", "2", sys.executable, "-P", str(program)]
-    words = tmp_path / "net.mlir", given, tmp_path / "found.npy"
-    done = subprocess.run(
-        [*start, *map(str, words)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-    )
+        done = by_mpiexec(program, *words)
+    else:
+        start = "python", "-c", START, "two_sessions"
+        done = forked.outcome([*start, *words], tmp_path)
     assert done.returncode == 0, done.stderr
     found = np.load(tmp_path / "found.npy")
     wanted = expected(inputs[[0, 1, 1, 1]])
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+def by_mpiexec(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A program on two ranks that MPI starts."""
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
+    return subprocess.run(
+        [str(mpiexec), "-n", "2", sys.executable, "-P", str(program), *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
 @pytest.mark.slow
-def test_jobs_of_one_module_run_on_ranks(tmp_path: Path) -> None:
+def test_jobs_of_one_module_run_on_ranks(
+    tmp_path: Path, forked: ForkedCommands
+) -> None:
     (tmp_path / "many_jobs.py").write_text(RUN_JOBS)
     (tmp_path / "jobs.mlir").write_text(JOBS)
     x, z = random_inputs(8, 4), random_inputs(4)
@@ -188,12 +197,8 @@ def test_jobs_of_one_module_run_on_ranks(tmp_path: Path) -> None:
     files = (
         tmp_path / name for name in ("jobs.mlir", "given.npz", "found.npz", "w.npz")
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", START, "many_jobs", *map(str, files)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-    )
+    words = "python", "-c", START, "many_jobs", *map(str, files)
+    done = forked.outcome(words, tmp_path)
     assert done.returncode == 0, done.stderr
     w, squares = np.ones(4), (x.astype(np.float64) ** 2).sum(0)
     with np.load(tmp_path / "found.npz") as found:

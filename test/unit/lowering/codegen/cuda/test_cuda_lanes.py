@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands, run_tests_for
 from numpy.typing import NDArray
 from scipy import special
 
@@ -22,26 +19,15 @@ from penstock.runtime.kernels.cuda.emulator import scalars as cuda_scalars
 from penstock.runtime.kernels.cuda.emulator.warp import from_bf16, to_bf16
 from penstock.runtime.testing.cuda_lockstep_emulator import run_lanes
 
-UNIT = Path(__file__).parents[3]
 Array: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]
 Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 
 @pytest.mark.slow
-def test_kernels_agree_with_numpy_in_the_emulator() -> None:
-    variables = {**os.environ, "PENSTOCK_TEST_TARGET": "lanes"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+def test_kernels_agree_with_numpy_in_the_emulator(forked: ForkedCommands) -> None:
     names = "numba_target", "numba_target_scalars", "ops_halves", "rows"
-    result = subprocess.run(
-        [*command, *(str(next(UNIT.rglob(f"test_{name}.py"))) for name in names)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_tests_for("lanes", names, forked)
 
 
 fma = cast("Callable[..., Floats]", cuda_scalars.fma)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
+from forked_tool import ForkedCommands, run_tests_for
 
 from penstock.runtime.cuda.driver import Function
 from penstock.runtime.cuda.launches import chosen
 from penstock.runtime.cuda.simulator import SIMULATOR
 
-UNIT = Path(__file__).parents[3]
+Run: TypeAlias = Callable[[str], None]
 
 
 def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -30,19 +33,11 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_kernels_agree_with_numpy_in_the_simulator() -> None:
-    variables = {**os.environ, SIMULATOR: "1", "PENSTOCK_TEST_TARGET": "cuda"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+def test_kernels_agree_with_numpy_in_the_simulator(
+    forked_simulator: ForkedCommands,
+) -> None:
     names = "numba_target", "numba_target_scalars"
-    result = subprocess.run(
-        [*command, *(str(next(UNIT.rglob(f"test_{name}.py"))) for name in names)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-4000:]
+    run_tests_for("cuda", names, forked_simulator)
 
 
 @pytest.mark.parametrize(
@@ -120,18 +115,25 @@ code = cuda.run_kernel(source, [a, b])
 """
 
 
-def run_simulated(code: str) -> None:
+@pytest.fixture
+def run_simulated(forked_simulator: ForkedCommands, tmp_path: Path) -> Run:
     """Run code in a process in which CUDA is simulated; it fails by an exception."""
-    result = run_python(code, **{SIMULATOR: "1"})
-    assert result.returncode == 0, result.stderr
+
+    def run(code: str) -> None:
+        result = forked_simulator.outcome(["python", "-c", code], tmp_path)
+        assert result.returncode == 0, result.stderr
+
+    return run
 
 
 @pytest.mark.slow
-def test_stages_run_in_order() -> None:
+def test_stages_run_in_order(run_simulated: Run) -> None:
     run_simulated(STAGES + "assert code == 0 and (a == 2 * numbers[::-1]).all()")
 
 
-def test_failure_is_the_code_of_the_assertion_and_no_state() -> None:
+def test_failure_is_the_code_of_the_assertion_and_no_state(
+    run_simulated: Run,
+) -> None:
     run_simulated(
         STAGES
         + "assert cuda.run_kernel(source, [a + 1000, b]) == 3\n"
@@ -187,5 +189,7 @@ assert (b == sums).all()
 
 
 @pytest.mark.slow
-def test_threads_of_a_warp_exchange_values() -> None:
+def test_threads_of_a_warp_exchange_values(
+    run_simulated: Run,
+) -> None:
     run_simulated(ALL_LANES)

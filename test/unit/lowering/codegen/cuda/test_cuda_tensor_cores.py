@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -12,6 +9,7 @@ from typing import TypeAlias, cast
 import ml_dtypes
 import numpy as np
 import pytest
+from forked_tool import ForkedCommands
 from numpy.typing import NDArray
 from scipy import signal
 
@@ -327,7 +325,9 @@ np.save("o.npy", o)
 
 
 @pytest.mark.slow
-def test_simulator_has_tensor_cores(device_kernels: Kernels, tmp_path: Path) -> None:
+def test_simulator_has_tensor_cores(
+    device_kernels: Kernels, tmp_path: Path, forked_simulator: ForkedCommands
+) -> None:
     rng = np.random.default_rng(5)
     a, b = numbers(rng, (16, 40), "bf16"), numbers(rng, (40, 24), "bf16")
     tiles = "block [16, 32, 32], warp [16, 32], stages 2"
@@ -335,13 +335,7 @@ def test_simulator_has_tensor_cores(device_kernels: Kernels, tmp_path: Path) -> 
     (tmp_path / "kernel.py").write_text(kernel_source(kernel))
     for name, array in (("a", a), ("b", b)):
         np.save(tmp_path / f"{name}.npy", array.view(np.uint16))
-    variables = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    subprocess.run(
-        [sys.executable, "-c", SIMULATED],
-        cwd=tmp_path,
-        env=variables,
-        check=True,
-        timeout=300,
-    )
+    done = forked_simulator.outcome(["python", "-c", SIMULATED], tmp_path)
+    assert done.returncode == 0, done.stderr
     found = np.load(tmp_path / "o.npy").view(ml_dtypes.bfloat16).reshape(16, 24)
     assert_close(found, a.astype(np.float64) @ b.astype(np.float64), "bf16")

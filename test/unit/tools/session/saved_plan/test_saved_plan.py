@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -15,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from forked_tool import ForkedCommands
 from xdsl.passes import ModulePass
 
-from penstock.runtime.cuda.simulator import SIMULATOR, gpu_count
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.loading.variables import read_variables
@@ -196,25 +195,14 @@ with Session.open(path, device="cuda") as session:
 
 
 @pytest.mark.slow
-def test_plans_for_cuda(job: str, tmp_path: Path):
-    # Whether CUDA is simulated is decided once in a process.
-    wanted = {} if gpu_count() else {SIMULATOR: "1"}
+def test_plans_for_cuda(job: str, tmp_path: Path, forked_cuda: ForkedCommands) -> None:
     (tmp_path / "net.mlir").write_text(job)
     arguments = [str(tmp_path / "net.penstock"), str(tmp_path / "net.mlir")]
-    command = [sys.executable, "-c", ON_CUDA, *arguments]
-    runs = [
-        subprocess.run(
-            command,
-            capture_output=True,
-            env={**os.environ, **wanted},
-            text=True,
-            check=True,
-            timeout=300,
-        ).stdout
-        for _ in range(2)
-    ]
-    data, _, shape = runs[0].strip().partition(" ")
-    assert (runs[0], shape) == (runs[1], "(8, 3)")
+    words = ["python", "-c", ON_CUDA, *arguments]
+    runs = [forked_cuda.outcome(words, tmp_path) for _ in range(2)]
+    assert [run.returncode for run in runs] == [0, 0], runs
+    data, _, shape = runs[0].stdout.strip().partition(" ")
+    assert (runs[0].stdout, shape) == (runs[1].stdout, "(8, 3)")
     x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
     with session_of(job) as session:
         expected_of_net(
