@@ -296,6 +296,21 @@ def _store_word(_typing, address, value):
 
 
 @intrinsic
+def _prefetch(_typing, address):
+    def generate(context, builder, signature, args):
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, *[number] * 3])
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        # To be read, into the nearest cache, as data.
+        facts = [number(fact) for fact in (0, 3, 1)]
+        builder.call(function, [builder.inttoptr(args[0], byte), *facts])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
 def _copy_bytes(_typing, destination, source, size):
     def generate(context, builder, signature, args):
         byte = ir.IntType(8).as_pointer()
@@ -356,6 +371,9 @@ load_byte = cast("Callable[[Integer], int]", _load_byte)
 
 store_word = cast("Callable[[Integer, Integer], None]", _store_word)
 """Write a word at an address."""
+
+prefetch = cast("Callable[[Integer], None]", _prefetch)
+"""Begin to fetch the line at an address, if there is one, into the nearest cache."""
 
 copy_bytes = cast("Callable[[Integer, Integer, Integer], None]", _copy_bytes)
 """Copy to an address from an address a number of bytes; the two do not overlap."""

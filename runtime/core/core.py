@@ -66,6 +66,18 @@ RETRY_SECONDS = 0.0005
 """The time between two looks whether an interrupted run has stopped."""
 
 
+def parts_of(most: int, threads: int) -> int:
+    """
+    The parts in which so many threads compute a kernel, of which `most` are of use.
+    They are as many for each thread, so that none waits for the last one of another,
+    and finds in its caches the weights that it read the time before.
+    """
+    if threads < 2:
+        return 1
+    parts = min(most, CHUNKS * threads, w.CLAIM)
+    return parts - parts % threads if parts > threads else parts
+
+
 class RunLog(Protocol):
     """The memory for rows of a run: starts and ends of acts and calls."""
 
@@ -149,7 +161,10 @@ class _Memory:
     """The words that threads share; `address` is that of their table."""
 
     def __init__(self, tables: Tables, threads: int, dataflow: Dataflow | None):
-        self.layout = tables.layout
+        # Threads that are bound to a worker do not look for shared kernels.
+        helpers = threads - len(tables.bound)
+        parts = [parts_of(x, helpers) for x in tables.layout.parts.tolist()]
+        self.layout = tables.layout._replace(parts=np.array(parts, np.int64))
         self.dataflow = dataflow
         self.state = State(
             counters=tables.counters(),
@@ -162,10 +177,6 @@ class _Memory:
         )
         self.state.control[w.CORES] = _cores()
         self.state.control[w.LEFT_OUT] = -1
-        # Threads that are bound to a worker do not look for shared kernels.
-        helpers = threads - len(tables.bound)
-        most = min(CHUNKS * helpers, w.CLAIM) if helpers > 1 else 1
-        self.state.control[w.MOST_PARTS] = most
         self.state.control[w.SLEEP_LIMIT + 1] = NAP_TIME
         self.state.control[w.MODE] = w.STATIC if dataflow is None else w.DATAFLOW
         arrays = (*self.layout, *self.state, *(dataflow or ()))

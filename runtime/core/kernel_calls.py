@@ -33,7 +33,7 @@ def make_call(
     """
     control = state.control
     row = address_of(state.rows, peek(layout.row, call))
-    parts = min(peek(layout.parts, call), control[w.MOST_PARTS])
+    parts = peek(layout.parts, call)
     if parts == 1:
         code = int(call_kernel(peek(layout.kernel, call), row, 0, 1))
     else:

@@ -19,6 +19,7 @@ from penstock.runtime.core.atomics import (
     load_word,
     peek,
     poke,
+    prefetch,
     store_word,
 )
 from penstock.runtime.core.call_log import close_row, note_row, open_row
@@ -40,8 +41,10 @@ from penstock.runtime.program.control_words import (
     DO,
     DONE,
     END,
+    FETCH_WORDS,
     FRAME,
     JUMP,
+    LINE,
     LOOP,
     LOOP_WORDS,
     MADE,
@@ -74,6 +77,19 @@ def swap(code: Words, rows: Words, at: Integer, parity: Integer) -> int:
         address = peek(rows, peek(code, place)) + peek(code, place + 1)
         poke(rows, peek(code, carry), address)
     return end
+
+
+@compiled()
+def fetch_rows(code: Words, rows: Words, at: Integer) -> None:
+    """
+    Begin to fetch the rows of the next iteration into the caches: those that another
+    thread wrote come from the core of that.
+    """
+    end = at + 1 + FETCH_WORDS * peek(code, at)
+    for fetch in range(at + 1, end, FETCH_WORDS):
+        address = peek(rows, peek(code, fetch)) + peek(code, fetch + 1)
+        for line in range(peek(code, fetch + 2)):
+            prefetch(address + LINE * line)
 
 
 @compiled(inline=False)
@@ -115,7 +131,7 @@ def begin_iteration(code: Words, rows: Words, about: Integer) -> int:
         return IS_OVER
     number = count - 1 - made if peek(code, about + BACKWARD) != 0 else made
     poke(rows, frame + CURRENT, number)
-    set_points(code, rows, points, number)
+    fetch_rows(code, rows, set_points(code, rows, points, number))
     return GOES_ON
 
 
@@ -126,7 +142,8 @@ def end_loop(code: Words, rows: Words, about: Integer) -> None:
     if made & 1 == 1:
         carried = about + LOOP_WORDS
         points = carried + 1 + CARRY_WORDS * peek(code, carried)
-        copy_back(code, rows, points + 1 + POINT_WORDS * peek(code, points))
+        fetches = points + 1 + POINT_WORDS * peek(code, points)
+        copy_back(code, rows, fetches + 1 + FETCH_WORDS * peek(code, fetches))
     if peek(code, about + MADE) >= 0:
         store_word(peek(rows, peek(code, about + MADE)), made)
 

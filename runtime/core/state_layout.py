@@ -18,8 +18,8 @@ FOREVER = 1 << 60
 """Nanoseconds that other threads work that call."""
 
 # Words of `State.control`, on lines of their own where all write them.
-STOP, TARGET, MOST_PARTS, ROUND = 0, 1, 2, 3
-LOOP, LOG, TABLES, MODE = 4, 5, 6, 7
+STOP, TARGET, ROUND = range(3)
+LOOP, LOG, TABLES, MODE = range(3, 7)
 """The addresses of the scheduler, 0 for the static one, of the logs, 0 if no acts are
 recorded, and of the table of arrays; and the mode, which is one of these:"""
 STATIC, DATAFLOW, STREAM = 0, 1, 2
@@ -61,14 +61,18 @@ RUNNING, INTERRUPTED, FAILED, DEADLOCKED, CLOSED, FAILING = 0, 1, 2, 3, 4, 5
 # Whether the caller's thread is to go on with a run.
 ENDED_WELL, UNFINISHED, STOPPED = 0, 1, 2
 
-# Words of a worker in `State.workers`: its lock; its ring and its actors left to act,
-# for the thread that holds the lock; the descriptor of the kernel that it shares.
-LOCKED = 0
-HEAD, TAIL, LEFT, FRESH = range(CACHE_LINE, CACHE_LINE + 4)
-WRONG_ACTOR, WRONG_CALL, WRONG_CODE = range(CACHE_LINE + 4, CACHE_LINE + 7)
+# Words of a worker in `State.workers`: its lock and its actors left to act, which idle
+# threads poll; its ring, for the thread that holds the lock; the descriptor of the
+# kernel that it shares.
+LOCKED, LEFT = 0, 1
+HEAD, TAIL, FRESH = range(CACHE_LINE, CACHE_LINE + 3)
+WRONG_ACTOR, WRONG_CALL, WRONG_CODE = range(CACHE_LINE + 3, CACHE_LINE + 6)
 """The number after that of the actor that has failed, 0 if none; its call and code."""
-TURNS = CACHE_LINE + 7
-"""The iterations of loops that were begun, which are progress for watchdogs."""
+TURNS = CACHE_LINE + 6
+"""
+The iterations of loops that were begun, which are progress for watchdogs. Each writes
+it, so that idle threads must not poll its line.
+"""
 CLAIMS = 2 * CACHE_LINE
 KERNEL, ROW, PARTS = range(3 * CACHE_LINE, 3 * CACHE_LINE + 3)
 DONE, FAILURE = 4 * CACHE_LINE, 4 * CACHE_LINE + 1

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numba import types
 
 from penstock.runtime.core.atomics import Integer, call_kernel, compiled, load_word
-from penstock.runtime.core.core import CHUNKS
+from penstock.runtime.core.core import parts_of
 from penstock.runtime.jit.cpu import CompiledKernel
 from penstock.runtime.jit.source_head import Row, row_of
 from penstock.runtime.loading.memory import HostChunk
@@ -168,8 +168,7 @@ class TimedKernel:
         self._row = arguments.row(contender.panels, contender.kernel.row)
         self._words = np.zeros(2, np.int64)
         self._threads = threads
-        useful = min(contender.kernel.parts, CHUNKS * threads)
-        self._parts = useful if threads > 1 else 1
+        self._parts = parts_of(contender.kernel.parts, threads)
         self._calls = 1
 
     def try_out(self) -> dict[int, Array]:

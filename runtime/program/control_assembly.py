@@ -91,10 +91,10 @@ class _Assembler:
 
     def subview(self, step: ControlStep) -> None:
         name, source = map(self.cell, step.names)
-        offset, by, _ = step.numbers
+        offset, by, size = step.numbers
         level = self.loop if by else self.level[source]
         self.level[name] = level
-        self.points[level].append(Point(name, source, offset, by))
+        self.points[level].append(Point(name, source, offset, by, size))
 
     def carry(self, step: ControlStep) -> None:
         before, after, *sources = map(self.cell, step.names)

@@ -26,12 +26,16 @@ ROWS_EACH = 64
 
 
 class Point(NamedTuple):
-    """Set a cell to `offset + number * step` bytes after another one."""
+    """
+    Set a cell to `offset + number * step` bytes after another one. So many bytes are
+    there, if that is known.
+    """
 
     cell: int
     source: int
     offset: int
     step: int = 0
+    size: int = 0
 
 
 class Carry(NamedTuple):
@@ -290,7 +294,7 @@ class Walk:
         return tuple(self.numbers[x] for x in self.control.loops_around(loop))
 
     def _point(self, points: Sequence[Point], number: int) -> None:
-        for cell, source, offset, step in points:
+        for cell, source, offset, step, _ in points:
             self.cells[cell] = self.cells[source] + offset + number * step
 
     def _begin(self, index: int) -> None:

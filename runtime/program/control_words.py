@@ -15,13 +15,15 @@ first word is a verb:
 The facts of a loop are its number, frame, times, and words of rows for its count,
 condition and number of iterations made, -1 for none; whether it is backward; the words
 of code after it and of its body; then its carried values, the points of an iteration,
-and the copies of carried values to their first place, each behind their number.
+the rows of the next one that are fetched into the caches, and the copies of carried
+values to their first place, each behind their number.
 
 Points are `[count, (word, source, offset, step) ...]`: words of rows that become the
 one in another word and so many bytes. A cell is a word of rows, and so is each argument
 of a call that is one: all of them are set. Carried values are `[count, (word, parity,
 source, offset, source, offset) ...]`, copies `[count, (source, offset, source, offset,
-size) ...]`: to the first, from the second.
+size) ...]`: to the first, from the second. Rows to fetch are `[count, (cell, step,
+lines) ...]`.
 """
 
 from __future__ import annotations
@@ -48,11 +50,19 @@ DO, BEGIN, NEXT, BRANCH, JUMP, NUMBER, END = range(7)
 LOOP, FRAME, TIMES, COUNT, CONDITION, MADE, BACKWARD, AFTER, BODY = range(9)
 """The facts of a loop."""
 LOOP_WORDS = 9
-POINT_WORDS, CARRY_WORDS, COPY_WORDS = 4, 6, 5
+POINT_WORDS, CARRY_WORDS, COPY_WORDS, FETCH_WORDS = 4, 6, 5, 3
 
 DONE, ALL, CURRENT = range(3)
 """Words of a frame: iterations made, those to be made, and the number of this one."""
 FRAME_WORDS = 3
+
+LINE = 64
+"""The bytes of a line of a cache."""
+MOST_FETCHED = 4096
+"""
+The bytes of a row from which on it is not fetched while the iteration before computes:
+it would take the place in the nearest cache of what that one reads.
+"""
 
 
 class ControlPlaces(NamedTuple):
@@ -148,13 +158,15 @@ class _Writer:
         carried = [x for carry in loop.carried for x in self._carry(carry)]
         words += [len(carried) // CARRY_WORDS, *carried]
         words += self._points(loop.points)
+        rows = [x for point in loop.points for x in self._fetch(loop, point)]
+        words += [len(rows) // FETCH_WORDS, *rows]
         copies = [x for carry in loop.carried for x in self._copy(loop, carry)]
         return [*words, len(copies) // COPY_WORDS, *copies]
 
     def _points(self, points: Sequence[Point]) -> list[int]:
         found = [
             (word, self._cell(source), offset, step)
-            for cell, source, offset, step in points
+            for cell, source, offset, step, _ in points
             for word in self._words(cell)
         ]
         return [len(found), *(x for words in found for x in words)]
@@ -165,6 +177,12 @@ class _Writer:
         words = [(word, 0) for word in self._words(carry.before)]
         words += [(word, 1) for word in self._words(carry.after)]
         return [x for word, parity in words for x in (word, parity, *flat)]
+
+    def _fetch(self, loop: Loop, point: Point) -> list[int]:
+        if point.step == 0 or not 0 < point.size < MOST_FETCHED:
+            return []
+        step = -point.step if loop.is_backward else point.step
+        return [self._cell(point.cell), step, -(-point.size // LINE)]
 
     def _copy(self, loop: Loop, carry: Carry) -> list[int]:
         if not loop.is_bounded or len(carry.places) == 1:

@@ -76,6 +76,8 @@ FAR_BYTES = 1 << 20
 """The bytes of results that do not stay in the caches of one CPU core."""
 WORK_OF_A_PART = 400_000
 """Scalar operations that are worth a part of their own."""
+LOADED = 8
+"""Scalar operations that take as long as an element that comes from L2."""
 LEAST_STRIDE = 2
 """The least number that is an argument: loads of the same element, and of elements that
 follow each other, are others than those of any other stride."""
@@ -142,9 +144,13 @@ class Group:
 
     @property
     def work(self) -> int:
-        """The parts that the work is worth, however few pieces it has."""
-        loops = prod(self.contraction.outer_extents)
-        return 2 * prod(self.contraction.extents) * loops // WORK_OF_A_PART
+        """
+        The parts that the work is worth, however few pieces it has. Of few rows, or few
+        columns, most is that the elements of the other matrix are loaded.
+        """
+        rows, columns, terms = self.contraction.extents
+        work = max(2 * rows * columns, LOADED * (rows + columns)) * terms
+        return work * prod(self.contraction.outer_extents) // WORK_OF_A_PART
 
     @property
     def parts(self) -> int:

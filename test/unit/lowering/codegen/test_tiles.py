@@ -730,6 +730,9 @@ def test_parts_are_as_many_as_the_work_is_worth(parse_raised: ParseKernel) -> No
 
     assert parts(16, 16, 16) == 1
     assert 8 <= parts(512, 512, 512) <= 2 * prod((512, 512, 512)) // 400_000
+    # Of one row, as in the body of a loop, the time is that of its weights.
+    assert parts(1, 768, 256) >= 2
+    assert parts(1, 256, 64) == 1
 
 
 def test_one_product_after_the_other(parse_raised: ParseKernel) -> None:

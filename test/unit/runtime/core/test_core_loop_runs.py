@@ -29,7 +29,14 @@ from penstock.runtime.program.control_flow import (
     Next,
     Point,
 )
-from penstock.runtime.program.tables import Actor, Call, Cell, Fixed, Tables
+from penstock.runtime.program.tables import (
+    CACHE_LINE,
+    Actor,
+    Call,
+    Cell,
+    Fixed,
+    Tables,
+)
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 
@@ -141,6 +148,11 @@ def test_iterations_are_progress_for_watchdogs():
         core.run(2)
         # The last look of a loop finds that it is over.
         assert core.memory.state.workers[w.TURNS] == 2 * (10 + 1)
+
+
+def test_idle_threads_poll_no_line_that_an_iteration_writes():
+    polled = {w.LOCKED, w.LEFT, w.CLAIMS}
+    assert w.TURNS // CACHE_LINE not in {word // CACHE_LINE for word in polled}
 
 
 def test_a_watchdog_says_the_iteration_that_a_kernel_is_stuck_in():

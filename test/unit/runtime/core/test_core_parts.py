@@ -129,7 +129,8 @@ def once(kernel: int, words: Words, parts: int, workers: int = 1) -> Tables:
 
 
 @pytest.mark.parametrize(
-    ("threads", "parts", "made"), [(1, 17, 1), (2, 17, 16), (2, 3, 3), (3, 99, 24)]
+    ("threads", "parts", "made"),
+    [(1, 17, 1), (2, 17, 16), (2, 2, 2), (2, 3, 2), (3, 2, 2), (3, 8, 6), (3, 99, 24)],
 )
 def test_number_of_parts_follows_from_kernel_and_threads(
     threads: int, parts: int, made: int
