@@ -129,7 +129,9 @@ def failure_of_callback(error: TaskError, cause: BaseException | None) -> TaskEr
     task, which it has only been told of, becomes one at the act of its own.
     """
     if isinstance(cause, TaskError):
-        return TaskError(cause.task, error.act, cause.code, cause.message)
+        told = TaskError(cause.task, error.act, cause.code, cause.message)
+        told.iterations = cause.iterations
+        return told
     error.__cause__ = cause
     return error
 

@@ -50,10 +50,10 @@ class Copying:
 
 
 Work: TypeAlias = Launching | Copying
-Asking: TypeAlias = Callable[[Sequence[int], Handle, int], None]
+Asking: TypeAlias = Callable[[Sequence[int], Handle, int, int], None]
 """
 Asks a stream for something, given the addresses of its arguments and of memory that
-nothing else uses meanwhile.
+nothing else uses meanwhile, and the number of its status.
 """
 
 
@@ -75,18 +75,29 @@ class Step:
     """Whether it may become part of a graph."""
     room: int = 0
     """The bytes that nothing else may use while it is under way."""
+    status: int = 0
+    """The address of the words that its assertions write to."""
+    statuses: int = 1
+    """The number of these words: in loops, the calls of an act have one each."""
+
+    @property
+    def status_bytes(self) -> int:
+        """The bytes of its statuses."""
+        return WORD * self.statuses
 
     def is_made_in(self, act: int, length: int) -> bool:
         """Whether it is done in an act, if a round has this length."""
         return self.when == "always" or (self.when == "first") == (act % length == 0)
 
-    def ask(self, words: Sequence[int], stream: Handle, room: int) -> None:
+    def ask(
+        self, words: Sequence[int], stream: Handle, room: int, status: int = 0
+    ) -> None:
         """
-        Launch it, given the address of its scratch memory. Raises CudaError with its
-        name.
+        Launch it, given the address of its scratch memory, and the number of its
+        status. Raises CudaError with its name.
         """
         try:
-            self.asking(words[self.first : self.last], stream, room)
+            self.asking(words[self.first : self.last], stream, room, status)
         except CudaError as error:
             raise CudaError(f"{self.label}: {error}", is_lost=error.is_lost) from error
 
@@ -94,7 +105,7 @@ class Step:
 class Launcher:
     """
     Launches the stages of a kernel one after the other; for each row of addresses the
-    parameters are packed once. Assertions write to the word at `status`.
+    parameters are packed once. Assertions write to one of the words from `status` on.
     """
 
     def __init__(
@@ -108,20 +119,24 @@ class Launcher:
         self._driver, self._functions = driver, functions
         self._sizes = [kind.size for kind in kernel.arguments]
         self._written = written
+        self._status = status
         # Only assertions write to it.
-        self._status = Span(status, WORD, bool(kernel.messages))
+        self._asserts = bool(kernel.messages)
         self._bound: dict[tuple[int, ...], list[Launch]] = {}
 
-    def __call__(self, words: Sequence[int], stream: Handle, room: int) -> None:
+    def __call__(
+        self, words: Sequence[int], stream: Handle, room: int, status: int
+    ) -> None:
         """Ask a stream for all stages."""
-        key = *words, room
+        key = *words, room, status
         launches = self._bound.get(key) or self._bind(key)
         for launch in launches:
             launch(stream)
 
     def _bind(self, key: tuple[int, ...]) -> list[Launch]:
-        *words, room = key
-        spans = [*map(Span, words, self._sizes, self._written), self._status]
+        *words, room, number = key
+        status = Span(self._status + WORD * number, WORD, self._asserts)
+        spans = [*map(Span, words, self._sizes, self._written), status]
         functions = chosen(self._functions, words)
         made = self._bound[key] = launches_of(self._driver, functions, spans, room)
         return made
@@ -173,7 +188,7 @@ def check_aligned(name: str, words: Sequence[int]) -> None:
 def copier(driver: Driver, size: int) -> Asking:
     """The launcher of copies of so many bytes."""
 
-    def copy(words: Sequence[int], stream: Handle, room: int) -> None:
+    def copy(words: Sequence[int], stream: Handle, room: int, status: int) -> None:
         source, target = words
         driver.copy(target, source, size, stream)
 
@@ -184,16 +199,17 @@ def steps_of(
     driver: Driver,
     actor: Actor,
     work_of: Callable[[Call], Work],
-    status_of: Callable[[Call], int],
+    status_of: Callable[[Call], tuple[int, int]],
 ) -> tuple[Step, ...]:
     """
     The steps of an actor. `work_of` gives the work of its calls, `status_of` the
-    address that the assertions of each write to.
+    address of the words that the assertions of each write to, and how many these are.
     """
     steps: list[Step] = []
     first = 0
     for call in actor.calls:
         work, is_capturable, room = work_of(call), True, 0
+        status, statuses = status_of(call)
         if isinstance(work, Launching):
             written = [
                 isinstance(x, Cell)
@@ -204,13 +220,12 @@ def steps_of(
             functions = driver.load(work.kernel.name, work.source)
             is_capturable = all(function.is_capturable for function in functions)
             room = room_of(functions)
-            status = status_of(call)
             asking = Launcher(driver, functions, work.kernel, written, status)
         else:
             asking = copier(driver, work.size)
         last = first + len(call.args)
         what = actor.name, work.label, call.when
         where = first, last, call.messages
-        steps.append(Step(*what, *where, asking, is_capturable, room))
+        steps.append(Step(*what, *where, asking, is_capturable, room, status, statuses))
         first = last
     return tuple(steps)

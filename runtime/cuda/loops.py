@@ -10,7 +10,9 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 
 from penstock.runtime.cuda.driver import Driver, Handle
+from penstock.runtime.cuda.launches import WORD as STATUS
 from penstock.runtime.errors import TaskError
+from penstock.runtime.loading.memory import host_bytes
 from penstock.runtime.program.actors import Actor, Argument, Cell, Fixed
 from penstock.runtime.program.control_flow import (
     BadLoop,
@@ -27,10 +29,17 @@ MOST_CAPTURED = 4096
 """The most launches of loops that become part of a graph."""
 WORD, FLAG = 8, 1
 """The bytes of a number and of a condition."""
+MOST_STATUSES = 4096
+"""The most statuses of a call in loops."""
+HOST_BYTES = STATUS * MOST_STATUSES
+"""The bytes of the host for what is copied from a device in an act."""
 
 
 class DeviceMemory:
-    """The memory of a device, in the order of a stream; `word` is one of the host."""
+    """
+    The memory of a device, in the order of a stream; at `word` the host has room for
+    what comes and goes.
+    """
 
     def __init__(self, driver: Driver, stream: Handle, word: int):
         self._driver, self._stream, self._word = driver, stream, word
@@ -55,6 +64,11 @@ class DeviceMemory:
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
         self._driver.copy(target, source, size, self._stream)
+
+    def has_bits(self, address: int, size: int) -> bool:
+        """Whether any of some bytes, `HOST_BYTES` at most, is not 0."""
+        self._fetch(address, size)
+        return bool(host_bytes(self._word, size).any())
 
     def _fetch(self, address: int, size: int) -> None:
         self._driver.copy(self._word, address, size, self._stream)
@@ -83,10 +97,11 @@ def arguments_of(actor: Actor) -> tuple[Argument, ...]:
 
 def calls_in_act(
     actor: Actor, act: int, words: Sequence[int], memory: LoopMemory
-) -> Iterator[tuple[int, Sequence[int]]]:
+) -> Iterator[tuple[int, Sequence[int], tuple[int, ...]]]:
     """
     The calls of an act of an actor with loops or conditions, each with the words of all
-    arguments. Raises TaskError if a loop cannot go on.
+    arguments and the numbers of the iterations of the loops around it. Raises TaskError
+    if a loop cannot go on.
     """
     assert actor.control is not None, "checked by the caller"
     given = list(words[: len(words) - len(actor.roots)])
@@ -96,7 +111,7 @@ def calls_in_act(
         for call in walk.calls():
             for place, cell in cells[call]:
                 given[place] = walk.cells[cell]
-            yield call, given
+            yield call, given, walk.iterations(walk.loop)
     except BadLoop as bad:
         loop = actor.control.loops[bad.loop]
         text = loop_failure(loop, bad.code, is_count=bad.is_count)
@@ -114,5 +129,5 @@ def _cells_of(actor: Actor) -> Iterator[Iterator[tuple[int, int]]]:
         first += len(call.args)
 
 
-MemoryOf = Callable[[Handle], LoopMemory]
+MemoryOf = Callable[[Handle], DeviceMemory]
 """The memory of a device in the order of a stream."""

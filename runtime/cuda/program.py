@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import lcm
 from typing import TypeGuard
 
@@ -34,14 +34,14 @@ from penstock.runtime.cuda.launch_units import (
 )
 from penstock.runtime.cuda.launches import Step, Work, steps_of
 from penstock.runtime.cuda.loops import (
-    WORD,
+    HOST_BYTES,
     DeviceMemory,
     MemoryOf,
     arguments_of,
     calls_in_act,
     is_known,
 )
-from penstock.runtime.cuda.resources import Check, Resources, Rooms, Statuses
+from penstock.runtime.cuda.resources import Check, Made, Resources, Rooms, Statuses
 from penstock.runtime.errors import TaskError
 from penstock.runtime.loading.devices import Place
 from penstock.runtime.program.actors import Actor, Argument, Call, Fixed, Slot
@@ -63,11 +63,20 @@ class Task:
     actor: Actor
     lane: int
     steps: tuple[Step, ...]
-    asserting: tuple[tuple[Step, int], ...]
     length: int
     """The acts of a round, in which steps may differ; 0 if none do."""
     memory: MemoryOf
     """The memory of its device, for loops and conditions."""
+    made: dict[int, Sequence[Made]] = field(default_factory=dict[int, "Sequence[Made]"])
+    """
+    Act: the calls of it that may fail, in their order, where loops make them; that of
+    all acts is 0 if they are the same.
+    """
+
+    @property
+    def asserting(self) -> list[Step]:
+        """Its steps that may fail."""
+        return [step for step in self.steps if step.messages]
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -87,19 +96,59 @@ class Task:
         scratch memory.
         """
         if self.actor.control is not None:
-            made = calls_in_act(self.actor, act, words, self.memory(stream))
-            for call, given in made:
-                self._ask(self.steps[call], given, act, stream, room)
+            self._ask_loops(words, act, stream, room)
             return
         for step in self.steps:
-            if not self.length or step.is_made_in(act, self.length):
+            if self._has(step, act):
                 step.ask(words, stream, room)
 
-    def _ask(
-        self, step: Step, words: Sequence[int], act: int, stream: Handle, room: int
+    def _has(self, step: Step, act: int) -> bool:
+        """Whether a step is made in an act."""
+        return not self.length or step.is_made_in(act, self.length)
+
+    def _ask_loops(
+        self, words: Sequence[int], act: int, stream: Handle, room: int
     ) -> None:
-        if not self.length or step.is_made_in(act, self.length):
-            step.ask(words, stream, room)
+        """Launch the calls of loops and conditions until one is seen to have failed."""
+        memory = self.memory(stream)
+        made = self.made[self._record_of(act)] = list[Made]()
+        used = [0] * len(self.steps)
+        calls = calls_in_act(self.actor, act, words, memory)
+        try:
+            for call, given, iterations in calls:
+                step = self.steps[call]
+                if not self._has(step, act):
+                    continue
+                if used[call] == step.statuses:
+                    # They are used again.
+                    if memory.has_bits(step.status, step.status_bytes):
+                        return
+                    made[:] = [x for x in made if x.step is not step]
+                    used[call] = 0
+                status = used[call]
+                if step.messages:
+                    made.append(Made(step, status, iterations))
+                    used[call] += 1
+                step.ask(given, stream, room, status)
+        except TaskError:
+            # A loop cannot go on, perhaps for what a call that failed has left.
+            asserting = self.asserting
+            if not any(memory.has_bits(x.status, x.status_bytes) for x in asserting):
+                raise
+
+    def _record_of(self, act: int) -> int:
+        """The key of the calls that were made in an act."""
+        control = self.actor.control
+        assert control is not None, "it has loops or conditions"
+        return 0 if is_known(control) and not self.length else act
+
+    def made_in(self, act: int) -> Sequence[Made]:
+        """The calls of an act that may fail, in their order, which are forgotten."""
+        if self.actor.control is None:
+            steps = self.asserting
+            return [Made(x, 0, ()) for x in steps if self._has(x, act)]
+        key = self._record_of(act)
+        return self.made[key] if key == 0 else self.made.pop(key)
 
 
 class CudaProgram:
@@ -162,23 +211,20 @@ class CudaProgram:
         self, actor: Actor, place: Place, work_of: Callable[[Call], Work]
     ) -> Task:
         lane = self._lane(place)
-        status_of = self._statuses.address_of
-        steps = steps_of(self._driver, actor, work_of, status_of)
+        steps = steps_of(self._driver, actor, work_of, self._statuses.of)
         room = max((step.room for step in steps), default=0)
         self._rooms.need(lane, place.device, room, actor.name)
-        pairs = zip(steps, actor.calls, strict=True)
-        asserting = [(step, status_of(call)) for step, call in pairs if call.messages]
         differ = any(step.when != "always" for step in steps)
         length = actor.round * differ
         memory = self._memory_on(place.device)
-        return Task(actor, lane, steps, tuple(asserting), length, memory)
+        return Task(actor, lane, steps, length, memory)
 
     def _memory_on(self, device: int) -> MemoryOf:
         """The memory of a device, for loops and conditions."""
 
         def memory(stream: Handle) -> DeviceMemory:
             if device not in self._words:
-                self._words[device] = self._resources.allocate_host(device, WORD)
+                self._words[device] = self._resources.allocate_host(device, HOST_BYTES)
             return DeviceMemory(self._driver, stream, self._words[device])
 
         return memory
@@ -378,7 +424,10 @@ class CudaProgram:
             raise TaskError(name, act, CALLBACK_FAILED, text) from error
         self._waited[number] = act + 1
         if (check := self._checks.get(number)) is not None:
-            check.raise_failure(act)
+            check.raise_failure(act, self._made_in(self.units[number].actors, act))
+
+    def _made_in(self, actors: Sequence[int], act: int) -> list[Made]:
+        return [made for x in actors for made in self.tasks[x].made_in(act)]
 
     def _label(self, number: int) -> str:
         """The name of the work of a unit, for errors."""
@@ -404,7 +453,7 @@ class CudaProgram:
             check.ask(0, lane.handle)
         self._driver.synchronize_stream(lane.handle)
         if check is not None:
-            check.raise_failure(0)
+            check.raise_failure(0, task.made_in(0))
 
     def reset(self) -> None:
         """Wait for work that is under way, and go back to before the first act."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 
 from penstock.runtime.cuda.driver import CudaError, Driver, Handle
 from penstock.runtime.cuda.launch_units import Flow
 from penstock.runtime.cuda.launches import WORD, Step
+from penstock.runtime.cuda.loops import MOST_STATUSES
 from penstock.runtime.errors import OutOfMemory, TaskError
 from penstock.runtime.loading.memory import host_bytes
-from penstock.runtime.program.actors import Call
+from penstock.runtime.program.actors import Actor, Call
 
 Owned: TypeAlias = list[tuple[int, Handle]]
 """Handles, each with its device."""
@@ -128,29 +130,31 @@ class Rooms:
 class Statuses:
     """
     The words that assertions of kernels write to: those of a device follow each other,
-    the first one is for calls that have none.
+    the first one is for calls that have none. In loops, each of the calls of an act has
+    a word of its own, up to `MOST_STATUSES`.
     """
 
     def __init__(self, resources: Resources, flow: Flow):
         self._resources = resources
-        self._places: dict[int, tuple[int, int]] = {}
-        """Call, by its id: its device, and the number of its word."""
+        self._places: dict[int, tuple[int, int, int]] = {}
+        """Call, by its id: its device, the number of its first word, and how many."""
         counts: dict[int, int] = {}
         for actor, place in zip(flow.actors, flow.places, strict=True):
-            for call in actor.calls if place is not None else ():
+            for number, call in enumerate(actor.calls if place is not None else ()):
                 assert place is not None, "asked before"
-                counts.setdefault(place.device, 1)
-                self._places[id(call)] = place.device, 0
-                if call.messages:
-                    self._places[id(call)] = place.device, counts[place.device]
-                    counts[place.device] += 1
+                first, count = (
+                    counts.setdefault(place.device, 1),
+                    _statuses(actor, number),
+                )
+                self._places[id(call)] = place.device, first if count else 0, count or 1
+                counts[place.device] += count
         self._sizes = {device: WORD * count for device, count in counts.items()}
         self._base = {x: resources.allocate(x, n) for x, n in self._sizes.items()}
 
-    def address_of(self, call: Call) -> int:
-        """The address that the assertions of a call write to."""
-        device, number = self._places[id(call)]
-        return self._base[device] + WORD * number
+    def of(self, call: Call) -> tuple[int, int]:
+        """The address of the words of a call, and how many these are."""
+        device, first, count = self._places[id(call)]
+        return self._base[device] + WORD * first, count
 
     def clear(self) -> None:
         """Forget failed assertions; no work may be under way."""
@@ -158,25 +162,43 @@ class Statuses:
             self._resources.clear(device, self._base[device], size)
 
 
+def _statuses(actor: Actor, number: int) -> int:
+    """The statuses that a call of an actor needs."""
+    if not actor.calls[number].messages:
+        return 0
+    control = actor.control
+    return 1 if control is None else min(control.times(number), MOST_STATUSES)
+
+
+class Made(NamedTuple):
+    """
+    A call that may fail: its step, the number of its status, and the iterations of the
+    loops around it, the outermost first.
+    """
+
+    step: Step
+    status: int
+    iterations: tuple[int, ...]
+
+
 class Check:
     """
     The statuses of a unit, which are copied to the host behind each act, to one of
-    `depth` places. `steps` are those that assert something, with the addresses of
-    their words.
+    `depth` places. `steps` are those that assert something.
     """
 
     def __init__(
-        self,
-        resources: Resources,
-        device: int,
-        steps: Sequence[tuple[Step, int]],
-        depth: int,
+        self, resources: Resources, device: int, steps: Sequence[Step], depth: int
     ):
         self._driver, self._depth = resources.driver, depth
-        ordered = sorted(steps, key=lambda row: row[1])
-        self._steps = [step for step, _ in ordered]
-        self._runs = _runs([address for _, address in ordered])
-        self._size = WORD * len(steps)
+        ordered = sorted(steps, key=lambda step: step.status)
+        ends = accumulate((step.statuses for step in ordered), initial=0)
+        self._first = {
+            step.status: end for step, end in zip(ordered, ends, strict=False)
+        }
+        """Step, by the address of its statuses: the number of the first one here."""
+        self._runs = _runs([(step.status, step.status_bytes) for step in ordered])
+        self._size = sum(size for _, size in self._runs)
         self._mirror = resources.allocate_host(device, self._size * depth)
 
     def ask(self, act: int, stream: Handle) -> None:
@@ -186,26 +208,30 @@ class Check:
             self._driver.copy(target, address, size, stream)
             target += size
 
-    def raise_failure(self, act: int) -> None:
-        """Raise TaskError if something had failed when the copies were made."""
+    def raise_failure(self, act: int, made: Iterable[Made]) -> None:
+        """
+        Raise TaskError if something had failed when the copies were made; for the first
+        of the calls of the act that did.
+        """
         start = self._mirror + act % self._depth * self._size
         codes = host_bytes(start, self._size).view("int32")
         if not codes.any():
             return
-        values: list[int] = codes.tolist()
-        for step, code in zip(self._steps, values, strict=True):
-            if code:
+        for step, status, iterations in made:
+            if code := int(codes[self._first[step.status] + status]):
                 known = 0 < code <= len(step.messages)
                 message = step.messages[code - 1] if known else None
-                raise TaskError(step.task, act, code, message)
+                error = TaskError(step.task, act, code, message)
+                error.iterations = iterations
+                raise error
 
 
-def _runs(addresses: Sequence[int]) -> list[tuple[int, int]]:
-    """Words that follow each other, together: where they start, and their bytes."""
+def _runs(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Bytes that follow each other, together: where they start, and how many."""
     runs: list[tuple[int, int]] = []
-    for address in addresses:
+    for address, size in spans:
         if runs and sum(runs[-1]) == address:
-            runs[-1] = runs[-1][0], runs[-1][1] + WORD
+            runs[-1] = runs[-1][0], runs[-1][1] + size
         else:
-            runs.append((address, WORD))
+            runs.append((address, size))
     return runs

@@ -9,7 +9,7 @@ import pytest
 from cuda_loop_jobs import CASES, EDITS, FAILING, check, model_of
 from forked_tool import ForkedCommands
 
-from penstock.runtime.cuda import device
+from penstock.runtime.cuda import device, resources
 from penstock.runtime.errors import TaskError
 from penstock.runtime.testing.cuda_recording_driver import RecordedDriver
 from penstock.tools.session.session import Session
@@ -169,8 +169,14 @@ def test_loops_of_jobs_run_in_the_emulator(name: str, engine: Engine, captures: 
             check(found, case, piece)
 
 
-@pytest.mark.parametrize("engine", ["sequential", "actors"])
-def test_a_loop_that_fails_on_a_device_leaves_variables(engine: Engine):
+@pytest.mark.parametrize(
+    ("engine", "statuses"), [("sequential", 4096), ("actors", 4096), ("actors", 3)]
+)
+def test_a_loop_that_fails_on_a_device_leaves_variables(
+    engine: Engine, statuses: int, monkeypatch: pytest.MonkeyPatch
+):
+    # Eight calls use three statuses again and again.
+    monkeypatch.setattr(resources, "MOST_STATUSES", statuses)
     table = np.random.default_rng().random((6, 3), "f4")
     given = {"table": table, "n": np.asarray(4), "at": np.asarray(0)}
     too_many = "{}: task 'h' failed at act 0 with code {}: a loop of at most 4 "
@@ -183,11 +189,27 @@ def test_a_loop_that_fails_on_a_device_leaves_variables(engine: Engine):
         for name, value, message in (
             ("n", 5, too_many.format("job.mlir:7:3", 5, 5)),
             ("n", -1, too_many.format("job.mlir:7:3", -1, -1)),
-            ("at", 2, "gather index out of range"),
+            ("at", 2, "act 0, iterations 3, 1 with code 1: gather index out of range"),
+            ("at", 5, "act 0, iterations 0, 1 with code 1: gather index out of range"),
         ):
             with pytest.raises(TaskError) as raised:
                 session.run({**given, name: np.asarray(value)})
             assert message in str(raised.value)
+            assert raised.value.task == "h"
             np.testing.assert_array_equal(session.state()["w"], before)
         after = session.run(given)["h"].astype("f4")
         np.testing.assert_allclose(after, before + wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_a_kernel_in_a_loop_of_known_length_names_its_iteration(captures: bool):
+    text = FAILING.replace("up to 4 count(%n)", "4")
+    table = np.random.default_rng().random((6, 3), "f4")
+    pieces = [
+        {"table": table, "n": np.asarray(0), "at": np.asarray(at)} for at in (0, 1, 3)
+    ]
+    with session_on(text, "actors", captures) as session:
+        with pytest.raises(TaskError) as raised:
+            list(session.run_many(pieces))
+        assert (raised.value.task, raised.value.act) == ("h", 2)
+        assert raised.value.iterations == (2, 1)
