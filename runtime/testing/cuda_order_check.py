@@ -23,8 +23,12 @@ from typing import TypeAlias
 
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.cuda.driver import Span
+from penstock.runtime.cuda.loops import is_known
+from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.loader import LoadedProgram
 from penstock.runtime.program.actors import CALLER, Call
+from penstock.runtime.program.control_assembly import assemble
+from penstock.runtime.program.control_flow import HostMemory, Walk
 from penstock.runtime.program.executable import ActorImage, ProgramImage
 from penstock.runtime.program.tables import Tables
 from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
@@ -125,6 +129,8 @@ class Plan:
     def steps(self, act: Act) -> list[Wanted]:
         """The steps of an act."""
         actor = self.image.actors[act[0]]
+        if actor.control:
+            return list(self._steps_in_loops(act))
         length = max([1, *(n for name, n in actor.every if name in actor.writes)])
         found: list[Wanted] = []
         for step in actor.steps:
@@ -134,11 +140,40 @@ class Plan:
             if step.verb == "copy":
                 found.append(Wanted("", self._copied(act, *step.arguments)))
                 continue
-            written = {*actor.writes, *(name for name, _ in actor.updates)}
+            written = written_by_actor(actor)
             spans = [self._span(act, x, x in written) for x in step.arguments]
             kernel = step.subject if step.verb == "call" else ""
             found.append(Wanted(kernel, tuple(spans)))
         return found
+
+    def _steps_in_loops(self, act: Act) -> Iterator[Wanted]:
+        """The steps of an act with loops. Raises PenstockError if data says which."""
+        actor = self.image.actors[act[0]]
+        control, roots, cells = assemble(actor)
+        if not is_known(control):
+            raise PenstockError(
+                f"actor '{actor.name}' has loops or conditions by what it reads: a log "
+                "does not tell which of its steps are to be done"
+            )
+        local, sizes, written = actor.local_names, actor.sizes, written_by_actor(actor)
+        starts = [self._span(act, name, False).address for name in roots]
+        walk = Walk(control, starts, HostMemory())
+        for number in walk.calls():
+            step = actor.steps[number]
+            spans = [
+                Span(walk.cells[cells[x]], sizes[x], not written.isdisjoint(local[x]))
+                if x in cells
+                else self._span(act, x, x in written)
+                for x in step.arguments
+            ]
+            if step.verb == "copy":
+                size = min(span.size for span in spans)
+                spans = [
+                    Span(span.address, size, is_target)
+                    for span, is_target in zip(spans, (False, True), strict=True)
+                ]
+            kernel = step.subject if step.verb == "call" else ""
+            yield Wanted(kernel, tuple(spans))
 
     def _copied(self, act: Act, source: str, target: str) -> tuple[Span, ...]:
         """The bytes of a copy: of what is larger each act has a part."""
@@ -195,6 +230,11 @@ class Plan:
         every = dict(self.image.actors[actor].every).get(name, 1)
         first = piece * every
         return [(actor, first + i) for i in range(every)] if piece >= 0 else []
+
+
+def written_by_actor(actor: ActorImage) -> set[str]:
+    """The registers and variables that an actor writes."""
+    return {*actor.writes, *(name for name, _ in actor.updates)}
 
 
 def names_in(actor: ActorImage) -> list[str]:

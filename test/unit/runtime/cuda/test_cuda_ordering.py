@@ -24,9 +24,10 @@ import pytest
 from penstock.dialects.job import PlacementAttr
 from penstock.runtime.cuda import device as cuda
 from penstock.runtime.cuda.driver import Span
+from penstock.runtime.errors import PenstockError
 from penstock.runtime.executors.executor import Executor
 from penstock.runtime.loading.loader import LoadedProgram
-from penstock.runtime.testing.cuda_order_check import RAN, RUN, problems, watched
+from penstock.runtime.testing.cuda_order_check import RAN, RUN, Plan, problems, watched
 from penstock.runtime.testing.cuda_recording_driver import Entry, RecordedDriver
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session
@@ -123,6 +124,36 @@ job.job @rates placement <cuda, [0:0]> {
 )
 
 
+LOOP = Case(
+    """
+job.job @loop placement <cuda, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  %xs = job.input "xs" : tensor<5x4xf32>
+  %h, %ys = op.loop 5 carries(%x : tensor<4xf32>) slices(%xs : tensor<5x4xf32>)
+      -> tensor<4xf32>, tensor<5x4xf32> {
+  ^bb0(%i: tensor<i64>, %g: tensor<4xf32>, %a: tensor<4xf32>):
+    %s = op.softmax %g : tensor<4xf32> -> tensor<4xf32>
+    %t = op.add %s, %a : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+    %u = op.cum_sum %t axis 0 : tensor<4xf32> -> tensor<4xf32>
+    op.yield %u, %t : tensor<4xf32>, tensor<4xf32>
+  }
+  %l = op.softmax %h : tensor<4xf32> -> tensor<4xf32>
+  job.output "l", %l : tensor<4xf32>
+  job.output "ys", %ys : tensor<5x4xf32>
+}
+""",
+    lambda given: looped(given["x"], given["xs"]),
+)
+
+
+def looped(h: Array, xs: Array) -> Arrays:
+    ys: list[Array] = []
+    for x in xs:
+        ys.append(softmax(h) + x)
+        h = np.cumsum(ys[-1])
+    return {"l": softmax(h), "ys": np.array(ys)}
+
+
 WEIGHTS = {
     name: np.random.default_rng(n).standard_normal(shape).astype(np.float32)
     for n, (name, shape) in enumerate(
@@ -178,7 +209,7 @@ LAYERS = {
     ),
 }
 """The placements of layers of models on two GPUs."""
-CASES = [ONE, BRANCHES, THERE_AND_BACK, TWO_DEVICES, RATES]
+CASES = [ONE, BRANCHES, THERE_AND_BACK, TWO_DEVICES, RATES, LOOP]
 PIECES = 4
 LAUNCHING = "copy", "launch", "launch_graph"
 
@@ -248,6 +279,22 @@ def test_all_is_ordered_and_results_are_those_of_numpy(
     graphs = sum(entry.call == "launch_graph" for entry in driver.log)
     assert graphs % PIECES == 0
     assert bool(graphs) == (captures and case is not RATES)
+
+
+def test_the_order_of_loops_by_data_is_not_told_from_a_log():
+    text = LOOP.text.replace("op.loop 5", "op.loop up to 5 count(%n)").replace(
+        "  %x =", '  %n = job.input "n" : tensor<i64>\n  %x =', 1
+    )
+    driver = RecordedDriver(executes=False)
+    with opened(Case(text, LOOP.expected), driver) as session:
+        plan = Plan(session.executor.program)
+    (at,) = [x for x, actor in enumerate(plan.image.actors) if actor.control]
+    expected = (
+        "actor 'h' has loops or conditions by what it reads: a log does not tell which "
+        "of its steps are to be done"
+    )
+    with pytest.raises(PenstockError, match=expected):
+        plan.steps((at, 0))
 
 
 @pytest.mark.parametrize("how", LAYERS)
