@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.plan import PlanOp
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.kernel_times.database import DatabaseError, KernelDatabase
 from penstock.lowering.kernel_times.keys import WHOLE, key_of_task
@@ -54,8 +55,7 @@ class PlanWriteTimesPass(ModulePass):
             raise PassFailedException(f"parts must be at least 1, got {self.parts}")
         try:
             with KernelDatabase(Path(self.database)) as database:
-                for plan in op.body.block.ops:
-                    if isinstance(plan, PlanOp):
-                        write_times(plan, database, self.parts)
+                for plan in plans_and_bodies(op):
+                    write_times(plan, database, self.parts)
         except DatabaseError as error:
             raise PassFailedException(str(error)) from error

@@ -7,7 +7,8 @@ it writes or signals has a free one. At the start all slots are free, but for th
 wait for its writer, and one without a free slot makes its writer wait for its readers.
 Where such waits form a cycle, none of its tasks ever acts; else all go on forever.
 Variables never act, and a participant of a main job (`plan-link-main`) waits for any of
-its registers.
+its registers. The tasks of a body of a loop or condition wait for each other alone: the
+registers around it are waited for by the task that holds it.
 
 A cycle is reported with its tasks in order. One more slot for a register that has
 no free one breaks all cycles that lead from a reader of it to its writer; the fewest
@@ -28,12 +29,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from penstock.dialects.plan import PlanOp
 from penstock.dialects.utils.diagnostics import fail_if_any
-from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.deadlock import (
     BUDGET,
 )
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.plan_waits import PlanWaits, deadlocks_in
 
 
@@ -51,7 +51,7 @@ class VerifyDeadlockPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.budget < 0:
             raise PassFailedException(f"budget must not be negative, got {self.budget}")
-        plans = outermost(op, PlanOp)
+        plans = plans_and_bodies(op)
         fail_if_any(
             found
             for plan in plans

@@ -17,6 +17,7 @@ from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering import get_all_passes
+from penstock.lowering.analysis.body_plans import plans_and_bodies
 from penstock.lowering.analysis.levels import Level, level_of
 from penstock.lowering.analysis.task_times import MEASURED
 from penstock.lowering.kernel_times.database import KernelDatabase, Time
@@ -191,13 +192,17 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_times_are_written_on_tasks_with_bodies(database: Path):
+def test_times_are_written_on_tasks_with_bodies_and_in_them(database: Path):
     module = staged(REGISTERED).clone()
     given = f'plan-write-times{{database="{database}"}}'
     run_pipeline(*installed_compiler(), module, given)
     tasks = [x for plan in outermost(module, PlanOp) for x in plan.tasks]
     timed = [x.op.name for x in tasks if MEASURED in x.attributes]
     assert timed.count("op.if") == len(FORMS)
+    within = [x for plan in plans_and_bodies(module) for x in plan.tasks]
+    computing = [x for x in within if x.kind == "compute"]
+    assert len(computing) > len(timed)
+    assert all(MEASURED in x.attributes for x in computing)
     assert compared_jobs(module) == list(FORMS)
 
 
