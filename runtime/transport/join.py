@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -90,8 +91,19 @@ def ending_all() -> Generator[None]:
     except BaseException as error:
         is_shared = isinstance(error, PenstockError) and error.is_shared
         if is_joined() and not is_shared:
-            join().abort(str(error) or type(error).__name__)
+            abort_over(error, join())
         raise
+
+
+def abort_over(error: BaseException, transport: Transport) -> None:
+    """End all ranks over an error of this one."""
+    if not isinstance(error, KeyboardInterrupt):
+        transport.abort(str(error) or type(error).__name__)
+        return
+    if transport.rank > 0:
+        # All are interrupted by a terminal, and the first one ends this one.
+        time.sleep(INTERRUPT_SECONDS)
+    transport.abort("interrupted")
 
 
 @cache
@@ -158,6 +170,8 @@ def sockets() -> Transport:
 
 BUILT_IN: Mapping[str, Callable[[], Transport]] = {"mpi": mpi, "sockets": sockets}
 """Our own transports, by the names that `penstock-opt --list transport` shows."""
+INTERRUPT_SECONDS = 1.0
+"""The time in which the first rank tells of an interrupt of all."""
 END_WITH_PARENT = 1
 """Linux's `PR_SET_PDEATHSIG`."""
 MEMBERS = ("abort", "close", "communicator", "rank", "size")
@@ -189,8 +203,9 @@ def _end_all_on_error(transport: Transport) -> None:
     ) -> None:
         if isinstance(error, PenstockError) and error.is_told:
             return
-        usual(kind, error, trace)
-        sys.stderr.flush()
-        transport.abort(str(error) or kind.__name__)
+        if not isinstance(error, KeyboardInterrupt):
+            usual(kind, error, trace)
+            sys.stderr.flush()
+        abort_over(error, transport)
 
     sys.excepthook = end_all

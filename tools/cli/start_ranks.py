@@ -114,6 +114,11 @@ def _wait(
                 break
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
+        # A terminal interrupts the ranks as well, of which the first tells it.
+        with suppress(subprocess.TimeoutExpired):
+            started[0].wait(GRACE_SECONDS)
+        if started[0].returncode is None:
+            _say("error: interrupted")
         return EXIT_INTERRUPTED
     codes = [process.poll() for process in started]
     guilty = _guilty(codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -98,6 +99,27 @@ if transport.rank == 0:
 signal.pause()
 """
 """A rank that waits forever, once rank 0 has told of all of them."""
+
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from penstock.runtime.transport.join import ending_all, join
+from penstock.tools.cli.exit_codes import exit_code_of
+
+output = os.dup(1)
+
+def wait():
+    with ending_all():
+        transport = join()
+        transport.communicator().exchange(b"")
+        if transport.rank == 0:
+            os.write(output, b"ready\\n")
+        signal.pause()
+        return 0
+
+sys.exit(exit_code_of(wait, "penstock-run", Path("x"), debug=False))
+"""
+"""A rank that waits for an interrupt, once rank 0 has told that all are there."""
 
 ONE_FAILS = """
 import os, sys
@@ -234,6 +256,40 @@ def test_an_error_on_one_rank_ends_all(
     lines = [x for x in done.stderr.splitlines() if x and not x.startswith("Abort(")]
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith(start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by_mpi", "text"),
+    [
+        (False, "penstock-run: error: interrupted"),
+        (True, "rank 0 failed: interrupted"),
+    ],
+)
+def test_an_interrupt_of_all_ranks_is_told_once(
+    tmp_path: Path, *, by_mpi: bool, text: str
+) -> None:
+    (tmp_path / "hit_rank.py").write_text(INTERRUPTED)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-P", "-c", START]
+    if by_mpi:
+        command = [*map(str, mpiexec()), sys.executable, "-P"]
+        command.append(str(tmp_path / "hit_rank.py"))
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    ) as starter:
+        assert starter.stdout is not None
+        starter.stdout.readline()
+        os.killpg(starter.pid, signal.SIGINT)
+        _, errors = starter.communicate()
+    assert starter.returncode == (1 if by_mpi else 130)
+    lines = [x for x in errors.splitlines() if x and not x.startswith("Abort(")]
+    assert lines == [text]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux ends children with parents")
