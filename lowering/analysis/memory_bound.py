@@ -1,13 +1,13 @@
 """
 The lower bound of the memory of a plan: the one definition of it.
 
-It is the bytes that are alive at the fullest *step*, and those that must stay. Steps
-are the tasks that act, in the order of the plan: each behind those before it in its
-stream and those it waits for, else as they are listed. A register, with all of its
-slots, is alive from the first step that uses it to the last one, both included and
-under any name. Variables, interfaces, headers, and registers that no task writes must
-stay. Of several jobs those that may run at the same time add up, and of those that
-exclude each other the largest counts.
+It is the bytes that are alive at the fullest *step*, and those that must stay, all but
+the last one filled up to the alignment of the memory. Steps are the tasks that act, in
+the order of the plan: each behind those before it in its stream and those it waits for,
+else as they are listed. A register, with all of its slots, is alive from the first step
+that uses it to the last one, both included and under any name. Variables, interfaces,
+headers, and registers that no task writes must stay. Of several jobs those that may run
+at the same time add up, and of those that exclude each other the largest counts.
 
 Steps are a run that the plan allows, so no layout takes less; what takes more has lost
 bytes to the packer, to tasks that run beside each other, or to acts that do.
@@ -29,7 +29,11 @@ from xdsl.ir import SSAValue
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import BlockOp, DataType, RegisterOp, alias_root
 from penstock.lowering.algorithms.byte_sharing import CycleError
-from penstock.lowering.algorithms.packing.problem import Lifetime, live_bytes
+from penstock.lowering.algorithms.packing.problem import (
+    Lifetime,
+    align,
+    fullest,
+)
 from penstock.lowering.analysis.acting_order import acting_order, streams_of
 from penstock.lowering.analysis.register_usage import Guard, Usage
 from penstock.lowering.analysis.repetitions import rates_of
@@ -146,12 +150,18 @@ class Liveness:
         return None
 
     def bound(self, registers: Iterable[RegisterOp]) -> int:
-        """The lower bound of the bytes of registers that are no aliases."""
+        """The lower bound of the bytes of registers of a memory that are no aliases."""
         staying = 0
+        lost = [0]
+        """The bytes that the ones at the fullest step are filled up by."""
         of_jobs: dict[str | None, list[Lifetime]] = defaultdict(list)
+        alignment = 1
         for register in self.counted(registers):
+            alignment = register.memory_case.alignment
             if self.why_it_stays(register) is not None:
-                staying += register.size
+                stride = align(register.size, alignment)
+                staying += stride
+                lost.append(stride - register.size)
                 continue
             task = self._producer.get(register.register)
             job = None if task is None or task.job is None else task.job.data
@@ -161,11 +171,13 @@ class Liveness:
             )
         groups = self._plan.exclusive_jobs
         first_of = {job: group[0] for group in groups for job in group}
-        most: dict[str | None, int] = defaultdict(int)
+        most: dict[str | None, tuple[int, int]] = {}
         for job, lifetimes in of_jobs.items():
             party = None if job is None else first_of.get(job, job)
-            most[party] = max(most[party], live_bytes(lifetimes))
-        return staying + sum(most.values())
+            found = most.get(party, (0, 0)), fullest(lifetimes, alignment)
+            most[party] = max(found, key=lambda pair: pair[0] - pair[1])
+        filled = staying + sum(bytes for bytes, _ in most.values())
+        return filled - max([*lost, *(bytes for _, bytes in most.values())])
 
     def counted(self, registers: Iterable[RegisterOp]) -> list[RegisterOp]:
         """Registers without those that are the same interface as a larger one."""

@@ -65,6 +65,29 @@ def live_bytes(lifetimes: Sequence[Lifetime]) -> int:
     return Occupancy(lifetimes).most
 
 
+def fullest(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[int, int]:
+    """
+    The bytes of what is needed at the fullest step, all filled up to the alignment, and
+    how many of them the last one does not need if it is the one that loses the most.
+    """
+    strides = [align(life.size, alignment) for life in lifetimes]
+    lost: list[tuple[int, int]] = []
+    """The bytes that the alive ones lose, most first, and their ends."""
+    ends: list[tuple[int, int]] = []
+    best, used = (0, 0), 0
+    for index in sorted(range(len(strides)), key=lambda i: lifetimes[i].first):
+        first, last, size = lifetimes[index]
+        heappush(ends, (last, strides[index]))
+        heappush(lost, (size - strides[index], last))
+        used += strides[index]
+        while ends[0][0] < first:
+            used -= heappop(ends)[1]
+        while lost[0][1] < first:
+            heappop(lost)
+        best = max(best, (used, -lost[0][0]), key=lambda found: found[0] - found[1])
+    return best
+
+
 @dataclass(frozen=True)
 class Problem:
     """Buffers that are to be given offsets."""
@@ -128,22 +151,8 @@ class Problem:
         The lower bound of all layouts: the buffers of one step lie one after the other,
         all but the last one filled up to the alignment.
         """
-        padding = [a - b for a, b in zip(self.strides, self.sizes, strict=True)]
-        lost: list[tuple[int, int]] = []
-        """The bytes that the alive ones lose, most first, and their ends."""
-        ends: list[tuple[int, int]] = []
-        bound = used = 0
-        for index in sorted(range(len(padding)), key=self._first_of):
-            first, last, _ = self.lifetimes[index]
-            heappush(ends, (last, self.strides[index]))
-            heappush(lost, (-padding[index], last))
-            used += self.strides[index]
-            while ends[0][0] < first:
-                used -= heappop(ends)[1]
-            while lost[0][1] < first:
-                heappop(lost)
-            bound = max(bound, used + lost[0][0])
-        return bound
+        filled, lost = fullest(self.lifetimes, self.alignment)
+        return filled - lost
 
     @cached_property
     def sections(self) -> list[list[int]]:
@@ -174,9 +183,6 @@ class Problem:
     def peak(self, offsets: Sequence[int]) -> int:
         """The end of a layout."""
         return end_of(offsets, self.sizes)
-
-    def _first_of(self, index: int) -> int:
-        return self.lifetimes[index].first
 
 
 class Swept(NamedTuple):

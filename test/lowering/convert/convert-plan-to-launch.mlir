@@ -500,7 +500,7 @@ plan.plan @reported {
 !r = !regst.data<tensor<2xf32>>
 
 // CHECK-LABEL: launch.program @mixed
-// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 72 {memory = {bound = 16 : i64, peak = 72 : i64, sum = 72 : i64, variables = 0 : i64}}
+// CHECK-NEXT:    launch.chunk @c0 on <0, host> size 72 {memory = {bound = 72 : i64, peak = 72 : i64, sum = 72 : i64, variables = 0 : i64}}
 plan.plan @mixed {
   %c = regst.chunk on <0, host> size 72
   %m = regst.block in %c at 0 size 72 sum 72

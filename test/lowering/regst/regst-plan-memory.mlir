@@ -191,7 +191,7 @@ plan.plan @no_sharing {
 
 // -----
 
-// The largest is placed first, and the bound counts bytes without alignment.
+// The largest is placed first; the bound counts all but the last filled up to the alignment.
 
 !s = !regst.data<tensor<1xf32>>
 !l = !regst.data<tensor<17xf32>>
@@ -199,7 +199,7 @@ plan.plan @no_sharing {
 // CHECK-LABEL: plan.plan @largest_first
 plan.plan @largest_first {
   // 68 bytes, rounded up to 128, then 4; all three side by side with another 64 between.
-  // CHECK:      regst.block {{.*}} size 132 sum 196 bound 72
+  // CHECK:      regst.block {{.*}} size 132 sum 196 bound 132
   // CHECK-NEXT: regst.register "a" in %{{.+}} at 128
   %a = regst.register "a" slots 1 on <0, host> : !s
   // CHECK-NEXT: regst.register "b" in %{{.+}} at 0
