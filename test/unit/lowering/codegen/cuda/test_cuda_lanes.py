@@ -26,7 +26,10 @@ Kernels: TypeAlias = Callable[[str], list[KernelOp]]
 
 @pytest.mark.slow
 def test_kernels_agree_with_numpy_in_the_emulator(forked: ForkedCommands) -> None:
-    names = "numba_target", "numba_target_scalars", "ops_halves", "rows"
+    names = [
+        *("numba_target", "numba_target_scalars", "ops_halves", "rows"),
+        *("windows_kernels", "row_gradients", "cross_entropy", "random"),
+    ]
     run_tests_for("lanes", names, forked)
 
 
