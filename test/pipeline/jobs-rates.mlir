@@ -25,8 +25,8 @@ job.job @maker placement <cpu, [0:0]> {
 !t = tensor<16x16xf32>
 
 // An input that another job makes has one slot: it comes once in a run.
-// expected-error @below {{job-add-push-pull: job 'several' takes 'x' 4 times in a run, and shares it with job 'maker': what jobs share comes once}}
 job.job @several placement <cpu, [0:0]> {
+  // expected-error @below {{job-add-push-pull: job 'several' takes 'x' 4 times in a run, and shares it with job 'maker': what jobs share comes once}}
   %x = job.input "x" : !t
   %a = op.relu %x : !t -> !t
   %s = op.acc %a every 4 : !t -> !t
