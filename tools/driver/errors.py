@@ -31,14 +31,17 @@ class FileError(UsageError):
 class InternalError(PenstockError):
     """
     A defect, shown by the exception that caused this one; `where` names its author, or
-    is empty for ours.
+    is empty for ours. Of a defect in another process all that is known is what that
+    has `said`.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, said: str | None = None) -> None:
         super().__init__(where)
-        self.where = where
+        self.where, self.said = where, said
 
     def wording(self) -> str:
+        if self.said is not None:
+            return self.said
         cause = self.__cause__
         text = "no reason" if cause is None else f"{type(cause).__name__}: {cause}"
         where = f" in {self.where}" if self.where else ""

@@ -9,8 +9,9 @@ import platform
 import time
 import warnings
 import weakref
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,17 +35,10 @@ CLOCK_ROUNDS = 8
 """The exchanges by which clocks of several hosts are compared."""
 
 
-class DefectOfRank(InternalError):
-    """A defect of another rank, whose text is all that is known of it."""
-
-    def wording(self) -> str:
-        return self.where
-
-
-KINDS: Sequence[tuple[type[PenstockError], type[PenstockError]]] = (
+KINDS: Sequence[tuple[type[PenstockError], Callable[[str], PenstockError]]] = (
     (FileError, FileError),
     (UsageError, UsageError),
-    (InternalError, DefectOfRank),
+    (InternalError, partial(InternalError, "")),
     (PenstockError, PenstockError),
 )
 """

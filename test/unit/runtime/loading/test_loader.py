@@ -283,8 +283,10 @@ def kernel(args, part, parts):
 """
 
 
-@pytest.mark.parametrize(("threads", "y"), [(1, [10]), (2, [30, 31, 32])])
-def test_kernels_run_in_as_many_parts_as_their_source_says(
+@pytest.mark.parametrize(
+    ("threads", "y"), [(1, [10]), (2, [20, 21]), (3, [30, 31, 32])]
+)
+def test_kernels_run_in_equal_numbers_of_parts_for_each_thread(
     threads: int, y: Sequence[float]
 ):
     op = program("""

@@ -289,8 +289,12 @@ def test_an_interrupt_of_all_ranks_is_told_once(
         starter.stdout.readline()
         os.killpg(starter.pid, signal.SIGINT)
         _, errors = starter.communicate()
-    assert starter.returncode == (1 if by_mpi else 130)
     lines = [x for x in errors.splitlines() if x and not x.startswith("Abort(")]
+    if by_mpi and starter.returncode == 9:
+        # `mpiexec` kills ranks on an interrupt itself, before or after they tell.
+        assert lines in ([text], [])
+        return
+    assert starter.returncode == (1 if by_mpi else 130)
     assert lines == [text]
 
 
