@@ -23,8 +23,8 @@ from penstock.runtime.jit.cpu import compile_unless_leased, is_kept
 from penstock.runtime.jit.source_head import split_head
 from penstock.runtime.options import processors
 
-LEAST_EACH = 8
-"""The kernels for which it pays to start a process, which takes as long as a few."""
+LEAST_EACH = 4
+"""The kernels for which it pays to start a process, which takes as long as two."""
 
 
 def compile_missing(
