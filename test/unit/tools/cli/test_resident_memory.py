@@ -11,19 +11,19 @@ from forked_tool import ForkedCommands
 MIB = 1 << 20
 
 JOB = """
-!w = tensor<2048x16384xf32>
+!w = tensor<4096x16384xf32>
 
 job.job @large placement <cpu, [0:0]> {
-  %x = job.input "x" : tensor<1x2048xf32>
+  %x = job.input "x" : tensor<1x4096xf32>
   %w = job.variable "w" init <ones> {placement = #job.placement<cpu, [1:0]>} : !w
   %m = op.matmul %x, %w {placement = #job.placement<cpu, [1:0]>}
-    : tensor<1x2048xf32>, !w -> tensor<1x16384xf32>
+    : tensor<1x4096xf32>, !w -> tensor<1x16384xf32>
   %y = op.reduce_sum %m axes [0, 1] {placement = #job.placement<cpu, [1:0]>}
     : tensor<1x16384xf32> -> tensor<f32>
   job.output "y", %y : tensor<f32>
 }
 """
-"""Rank 1 has a variable of 128 MiB."""
+"""Rank 1 has a variable of 256 MiB."""
 
 RANK = """
 import sys
