@@ -62,8 +62,10 @@ def test_a_rank_takes_the_memory_of_its_own_plan(
     (tmp_path / "large.mlir").write_text(JOB)
     (tmp_path / "large_rank.py").write_text(RANK)
     words = [str(tmp_path / "large.mlir"), "--random-inputs", "1"]
-    done = forked.outcome(["python", "-c", START, *words], tmp_path)
-    assert done.returncode == 0, done.stderr
+    # In the first run one of the ranks compiles the kernels, which takes memory, too.
+    for _ in range(2):
+        done = forked.outcome(["python", "-c", START, *words], tmp_path)
+        assert done.returncode == 0, done.stderr
     found = [(tmp_path / f"memory-{rank}").read_text().split() for rank in range(2)]
     (plan, resident), (large_plan, large_resident) = [
         [int(word) for word in each] for each in found
