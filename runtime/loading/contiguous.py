@@ -40,6 +40,8 @@ def kernel(args, part, parts):
     return 0
 """
 
+SIZES = (1, 2, 4, 8)
+"""The bytes of elements that registers hold."""
 LEAST_BYTES, LEAST_BLOCK, LEAST_EXTENT = 1 << 16, 1 << 14, 8
 """
 The bytes of an array, and of a block of it, from which squares are worth a call, and
@@ -59,7 +61,7 @@ def contiguous(array: Array) -> Array:
     if array.flags.c_contiguous:
         return array
     size = array.dtype.itemsize
-    if array.nbytes < LEAST_BYTES or size not in _SIZES:
+    if array.nbytes < LEAST_BYTES or size not in SIZES:
         return np.ascontiguousarray(array)
     axes = joined_axes(array)
     rows = next((n for n, axis in enumerate(axes[:-1]) if axis.step == size), None)
@@ -72,22 +74,21 @@ def contiguous(array: Array) -> Array:
     ):
         return np.ascontiguousarray(array)
     made = np.empty(array.shape, array.dtype)
-    down = prod(axis.extent for axis in axes[rows + 1 :])
-    others = [axis for n, axis in enumerate(axes[:-1]) if n != rows]
-    targets = _steps_of(axes, size)
-    steps = [step for n, step in enumerate(targets[:-1]) if n != rows]
-    kernel = turning(size)
+    extents = [axis.extent for axis in axes]
+    steps = [size * prod(extents[n + 1 :]) for n in range(len(axes))]
+    others = [
+        (axis, step)
+        for n, (axis, step) in enumerate(zip(axes[:-1], steps, strict=False))
+        if n != rows
+    ]
     words = (ctypes.c_int64 * 6)()
-    words[2:] = axes[rows].extent, axes[-1].extent, axes[-1].step // size, down
-    run = kernel.bound(ctypes.addressof(words))
-    for read, written in _places(others, steps):
+    across, down = axes[-1].step // size, steps[rows] // size
+    words[2:] = extents[rows], extents[-1], across, down
+    run = turning(size).bound(ctypes.addressof(words))
+    for read, written in _places(others):
         words[0], words[1] = address_of(array) + read, address_of(made) + written
         run(0, 1)
     return made
-
-
-_SIZES = (1, 2, 4, 8)
-"""The bytes of elements that registers hold."""
 
 
 def joined_axes(array: Array) -> Sequence[Axis]:
@@ -103,19 +104,12 @@ def joined_axes(array: Array) -> Sequence[Axis]:
     return found
 
 
-def _steps_of(axes: Sequence[Axis], size: int) -> Sequence[int]:
-    """The bytes of a step along each axis where they follow each other."""
-    return [
-        size * prod(axis.extent for axis in axes[number + 1 :])
-        for number in range(len(axes))
-    ]
-
-
-def _places(others: Sequence[Axis], steps: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _places(axes: Sequence[tuple[Axis, int]]) -> Iterator[tuple[int, int]]:
     """The offsets of all blocks where they are read and where they are written."""
-    for index in product(*(range(axis.extent) for axis in others)):
-        read = sum(i * axis.step for i, axis in zip(index, others, strict=True))
-        yield read, sum(i * step for i, step in zip(index, steps, strict=True))
+    for index in product(*(range(axis.extent) for axis, _ in axes)):
+        moves = [*zip(index, axes, strict=True)]
+        read = sum(i * axis.step for i, (axis, _) in moves)
+        yield read, sum(i * step for i, (_, step) in moves)
 
 
 @cache

@@ -68,6 +68,19 @@ FINISH = """finish(%c : !c) {
     }"""
 
 
+def sums(dims: str, axis: int) -> str:
+    """The sums of a matrix of these dimensions along an axis, rounded at their end."""
+    return f"""kernel.row along [{axis}] indexing_maps = [
+          affine_map<({dims}) -> ({dims})>, affine_map<({dims}) -> (r)>]
+          ins(%x : !x) outs(%y : !y) {{
+        ^bb0(%v: H):
+          %e = arith.extf %v : H to f32
+          %s = kernel.all_reduce add %e : f32
+          %t = arith.truncf %s : f32 to H
+          kernel.yield %t : H
+        }}"""
+
+
 def product(x: Array, w: Array) -> Array:
     return x @ w
 
@@ -147,30 +160,8 @@ CASES = {
         tiles,
         36,
     ),
-    "sums of rows": Case(
-        """kernel.row along [1] indexing_maps = [affine_map<(r, e) -> (r, e)>,
-          affine_map<(r, e) -> (r)>] ins(%x : !x) outs(%y : !y) {
-        ^bb0(%v: H):
-          %e = arith.extf %v : H to f32
-          %s = kernel.all_reduce add %e : f32
-          %t = arith.truncf %s : f32 to H
-          kernel.yield %t : H
-        }""",
-        [(3, TERMS), (3,)],
-        sums_of_rows,
-    ),
-    "sums of columns": Case(
-        """kernel.row along [0] indexing_maps = [affine_map<(e, r) -> (e, r)>,
-          affine_map<(e, r) -> (r)>] ins(%x : !x) outs(%y : !y) {
-        ^bb0(%v: H):
-          %e = arith.extf %v : H to f32
-          %s = kernel.all_reduce add %e : f32
-          %t = arith.truncf %s : f32 to H
-          kernel.yield %t : H
-        }""",
-        [(TERMS, 3), (3,)],
-        sums_of_columns,
-    ),
+    "sums of rows": Case(sums("r, e", 1), [(3, TERMS), (3,)], sums_of_rows),
+    "sums of columns": Case(sums("e, r", 0), [(TERMS, 3), (3,)], sums_of_columns),
     "means of windows": Case(
         "kernel.pool mean window [40, 30] dims [1, 2] ins(%x : !x) outs(%y : !y)",
         [(1, 41, 31), (1, 2, 2)],
