@@ -37,3 +37,22 @@ launch.kernel @sums target "cpu" (%in0: memref<5x300xf32>, %out0: memref<5x300xf
     scf.reduce
   }) : (index, index, index) -> ()
 }
+
+// Parallel iterations of no loop are one.
+// CHECK-LABEL: # kernel sum
+// CHECK:       for i0 in range(5):
+launch.kernel @sum target "cpu" (%in0: memref<5xf32>, %out0: memref<5xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rows = arith.constant 5 : index
+  "scf.parallel"() <{operandSegmentSizes = array<i32: 0, 0, 0, 0>}> ({
+    %none = arith.constant 0.0 : f32
+    %end = scf.for %r = %zero to %rows step %one iter_args(%sum = %none) -> (f32) {
+      %e = memref.load %in0[%r] : memref<5xf32>
+      %next = arith.addf %sum, %e : f32
+      memref.store %next, %out0[%r] : memref<5xf32>
+      scf.yield %next : f32
+    }
+    scf.reduce
+  }) : () -> ()
+}

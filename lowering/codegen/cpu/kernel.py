@@ -284,7 +284,7 @@ class CpuPrinter(BodyPrinter):
             (loop.body.block.args[0], loop.lb, loop.ub, loop.step, None)
             for loop in inside
         ]
-        loops = [*parallel[:-1], *sequential, parallel[-1]] if inside else parallel
+        loops = [*parallel[:-1], *sequential, *parallel[-1:]]
         extents = [
             (number_of(lower), number_of(upper)) for _, lower, upper, *_ in loops
         ]

@@ -144,7 +144,8 @@ def outer_vector_loop_of(op: scf.ParallelOp) -> OuterVectorLoop | None:
     numbers = [tuple(map(number_of, ends)) for ends in bounds]
     extents = [end for first, end, step in numbers if (first, step) == (0, 1) and end]
     block = op.body.block
-    if op.initVals or len(extents) < len(numbers) or extents[-1] < 2:
+    is_counted = bool(numbers) and len(extents) == len(numbers)
+    if op.initVals or not is_counted or extents[-1] < 2:
         return None
     inside = list(block.walk())
     elements = {
