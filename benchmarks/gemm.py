@@ -94,8 +94,8 @@ def op_of(case: Case) -> TensorOp:
     from xdsl.ir import Block
 
     from penstock.dialects.op.axes import int_list
-    from penstock.dialects.op.convolution import Conv2dOp
     from penstock.dialects.op.linear import MatmulOp
+    from penstock.dialects.op.windows.convolution import Conv2dOp
 
     args = Block(arg_types=[TensorType(f32, x.shape) for x in (case.a, case.b)]).args
     if case.is_convolution:
@@ -172,7 +172,7 @@ def open_winograd(name: str, threads: int) -> Run:
     from penstock.dialects.op.linear import MatmulOp
     from penstock.dialects.op.padding import PadOp
     from penstock.dialects.op.slicing import SliceOp
-    from penstock.dialects.op.winograd import (
+    from penstock.dialects.op.windows.winograd import (
         JOIN,
         SPLIT,
         WinogradJoinOp,

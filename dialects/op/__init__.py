@@ -29,7 +29,6 @@ from penstock.dialects.op.bits import (
 )
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.cast import CastOp
-from penstock.dialects.op.compaction import CompressOp, NonZeroOp
 from penstock.dialects.op.comparison import (
     EqualOp,
     GreaterEqualOp,
@@ -45,7 +44,9 @@ from penstock.dialects.op.comparison import (
 )
 from penstock.dialects.op.condition import IfOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.counted.compaction import CompressOp, NonZeroOp
+from penstock.dialects.op.counted.non_max_suppression import NonMaxSuppressionOp
+from penstock.dialects.op.counted.unique import UniqueOp
 from penstock.dialects.op.elementwise import (
     AbsOp,
     AddOp,
@@ -58,8 +59,8 @@ from penstock.dialects.op.elementwise import (
     ReciprocalOp,
     SubOp,
 )
-from penstock.dialects.op.fused import FusedOp
 from penstock.dialects.op.group_norm import GroupNormOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.in_place import HintAttr
 from penstock.dialects.op.indexing import (
     GatherElementsOp,
@@ -72,7 +73,6 @@ from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.loop import LoopOp
 from penstock.dialects.op.movement import ExpandOp, GatherOp, ReshapeOp, TransposeOp
 from penstock.dialects.op.multirate import AccOp, LastOp, PackOp, RepeatOp, UnpackOp
-from penstock.dialects.op.non_max_suppression import NonMaxSuppressionOp
 from penstock.dialects.op.normalization import (
     BatchNormOp,
     LayerNormOp,
@@ -81,11 +81,6 @@ from penstock.dialects.op.normalization import (
     SoftmaxOp,
 )
 from penstock.dialects.op.padding import PadModeAttr, PadOp
-from penstock.dialects.op.pooling import (
-    AveragePool2dOp,
-    GlobalAveragePoolOp,
-    MaxPool2dOp,
-)
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
     ReduceMeanOp,
@@ -123,9 +118,14 @@ from penstock.dialects.op.unary_math import (
     RsqrtOp,
     SqrtOp,
 )
-from penstock.dialects.op.unique import UniqueOp
 from penstock.dialects.op.wave import WaveOp, YieldWaveOp
-from penstock.dialects.op.winograd import WinogradJoinOp, WinogradSplitOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.pooling import (
+    AveragePool2dOp,
+    GlobalAveragePoolOp,
+    MaxPool2dOp,
+)
+from penstock.dialects.op.windows.winograd import WinogradJoinOp, WinogradSplitOp
 
 Op = Dialect(
     "op",

@@ -37,7 +37,7 @@ from penstock.dialects.op.flow_edits import (
     merge_reads,
     unread,
 )
-from penstock.dialects.op.group_form import evaluate_block
+from penstock.dialects.op.groups.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import KnownAttributes, replace_op
 from penstock.dialects.utils.tensors import are_compatible, tensor_type

@@ -56,9 +56,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import JobOp, placement_of
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.movement import TransposeOp
 from penstock.dialects.op.tensor_op import ElementwiseOp, TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.attributes import own_attributes
 from penstock.dialects.utils.tensors import as_tensor, tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies

@@ -42,14 +42,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import AssignOp, DeviceAttr, JobOp, placement_of
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.tensor_op import (
     ContractionOp,
     FusibleOp,
     is_elementwise,
 )
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.pass_events import count
 from penstock.dialects.utils.tensors import tensor_type

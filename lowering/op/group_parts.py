@@ -17,7 +17,7 @@ from penstock.dialects.job import JobOp, placement_of
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.attributes import carry

@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from penstock.dialects.job import AssignOp, OutputOp
 from penstock.dialects.op.body import YieldOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import fused_location

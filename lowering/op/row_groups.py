@@ -18,10 +18,10 @@ from xdsl.utils.hints import isa
 from penstock.dialects.job import JobOp, PlacementAttr, placement_of
 from penstock.dialects.kernel.row_passes import computed_in
 from penstock.dialects.op.cast import CastOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
+from penstock.dialects.op.groups.row_space import RowRoot, RowSpace
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.row_space import RowRoot, RowSpace
 from penstock.dialects.op.tensor_op import is_elementwise
 from penstock.dialects.utils.tensors import element_count, tensor_type
 from penstock.lowering.analysis.in_place_hints import Overwritten, must_lie_over

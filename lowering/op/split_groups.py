@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.utils.pass_events import count
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.task_times import Machine

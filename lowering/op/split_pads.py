@@ -38,11 +38,11 @@ from penstock.dialects.kernel.loops import Nest
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.convolution import Conv2dOp, placed
-from penstock.dialects.op.filter_layout import filter_gradient
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.training.filter_gradient import Conv2dFilterGradientOp
+from penstock.dialects.op.windows.convolution import Conv2dOp, placed
+from penstock.dialects.op.windows.filter_layout import filter_gradient
 from penstock.dialects.utils.attributes import carry, replace_op
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies

@@ -33,11 +33,11 @@ from xdsl.utils.exceptions import PassFailedException
 from penstock.dialects.job import JobOp, VariableOp, placement_of
 from penstock.dialects.kernel.windows import Window
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.slicing import SliceOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.attributes import carry, own_attributes
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies

@@ -4,9 +4,9 @@ Convolutions of 3 x 3 weights with fewer products, tile by tile: Winograd's F(4x
 A convolution becomes `op.pad` (of its pads, and up to whole tiles),
 `op.winograd_split`, a stack of 36 matmuls, `op.winograd_join` and, where results are no
 whole tiles, `op.slice`. Its weights become what the products take when they are loaded.
-That is less exact: the error has the bound that `penstock.dialects.op.winograd` states,
-in f32 about 1e-5 of the largest result. So this pass is in a pipeline only if that is
-allowed.
+That is less exact: the error has the bound that `penstock.dialects.op.windows.winograd`
+states, in f32 about 1e-5 of the largest result. So this pass is in a pipeline only if
+that is allowed.
 
 A convolution is replaced if it has stride 1, no dilations, one group, channels ahead of
 lines and columns, and no attribute but a placement; if it is of `f32` or `f64`; if its
@@ -43,12 +43,12 @@ from penstock.dialects.job import JobOp, VariableOp, placement_of
 from penstock.dialects.job.ports import WINOGRAD_PRODUCTS
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.padding import PadOp
 from penstock.dialects.op.slicing import SliceOp
-from penstock.dialects.op.winograd import (
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.winograd import (
     JOIN,
     RESULTS,
     SPLIT,

@@ -26,12 +26,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from penstock.dialects.job import JobOp
 from penstock.dialects.op.attention import AttentionOp
 from penstock.dialects.op.cast import CastOp
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.in_place import IN_PLACE
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.reduction import ReduceMeanOp, ReduceProdOp, ReduceSumOp
 from penstock.dialects.op.tensor_op import ContractionOp, TensorOp
 from penstock.dialects.op.training.attention_gradient import AttentionGradientOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.attributes import replace_op
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.tensors import tensor_type

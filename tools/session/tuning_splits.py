@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from penstock.dialects.job import JobOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.launch.autotune.registry import alternatives
 from penstock.lowering.op.group_parts import Split, kind_of, splits_of

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.body import BodyRun, yield_of
 from penstock.dialects.op.canonicalization import CanonicalOp
-from penstock.dialects.op.group_form import evaluate_block
+from penstock.dialects.op.groups.group_form import evaluate_block
 from penstock.dialects.op.loop.canonicalization import (
     InvariantOps,
     KnownCount,

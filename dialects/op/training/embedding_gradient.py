@@ -16,8 +16,8 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.indices import counted_from_front, place_from_front
 from penstock.dialects.op.axes import I64Attr
+from penstock.dialects.op.counted.heap_sort import within
 from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.heap_sort import within
 from penstock.dialects.op.movement import check_indices
 from penstock.dialects.op.sbp import PARTIAL, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp

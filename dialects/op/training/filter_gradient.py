@@ -28,7 +28,7 @@ from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.sbp import PARTIAL, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, same_element_type
-from penstock.dialects.op.windows import windows_of
+from penstock.dialects.op.windows.window_numbers import windows_of
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import AnyFloat, f32, f64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.dialects.op.body import YieldOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.training.update_rows import UpdateRowsOp, rows_of
 from penstock.dialects.utils.half_precision import is_half

@@ -23,9 +23,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.body import BodyOp, yield_of
-from penstock.dialects.op.elementwise_form import ElementwiseForm
-from penstock.dialects.op.group_form import evaluate_block
-from penstock.dialects.op.heap_sort import within
+from penstock.dialects.op.counted.heap_sort import within
+from penstock.dialects.op.groups.elementwise_form import ElementwiseForm
+from penstock.dialects.op.groups.group_form import evaluate_block
 from penstock.dialects.op.movement import check_indices
 from penstock.dialects.op.tensor_op import Cost, InPlacePair
 from penstock.dialects.op.training.embedding_gradient import shares_of

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering import get_all_passes

@@ -20,8 +20,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import AddOp, MulOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.numpy_types import array_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.graph import JobBuilder

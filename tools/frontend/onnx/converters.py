@@ -29,7 +29,6 @@ from penstock.dialects.op.normalization import (
     LogSoftmaxOp,
     SoftmaxOp,
 )
-from penstock.dialects.op.pooling import GlobalAveragePoolOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
     ReduceMeanOp,
@@ -41,6 +40,7 @@ from penstock.dialects.op.reduction import (
 from penstock.dialects.op.response_norm import LocalResponseNormOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import highest, lowest, normal_axis
+from penstock.dialects.op.windows.pooling import GlobalAveragePoolOp
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx import (

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.windows import Window
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.indexing import ScatterNdOp
 from penstock.dialects.op.linear import BYTES
-from penstock.dialects.op.transposed_convolution import transposed
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.transposed_convolution import transposed
 from penstock.tools.frontend.onnx.graph import Converter, Node
 from penstock.tools.frontend.onnx.ops import Ops, Value
 from penstock.tools.frontend.onnx.windows import Steps, image_rank, pads_of, per_axis

@@ -9,12 +9,12 @@ import numpy as np
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
-from penstock.dialects.op.compaction import CompressOp, NonZeroOp
 from penstock.dialects.op.comparison import LessEqualOp, LessOp
+from penstock.dialects.op.counted.compaction import CompressOp, NonZeroOp
+from penstock.dialects.op.counted.non_max_suppression import NonMaxSuppressionOp
+from penstock.dialects.op.counted.unique import UniqueOp
 from penstock.dialects.op.movement import GatherOp
-from penstock.dialects.op.non_max_suppression import NonMaxSuppressionOp
 from penstock.dialects.op.slicing import SliceOp
-from penstock.dialects.op.unique import UniqueOp
 from penstock.tools.frontend.onnx.graph import Converter, Node, NotKnown
 from penstock.tools.frontend.onnx.ops import Ops, Value
 from penstock.tools.frontend.onnx.sizes import Size

@@ -22,9 +22,9 @@ from xdsl.utils.hints import isa
 
 from penstock.dialects.job import Entry
 from penstock.dialects.op.cast import CastOp
-from penstock.dialects.op.compaction import CompressOp
 from penstock.dialects.op.comparison import LessOp
 from penstock.dialects.op.constant import ConstantOp
+from penstock.dialects.op.counted.compaction import CompressOp
 from penstock.dialects.op.elementwise import DivOp, MinimumOp, MulOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.movement import GatherOp, ReshapeOp, TransposeOp

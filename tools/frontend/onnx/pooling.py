@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from penstock.dialects.op import elementwise
 from penstock.dialects.op.indexing import ScatterElementsOp
 from penstock.dialects.op.movement import GatherOp
-from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp
 from penstock.dialects.op.reduction import ReduceMaxOp, ReduceSumOp
 from penstock.dialects.op.selection import ArgMaxOp
 from penstock.dialects.op.verify import lowest
+from penstock.dialects.op.windows.pooling import AveragePool2dOp, MaxPool2dOp
 from penstock.tools.frontend.onnx.convolutions import convolved
 from penstock.tools.frontend.onnx.graph import Converter, Node
 from penstock.tools.frontend.onnx.ops import Ops, Value

@@ -13,8 +13,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.axes import int_list
 from penstock.dialects.op.op_builder import OpBuilder
-from penstock.dialects.op.transposed_convolution import images_convolved, transposed
-from penstock.dialects.op.windows import windows_of
+from penstock.dialects.op.windows.transposed_convolution import (
+    images_convolved,
+    transposed,
+)
+from penstock.dialects.op.windows.window_numbers import windows_of
 from penstock.tools.frontend.python.calls import as_tensors
 from penstock.tools.frontend.python.errors import refusing
 from penstock.tools.frontend.python.tensor import Tensor

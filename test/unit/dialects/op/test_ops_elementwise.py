@@ -74,7 +74,7 @@ from penstock.dialects.op.elementwise import (
     SubOp,
     UnaryOp,
 )
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.op.tensor_op import Cost, ElementwiseOp, InPlacePair
 from penstock.dialects.op.unary_math import (
     CeilOp,

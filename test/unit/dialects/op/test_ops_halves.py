@@ -33,10 +33,10 @@ from penstock.dialects.op.elementwise import AddOp, DivOp, MaximumOp, MulOp, Sub
 from penstock.dialects.op.movement import TransposeOp
 from penstock.dialects.op.normalization import RmsNormOp, SoftmaxOp
 from penstock.dialects.op.padding import PadOp
-from penstock.dialects.op.pooling import GlobalAveragePoolOp
 from penstock.dialects.op.reduction import ReduceMaxOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.unary_math import ErfOp, ExpOp, LogOp, SqrtOp
+from penstock.dialects.op.windows.pooling import GlobalAveragePoolOp
 from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session

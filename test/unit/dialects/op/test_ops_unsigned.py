@@ -33,13 +33,11 @@ from penstock.dialects.op.bits import (
     ShiftLeftOp,
     ShiftRightOp,
 )
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.elementwise import BinaryOp
 from penstock.dialects.op.indexing import ScatterElementsOp, ScatterMode
 from penstock.dialects.op.indexing import ScatterModeAttr as ModeAttr
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.movement import GatherOp, TransposeOp
-from penstock.dialects.op.pooling import MaxPool2dOp
 from penstock.dialects.op.reduction import (
     ReduceMaxOp,
     ReduceMinOp,
@@ -50,6 +48,8 @@ from penstock.dialects.op.scan import CumSumOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, TopKOp
 from penstock.dialects.op.slicing import ConcatOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.pooling import MaxPool2dOp
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.session import Model, Session

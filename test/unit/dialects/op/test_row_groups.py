@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.tools.driver.compiler import installed_compiler
 
 ROWS = "tensor<4x8xf32>"

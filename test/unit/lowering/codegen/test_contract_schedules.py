@@ -16,9 +16,9 @@ from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import NO_FINISH, SCHEDULE
 from penstock.dialects.launch import KernelOp
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.lowering.codegen.body.epilogue import stages_of
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.convert.raise_linalg_to_kernel import raise_kernel

@@ -34,9 +34,9 @@ from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.op import AttentionOp, MaxPool2dOp, WinogradSplitOp
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention

@@ -28,9 +28,9 @@ from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.numpy_types import element_type_of
 from penstock.lowering.codegen.body.epilogue import stages_of

@@ -22,7 +22,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import stages_of

@@ -30,9 +30,9 @@ from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr, panel_bytes
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
 from penstock.dialects.op.linear import MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.target import kernel_source

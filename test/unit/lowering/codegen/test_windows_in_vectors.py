@@ -33,8 +33,8 @@ from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_window import WindowsAttr
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
-from penstock.dialects.op.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.pooling import AveragePool2dOp, MaxPool2dOp, PoolOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.analysis.access_bounds import unproven_accesses
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel

@@ -35,7 +35,7 @@ from penstock.dialects.job import (
 )
 from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.dialects.plan import PlanOp
 from penstock.lowering.convert.job_to_plan import ConvertJobToPlanPass
 from penstock.lowering.job.place import JobPlacePass

@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 from penstock.dialects import get_all_dialects
 from penstock.dialects.job import JobOp
 from penstock.dialects.launch import RegisterOp
-from penstock.dialects.op.fused import FusedOp
+from penstock.dialects.op.groups.fused import FusedOp
 from penstock.lowering.op.fuse_epilogues import fuse_job
 from penstock.tools.session.session import Model, Session
 

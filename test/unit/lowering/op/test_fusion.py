@@ -16,8 +16,8 @@ from penstock.dialects.job import InputOp, JobOp, OutputOp, PlacementAttr
 from penstock.dialects.op.activation import ReluOp
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.elementwise import AddOp, MaximumOp, MulOp, NegOp, SubOp
-from penstock.dialects.op.fused import FusedOp
-from penstock.dialects.op.group_form import evaluate_block
+from penstock.dialects.op.groups.fused import FusedOp
+from penstock.dialects.op.groups.group_form import evaluate_block
 from penstock.dialects.op.tensor_op import ElementwiseOp, FusibleOp
 from penstock.dialects.utils.numpy_types import dense_of
 from penstock.lowering.op.fuse_elementwise import OpFuseElementwisePass

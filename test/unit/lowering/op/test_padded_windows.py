@@ -20,8 +20,8 @@ from penstock.dialects.kernel.tile_transform import TileTransformOp
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.convolution import Conv2dOp
-from penstock.dialects.op.winograd import WinogradSplitOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
+from penstock.dialects.op.windows.winograd import WinogradSplitOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.lowering.codegen.cpu.kernel_schedule import schedule_kernel
 from penstock.lowering.codegen.cpu.winograd import transform_of

@@ -27,7 +27,7 @@ from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_winograd import TransformAttr
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.op.winograd import (
+from penstock.dialects.op.windows.winograd import (
     JOIN,
     SPLIT,
     WinogradJoinOp,
@@ -99,7 +99,7 @@ def tile_by_tile(x: Array, w: Array, type: str) -> Array:
 
 
 def error_bound(x: Array, w: Array, type: str) -> Array:
-    """The error bound of `penstock.dialects.op.winograd`, element by element."""
+    """The bound that `penstock.dialects.op.windows.winograd` states, by elements."""
     sizes = [np.abs(np.array(matrix, np.float64)) for matrix in (SPLIT, JOIN, WINOGRAD)]
     split, join, weights = sizes
     u = np.matmul(weights, np.matmul(np.abs(w).astype(np.float64), weights.T))

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.convolution import Conv2dOp
+from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.tools.frontend.onnx.model import (
     ImportedModel,
     import_model,

@@ -26,11 +26,11 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.dialects.op.backward import gradients_of_body
 from penstock.dialects.op.body import BodyOp, clone_body, yield_of
 from penstock.dialects.op.constant import ConstantOp
-from penstock.dialects.op.contraction_form import ContractionForm
-from penstock.dialects.op.elementwise_form import ElementwiseForm
-from penstock.dialects.op.group_form import GroupForm, evaluate_block
+from penstock.dialects.op.groups.contraction_form import ContractionForm
+from penstock.dialects.op.groups.elementwise_form import ElementwiseForm
+from penstock.dialects.op.groups.group_form import GroupForm, evaluate_block
+from penstock.dialects.op.groups.row_form import RowForm
 from penstock.dialects.op.reduction import ReduceOp
-from penstock.dialects.op.row_form import RowForm
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import Part, SbpSignature
 from penstock.dialects.op.tensor_op import (

@@ -20,9 +20,14 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.op.compaction import COUNT, once, zeros_from
+from penstock.dialects.op.counted.compaction import COUNT, once, zeros_from
+from penstock.dialects.op.counted.heap_sort import (
+    PlaceLine,
+    sort_places,
+    to_i64,
+    within,
+)
 from penstock.dialects.op.elementwise import ANY_ELEMENTS
-from penstock.dialects.op.heap_sort import PlaceLine, sort_places, to_i64, within
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.tensors import element_count, tensor_type

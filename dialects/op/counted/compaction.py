@@ -29,8 +29,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64Attr, dense
+from penstock.dialects.op.counted.heap_sort import to_i64, within
 from penstock.dialects.op.elementwise import ANY_ELEMENTS
-from penstock.dialects.op.heap_sort import to_i64, within
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp

@@ -15,10 +15,14 @@ from penstock.dialects.kernel.row import RowOp as RowStage
 from penstock.dialects.kernel.row_builder import build_row, keep
 from penstock.dialects.kernel.row_keeps import add_keeps
 from penstock.dialects.kernel.row_passes import read_late
-from penstock.dialects.op.group_form import GroupForm, member_scalar, refuse_others
+from penstock.dialects.op.groups.group_form import (
+    GroupForm,
+    member_scalar,
+    refuse_others,
+)
+from penstock.dialects.op.groups.row_space import Lies, MergedSpace, RowRoot, RowSpace
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
-from penstock.dialects.op.row_space import Lies, MergedSpace, RowRoot, RowSpace
 from penstock.dialects.op.sbp import RECENT
 from penstock.dialects.op.tensor_op import InPlacePair, TensorOp, is_elementwise
 from penstock.dialects.utils.diagnostics import LocatedVerifyException

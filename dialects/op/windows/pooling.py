@@ -37,9 +37,12 @@ from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.op.transposed_convolution import images_convolved, transposed
 from penstock.dialects.op.verify import check_rank, lowest
-from penstock.dialects.op.windows import numbers_of, windows_of
+from penstock.dialects.op.windows.transposed_convolution import (
+    images_convolved,
+    transposed,
+)
+from penstock.dialects.op.windows.window_numbers import numbers_of, windows_of
 from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import UNSIGNED
 from penstock.dialects.utils.tensors import element_count, tensor_type

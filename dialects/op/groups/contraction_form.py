@@ -10,7 +10,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.op.elementwise import AddOp
-from penstock.dialects.op.group_form import (
+from penstock.dialects.op.groups.group_form import (
     GroupForm,
     build_scalars,
     refuse_others,

@@ -32,17 +32,20 @@ from penstock.dialects.kernel.loops import Nest, access_of, extents_of
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_multiplied, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
-from penstock.dialects.op.depthwise import build_depthwise
-from penstock.dialects.op.filter_layout import filter_gradient
 from penstock.dialects.op.linear import element_of_sums, unsigned_of
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import ContractionOp, Ending
-from penstock.dialects.op.transposed_convolution import images_convolved, transposed
 from penstock.dialects.op.verify import (
     check_rank,
     check_shape,
 )
-from penstock.dialects.op.windows import windows_of
+from penstock.dialects.op.windows.depthwise import build_depthwise
+from penstock.dialects.op.windows.filter_layout import filter_gradient
+from penstock.dialects.op.windows.transposed_convolution import (
+    images_convolved,
+    transposed,
+)
+from penstock.dialects.op.windows.window_numbers import windows_of
 from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.tensors import element_count, tensor_type
 

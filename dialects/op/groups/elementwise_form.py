@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.op.group_form import (
+from penstock.dialects.op.groups.group_form import (
     GroupForm,
     build_scalars,
     refuse_others,

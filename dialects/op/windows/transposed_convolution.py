@@ -17,7 +17,7 @@ from math import gcd, prod
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from penstock.dialects.kernel.windows import Window
-from penstock.dialects.op.windows import numbers_of
+from penstock.dialects.op.windows.window_numbers import numbers_of
 from penstock.dialects.utils.op_functions import OpFunctions
 
 V = TypeVar("V")

@@ -27,15 +27,21 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.axes import I64Attr
-from penstock.dialects.op.compaction import COUNT, CountedOp, more, once, zeros_from
-from penstock.dialects.op.elementwise import FLOATS
-from penstock.dialects.op.heap_sort import (
+from penstock.dialects.op.counted.compaction import (
+    COUNT,
+    CountedOp,
+    more,
+    once,
+    zeros_from,
+)
+from penstock.dialects.op.counted.heap_sort import (
     PlaceLine,
     build_heap,
     take_root,
     to_i64,
     within,
 )
+from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.row_ops import Line
 from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
 from penstock.dialects.utils.gradients import NO_FLOATS

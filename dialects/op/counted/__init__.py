@@ -1,0 +1,1 @@
+"""Ops with as many results as data say, and the heap sort that they share."""

@@ -1,0 +1,1 @@
+"""`op.fused`, and the forms that its groups of ops take in kernels."""

@@ -1,0 +1,1 @@
+"""Ops on windows of images: convolutions and pools."""
