@@ -632,16 +632,20 @@ def fitting(
     A given array as a contiguous one in the byte order of this machine, copied only if
     need be. Raises PenstockError unless it has a shape and a dtype.
     """
-    array: Array = reread(np.asarray(given), dtype)
+    array: Array = np.asarray(given)
+    if array.dtype != dtype:
+        array = reread(array, dtype)
     if array.shape != tuple(shape):
         raise PenstockError(
             f"{what} has shape {tuple(shape)}, got an array of shape {array.shape}"
         )
+    if array.dtype == dtype:
+        return contiguous(array)
     if array.dtype.newbyteorder("=") != dtype:
         raise PenstockError(
             f"{what} has dtype {dtype.name}, got an array of dtype {array.dtype.name}"
         )
-    return contiguous(np.asarray(array, dtype))
+    return contiguous(array.astype(dtype))
 
 
 MESSAGES = ("collective", "receive", "send")

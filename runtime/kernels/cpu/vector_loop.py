@@ -56,6 +56,12 @@ make one long vector, whose ops LLVM cuts in ops that do not wait for each other
 
 CONTRACT = ("contract",)
 
+MOST_SHUFFLED = 16
+"""
+The most bytes from an element to the next of a load of which whole vectors are loaded
+and shuffled. A vector of larger steps takes more cache lines than elements are worth.
+"""
+
 CACHE_LINE = 64
 """Bytes that are fetched at once."""
 
@@ -678,20 +684,26 @@ class _Run:
         if step == 1:
             mask = None if count == lanes else code.lanes_below(lanes, number)
             return code.load(here, 0, lanes, mask)
-        if step != 2:
+        if step * code.size > MOST_SHUFFLED:
             mask = code.lanes_below(lanes, number)
             return code.gather(here, 0, lanes, step, mask)
-        if isinstance(count, int):
-            spans = [word(2 * count - 1 - n * lanes) for n in range(2)]
-        else:
-            twice = code.builder.add(count, count)
-            spans = [code.builder.sub(twice, word(1 + n * lanes)) for n in range(2)]
-        masks = (code.lanes_below(lanes, span) for span in spans)
-        parts = [
-            code.load(here, part * lanes, lanes, mask)
-            for part, mask in enumerate(masks)
-        ]
-        return code.shuffled(*parts, range(0, 2 * lanes, 2))
+        builder = code.builder
+        reach = builder.add(builder.mul(number, word(step)), word(1 - step))
+        whole: LlvmValue | None = None
+        for part in range(step):
+            first = part * lanes
+            mask = code.lanes_below(lanes, builder.sub(reach, word(first)))
+            loaded = code.load(here, first, lanes, mask)
+            places = [
+                n * (step if part == 1 else 1)
+                if n * step < first
+                # Those of later parts come with these.
+                else lanes + min(n * step - first, lanes - 1)
+                for n in range(lanes)
+            ]
+            whole = loaded if whole is None else code.shuffled(whole, loaded, places)
+        assert whole is not None, "a step is positive"
+        return whole
 
     @staticmethod
     def _loaded_again(
