@@ -230,6 +230,9 @@ class ArgMinOp(ArgOp):
 BLOCK = 64
 """The elements of a line of which the best one is compared first."""
 
+MOST_STEPS = 16
+"""The longest list in which an element finds its place by steps of their own."""
+
 
 @irdl_op_definition
 class TopKOp(TensorOp):
@@ -328,7 +331,7 @@ class TopKOp(TensorOp):
             )
             best = _Best(self, line, *targets)
             k.each(count, best.clear)
-            k.each(count, best.insert)
+            k.each(count, lambda k, index: best.insert(k, index, index))
             if blocks:
                 k.each_in(blocks, partial(best.visit_block, first=count))
             k.each_in(range(count + BLOCK * len(blocks), extent), best.visit)
@@ -366,36 +369,77 @@ class _Best:
         self, k: KernelBuilder, index: SSAValue, known: SSAValue | None = None
     ) -> None:
         """
-        Build that an element is put in its place among those before, all if not
-        `known`; the last one of a full list leaves it.
+        Build that an element is put in its place in the list, of which so many elements
+        are known, or all: those after it move on, and the last one leaves.
         """
-        value, zero, one = self.line.load(k, index), k.index(0), k.index(1)
-        count = index if known is None else known
+        new = self.line.load(k, index), k.insert(arith.IndexCastOp(index, i64))
+        if (count := self.values.extent) <= MOST_STEPS:
+            self._store(k, new, self._rank(k, new, known, count - 1))
+        else:
+            self._pass(k, new, known)
 
-        def passed(
-            k: KernelBuilder, rank: SSAValue, carried: Sequence[SSAValue]
+    def _at(
+        self,
+        k: KernelBuilder,
+        new: Sequence[SSAValue],
+        known: SSAValue | None,
+        rank: SSAValue,
+    ) -> Sequence[SSAValue]:
+        """Whether an element comes before one of the list, and this one."""
+        old = [each.load(k, rank) for each in (self.values, self.places)]
+        # Of equal elements the one that was found later comes later.
+        is_first = self.op.comes_before(k, new[0], old[0])
+        if known is not None:
+            is_unknown = k.compare("ge", rank, known)
+            is_first = k.insert(arith.OrIOp(is_unknown, is_first))
+        return is_first, *old
+
+    def _store(
+        self, k: KernelBuilder, element: Sequence[SSAValue], rank: SSAValue
+    ) -> None:
+        for target, value in zip((self.values, self.places), element, strict=True):
+            target.store(k, value, rank)
+
+    def _rank(
+        self,
+        k: KernelBuilder,
+        new: Sequence[SSAValue],
+        known: SSAValue | None,
+        rank: int,
+    ) -> SSAValue:
+        """Build the rank of an element up to one, to which those after it move on."""
+        if not rank:
+            return k.index(0)
+        is_earlier, *before = self._at(k, new, known, k.index(rank - 1))
+
+        def move(k: KernelBuilder) -> SSAValue:
+            self._store(k, before, k.index(rank))
+            return self._rank(k, new, known, rank - 1)
+
+        return k.either(is_earlier, move, lambda k: k.index(rank))
+
+    def _pass(
+        self, k: KernelBuilder, new: Sequence[SSAValue], known: SSAValue | None
+    ) -> None:
+        """Build that each rank of a list gets its element, from the last one on."""
+        last, one, zero = k.index(self.values.extent - 1), k.index(1), k.index(0)
+
+        def step(
+            k: KernelBuilder, number: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
-            (total,) = carried
-            # Of equal elements the one that was found later comes later.
-            is_first = self.op.comes_before(k, value, self.values.load(k, rank))
-            return [k.select(is_first, total, k.add(total, one))]
+            rank = k.sub(last, number)
+            is_first, *here = carried
+            is_earlier, *before = found = self._at(k, new, known, k.sub(rank, one))
+            moved = [
+                k.select(is_earlier, x, y) for x, y in zip(before, new, strict=True)
+            ]
+            own = [k.select(is_first, x, y) for x, y in zip(moved, here, strict=True)]
+            self._store(k, own, rank)
+            return found
 
-        (found,) = k.loop(zero, count, [zero], passed)
-        last = count if known is None else k.sub(count, one)
-        # No more than `last` are passed, which nothing else says to who checks bounds.
-        rank = k.maximum(k.minimum(found, last), zero)
-
-        def shift(
-            k: KernelBuilder, number: SSAValue, _: Sequence[SSAValue]
-        ) -> Sequence[SSAValue]:
-            target = k.sub(last, number)
-            for line in (self.values, self.places):
-                line.store(k, line.load(k, k.sub(target, one)), target)
-            return ()
-
-        k.loop(zero, k.sub(last, rank), (), shift)
-        self.values.store(k, value, rank)
-        self.places.store(k, k.insert(arith.IndexCastOp(index, i64)), rank)
+        is_first, *here = k.loop(zero, last, self._at(k, new, known, last), step)
+        own = [k.select(is_first, x, y) for x, y in zip(new, here, strict=True)]
+        self._store(k, own, zero)
 
     def visit(self, k: KernelBuilder, index: SSAValue) -> None:
         """Build that an element is inserted into a full list if it belongs there."""
@@ -404,7 +448,7 @@ class _Best:
         value = self.line.load(k, index)
         k.when(
             self.op.comes_before(k, value, last),
-            lambda k: self.insert(k, index, k.index(count)),
+            lambda k: self.insert(k, index),
         )
 
     def visit_block(self, k: KernelBuilder, block: SSAValue, first: int) -> None:
