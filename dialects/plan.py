@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -398,6 +398,14 @@ def kind_of_tasks(op: type[Operation]) -> str:
     return next((kind for kind, ops in KINDS.items() if issubclass(op, ops)), "compute")
 
 
+def kind_of_task(op: Operation) -> str:
+    """The kind of the task that executes an op."""
+    # Not `isinstance`, which xDSL makes slow, as this is asked for often.
+    if type(op) is ConstantOp and op.splat is None:
+        return "variable"
+    return kind_of_tasks(type(op))
+
+
 class Ports(NamedTuple):
     """The operands of a task by use."""
 
@@ -413,7 +421,13 @@ SEGMENTS = struct.Struct("<4i")
 
 def segments_of(ports: Ports) -> DenseArrayBase:
     """The numbers of operands of a task by use, as the property that holds them."""
-    return DenseArrayBase.from_list(i32, list(map(len, ports)))
+    return segments_attribute(tuple(map(len, ports)))
+
+
+@lru_cache(maxsize=4096)
+def segments_attribute(sizes: tuple[int, ...]) -> DenseArrayBase:
+    """Numbers of operands, which few tasks alone have, as one attribute for all."""
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 @quick_accessors
@@ -523,10 +537,10 @@ class TaskOp(IRDLOperation):
     @property
     def op(self) -> Operation:
         """The op that the task executes."""
-        # The accessor of the region takes longer than all else here.
-        block = self.regions[0].first_block
+        # The accessors of the region and its block take longer than all else here.
+        block = self.regions[0]._first_block  # pyright: ignore[reportPrivateUsage]
         assert block is not None, "checked by the verifier"
-        op = block.first_op
+        op = block._first_op  # pyright: ignore[reportPrivateUsage]
         assert op is not None, "checked by the verifier"
         return op
 
@@ -536,7 +550,7 @@ class TaskOp(IRDLOperation):
         segments = self.properties["operandSegmentSizes"]
         assert isinstance(segments, DenseArrayBase), "checked by the verifier"
         ins, outs, waits, _ = SEGMENTS.unpack(segments.data.data)
-        operands = tuple(self.operands)
+        operands = tuple(self._operands)
         outs += ins
         waits += outs
         return Ports(
@@ -562,11 +576,7 @@ class TaskOp(IRDLOperation):
         `assign`, `commit`, `input`, `main`, `output`, `tick`, `variable`, `copy` or
         `compute`, by the op that it executes.
         """
-        op = self.op
-        # Not `isinstance`, which xDSL makes slow, as this is asked for often.
-        if type(op) is ConstantOp and op.splat is None:
-            return "variable"
-        return kind_of_tasks(type(op))
+        return kind_of_task(self.op)
 
     def verify_(self) -> None:
         ins, outs, _, _ = self.ports

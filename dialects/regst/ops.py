@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AtLeast,
@@ -155,6 +155,14 @@ def is_carried_on(after: StringAttr | None, before: str) -> bool:
     return number.isdecimal() and before == f"{INPUT}{int(number) + 1}"
 
 
+LIES_ON = {
+    (in_block, on_target): DenseArrayBase.from_list(i32, [in_block, on_target])
+    for in_block in (False, True)
+    for on_target in (False, True)
+}
+"""The sizes of the operands of registers, by whether they have a block and a target."""
+
+
 @quick_accessors
 @irdl_op_definition
 class RegisterOp(IRDLOperation):
@@ -226,17 +234,21 @@ class RegisterOp(IRDLOperation):
         initial: int | None = None,
         header: str | None = None,
     ):
-        super().__init__(
-            operands=[block, target],
-            properties=properties_of(
-                RegisterOp,
-                register_name=register_name,
-                offset=offset,
-                slots=slots,
-                initial=initial,
-                header=header,
-                memory_case=memory_case,
-            ),
+        properties = properties_of(
+            RegisterOp,
+            register_name=register_name,
+            offset=offset,
+            slots=slots,
+            initial=initial,
+            header=header,
+            memory_case=memory_case,
+        )
+        lies_on = block is not None, target is not None
+        # That of `IRDLOperation` takes three times as long, and plans have many.
+        Operation.__init__(
+            self,
+            operands=[SSAValue.get(x) for x in (block, target) if x is not None],
+            properties={**properties, "operandSegmentSizes": LIES_ON[lies_on]},
             result_types=[type],
         )
 

@@ -8,7 +8,7 @@ and the Python front end call ops in the same words: `GatherOp.of(x, i, axis=1)`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -171,7 +171,13 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def _integer(value: object) -> Attribute | None:
-    return IntegerAttr(int(value), i64) if _is_integer(value) else None
+    return _integer_attribute(int(value)) if _is_integer(value) else None
+
+
+@lru_cache(maxsize=1024)
+def _integer_attribute(value: int) -> Attribute:
+    """The attribute of a number, which takes long to make and is often a small one."""
+    return IntegerAttr(value, i64)
 
 
 def _float(value: object) -> Attribute | None:

@@ -45,7 +45,7 @@ class QuickPart:
             place = self._places[count]
         except KeyError:
             place = self._places[count] = place_of(self._accessor.index(range(count)))
-        return None if place is None else items[place]
+        return found_at(place, items)
 
     def __set__(self, op: Operation, value: object) -> NoReturn:
         raise NotImplementedError(READ_ONLY)
@@ -71,7 +71,7 @@ class QuickSegment:
             values = tuple(map(int, sizes.get_values()))
             found = self._accessor.index(values, range(sum(values)))
             place = self._places[data] = place_of(found)
-        return None if place is None else getattr(op, self._of)[place]
+        return found_at(place, getattr(op, self._of))
 
     def __set__(self, op: Operation, value: object) -> NoReturn:
         raise NotImplementedError(READ_ONLY)
@@ -79,12 +79,29 @@ class QuickSegment:
 
 READ_ONLY = "named operands, results and regions of an op are not written"
 ATTRIBUTES = {
-    VarIRConstruct.OPERAND: "operands",
+    VarIRConstruct.OPERAND: "_operands",
     VarIRConstruct.RESULT: "results",
     VarIRConstruct.REGION: "regions",
-    VarIRConstruct.SUCCESSOR: "successors",
+    VarIRConstruct.SUCCESSOR: "_successors",
 }
-"""The attributes of ops that hold all of a kind."""
+"""
+The attributes of ops that hold all of a kind, as tuples: `operands` makes a view of
+them each time.
+"""
+
+
+# Operands and results of xDSL ask in Python which kind of index they are given. The
+# items of all tuples are of no known type.
+ITEM_OF: Any = tuple.__getitem__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+"""The item of a tuple at an index, or a tuple of those in a slice."""
+
+
+def found_at(place: int | slice | None, items: Any) -> Any:
+    """The item of a tuple at a place, or some side by side; None at none."""
+    if place is None:
+        return None
+    found = ITEM_OF(items, place)
+    return type(items)(found) if type(place) is slice else found
 
 
 def place_of(found: int | Sequence[int] | None) -> int | slice | None:

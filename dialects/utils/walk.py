@@ -33,5 +33,5 @@ def ops_of(block: Block, kind: type[OpT]) -> list[OpT]:
         # Not `isinstance`, which xDSL makes slow, as plans are listed often.
         if type(op) is kind:
             found.append(op)
-        op = op.next_op
+        op = op._next_op  # pyright: ignore[reportPrivateUsage]
     return found

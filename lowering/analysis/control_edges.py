@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
+from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import PlanOp, Ports, TaskOp
 from penstock.dialects.regst import ControlType, MemoryCaseAttr, RegisterOp
 from penstock.lowering.algorithms.unique_names import UniqueNames
@@ -26,12 +27,15 @@ def write_control_edges(plan: PlanOp, edges: Sequence[ControlEdge]) -> None:
     names = UniqueNames(register.register_name.data for register in plan.registers)
     waits: dict[TaskOp, list[SSAValue]] = defaultdict(list)
     signals: dict[TaskOp, list[SSAValue]] = defaultdict(list)
-    tasks = plan.tasks
+    tasks, kind = plan.tasks, ControlType()
+    cases: dict[DeviceAttr, MemoryCaseAttr] = {}
     for first, second, slots in edges:
+        if (device := second.device) not in cases:
+            cases[device] = MemoryCaseAttr.of(device.host)
         register = RegisterOp(
             names.make(f"{first.task_name.data} -> {second.task_name.data}"),
-            MemoryCaseAttr.of(second.device.host),
-            ControlType(),
+            cases[device],
+            kind,
             slots=slots,
         )
         plan.body.block.insert_op_before(register, tasks[0])

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     IntegerType,
+    TensorType,
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument, SSAValue
@@ -65,9 +67,17 @@ def data_types_of(task: TaskOp) -> list[DataType]:
     open_types = [type for type in types if not type.has_static_shape()]
     maxima = iter(max_shapes_of(task, len(open_types)))
     return [
-        DataType(type, None if type.has_static_shape() else next(maxima))
+        static_data_type(type)
+        if type.has_static_shape()
+        else DataType(type, next(maxima))
         for type in types
     ]
+
+
+@lru_cache(maxsize=1024)
+def static_data_type(type: TensorType) -> DataType:
+    """The type of the data of tensors, of which there are few in a plan."""
+    return DataType(type)
 
 
 def max_shapes_of(task: TaskOp, count: int) -> Sequence[Sequence[int] | None]:
@@ -107,7 +117,9 @@ class Homes:
     device: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
     pinned_for: dict[SSAValue, DeviceAttr] = field(default_factory=dict)
     travelling: set[SSAValue] = field(default_factory=set[SSAValue])
-    _cases: dict[DeviceAttr, MemoryCaseAttr] = field(default_factory=dict)
+    _cases: dict[tuple[DeviceAttr, DeviceAttr | None, bool], MemoryCaseAttr] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(cls, plan: PlanOp) -> Homes:
@@ -139,13 +151,9 @@ class Homes:
 
     def memory_case(self, value: SSAValue) -> MemoryCaseAttr:
         """The memory that a tensor lies in."""
-        device = self.device[value]
-        if (case := self._cases.get(device)) is None:
-            case = self._cases[device] = MemoryCaseAttr.of(device)
-        if (other := self.pinned_for.get(value)) is not None:
-            case = case.joined(MemoryCaseAttr(device.rank.data, "pinned", other))
-        if value in self.travelling:
-            case = case.joined(MemoryCaseAttr(device.rank.data, "network"))
+        home = self.device[value], self.pinned_for.get(value), value in self.travelling
+        if (case := self._cases.get(home)) is None:
+            case = self._cases[home] = memory_case(*home)
         return case
 
     def _note_copy(self, value: SSAValue, other_side: SSAValue) -> None:
@@ -157,6 +165,19 @@ class Homes:
             self.travelling.add(value)
         elif other.kind.data != "cpu":
             self.pinned_for.setdefault(value, other)
+
+
+def memory_case(
+    device: DeviceAttr, pinned_for: DeviceAttr | None, is_travelling: bool
+) -> MemoryCaseAttr:
+    """
+    The memory of a tensor that lies on a device, may be pinned for another one, and may
+    go to or come from another rank.
+    """
+    case, rank = MemoryCaseAttr.of(device), device.rank.data
+    if pinned_for is not None:
+        case = case.joined(MemoryCaseAttr(rank, "pinned", pinned_for))
+    return case.joined(MemoryCaseAttr(rank, "network")) if is_travelling else case
 
 
 def source_of(task: TaskOp, copy: CopyOp) -> SSAValue:

@@ -11,7 +11,7 @@ follows from the values that go from the one to the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from math import gcd
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import MESSAGES, AfterOp, AssignOp, JobOp, StateOp
 from penstock.dialects.op.multirate import RateOp
-from penstock.dialects.plan import PlanOp, TaskOp, name_of
+from penstock.dialects.plan import PlanOp, TaskOp, kind_of_task, name_of
 from penstock.dialects.regst import RegisterOp
 from penstock.dialects.utils.diagnostics import fail_if_any
 from penstock.dialects.utils.repetitions import (
@@ -58,7 +58,13 @@ def is_part(count: int, whole: int) -> bool:
 
 def is_rated(ops: Iterable[Operation]) -> bool:
     """Whether some of these change how often values come."""
-    return any(isinstance(op, RateOp) for op in ops)
+    return any(changes_rates(type(op)) for op in ops)
+
+
+@cache
+def changes_rates(kind: type[Operation]) -> bool:
+    """Whether ops of a class change how often values come."""
+    return issubclass(kind, RateOp)
 
 
 def job_repetitions(job: JobOp) -> dict[Operation, int]:
@@ -149,13 +155,15 @@ def balanced(
     return dict(zip(nodes, found, strict=True))
 
 
-def times_of(tasks: Sequence[TaskOp]) -> dict[int, int]:
-    """The acts in a launch of tasks by number, where a message says them."""
-    ops = ((i, task.op) for i, task in enumerate(tasks))
+def times_of(ops: Sequence[Operation]) -> dict[int, int]:
+    """The acts in a launch of the tasks of ops by number, where a message says them."""
     return {
         i: op.times.value.data
-        for i, op in ops
-        if isinstance(op, MESSAGES) and op.times is not None
+        for i, op in enumerate(ops)
+        # Few ops have it, and to ask for their class takes longer.
+        if "times" in op.properties
+        and isinstance(op, MESSAGES)
+        and op.times is not None
     }
 
 
@@ -167,9 +175,11 @@ class PlanRates:
 
     def __init__(self, plan: PlanOp) -> None:
         self._plan = plan
-        self.tasks = [task for task in plan.tasks if task.kind != "variable"]
-        times = times_of(self.tasks)
-        self.is_rated = bool(times) or is_rated(task.op for task in self.tasks)
+        acting = [(x, op) for x in plan.tasks if kind_of_task(op := x.op) != "variable"]
+        self.tasks = [task for task, _ in acting]
+        ops = [op for _, op in acting]
+        times = times_of(ops)
+        self.is_rated = bool(times) or is_rated(ops)
         self.links: list[Link] = []
         self._writer: dict[SSAValue, TaskOp] = {}
         self._flows: list[Flow] = []

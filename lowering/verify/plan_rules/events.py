@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeGuard, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.utils.hints import isa
+from xdsl.ir import Attribute
 
 from penstock.dialects.job import DeviceAttr
 from penstock.dialects.plan import StreamAttr, TaskOp
@@ -83,7 +84,16 @@ def bad_orders(plan_graph: PlanGraph) -> Iterator[Finding]:
 def events_of(task: TaskOp) -> list[str]:
     """The tasks whose events a task says that it waits for."""
     names = task.attributes.get(WAITS_FOR)
-    return [x.data for x in names] if isa(names, ArrayAttr[StringAttr]) else []
+    return [x.data for x in names] if are_names(names) else []
+
+
+def are_names(names: Attribute | None) -> TypeGuard[ArrayAttr[StringAttr]]:
+    """Whether an attribute is a list of texts."""
+    # Not `isa`, which makes a constraint each time.
+    if not isinstance(names, ArrayAttr):
+        return False
+    listed = cast("ArrayAttr[Attribute]", names)
+    return all(isinstance(x, StringAttr) for x in listed)
 
 
 def unknown_events(
@@ -95,7 +105,9 @@ def unknown_events(
     """
     for task in tasks:
         names = task.attributes.get(WAITS_FOR)
-        if names is not None and not isa(names, ArrayAttr[StringAttr]):
+        if names is None:
+            continue
+        if not are_names(names):
             yield task, f"waits_for should be a list of names of tasks, got {names}"
         for name in events_of(task):
             if name not in named:

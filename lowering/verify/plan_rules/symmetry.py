@@ -312,10 +312,10 @@ def bad_ends(
         plan = own[-1].parent_op()
         here = plan.rank if isinstance(plan, PlanOp) else None
         for rank, index in group.pairs:
-            device = DeviceAttr(rank, group.kind, index)
-            if here is not None and device.rank.data != here.value.data:
+            if here is not None and rank != here.value.data:
                 # The plan of that rank has it.
                 continue
+            device = DeviceAttr(rank, group.kind, index)
             if memory_of(device) not in have:
                 yield own[-1], f"collective '{name}' has no part for {device}"
 
