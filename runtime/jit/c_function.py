@@ -85,18 +85,43 @@ def _linked(
     text: ast.Module | None,
 ) -> tuple[binding.ModuleRef, binding.TargetMachine]:
     """The optimised module of a C function, and the machine that code is made for."""
-    codegen = _codegen()
     printed = None if text is None else lowered(function, text, symbol, words, bits)
-    if printed is not None:
-        module = binding.parse_assembly(printed)
-        module.data_layout = str(codegen.target_data)
-    else:
-        module = _lowered_by_numba(function, symbol, words, bits)
-    module.verify()
-    _hide_all_but(symbol, module)
+    codegen = _codegen()
     builder = codegen._pass_builder()
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    if printed is None:
+        module = _lowered_by_numba(function, symbol, words, bits)
+        module.verify()
+        _hide_all_but(symbol, module)
+        passes.run(module, builder)
+    else:
+        module, micro_kernels = map(_parsed, printed)
+        passes.run(module, builder)
+        _passes_of_micro_kernels().run(micro_kernels, builder)
+        module.link_in(micro_kernels)
+        _hide_all_but(symbol, module)
     return module, cast("binding.TargetMachine", codegen._tm)
+
+
+def _parsed(text: str) -> binding.ModuleRef:
+    """A module of LLVM IR for this machine."""
+    module = binding.parse_assembly(text)
+    module.data_layout = str(_codegen().target_data)
+    module.verify()
+    return module
+
+
+def _passes_of_micro_kernels() -> binding.ModulePassManager:
+    """
+    The optimisations of functions that are emitted as they are to run. All of LLVM's
+    take six times as long, and make nothing faster of them.
+    """
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_new_gvn_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
 
 
 @cache

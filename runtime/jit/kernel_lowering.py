@@ -32,7 +32,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from llvmlite import binding, ir
@@ -98,20 +98,48 @@ class Value:
     llvm: LlvmValue
 
 
+class LoweredKernel(NamedTuple):
+    """The LLVM IR of a kernel, as texts of two modules that are to be linked."""
+
+    loops: str
+    """The C function, and the functions of the text that it calls."""
+    micro_kernels: str
+    """The functions beside it, in the vectors and registers that they are to have."""
+
+
 def lowered(
     function: Callable[..., int], text: ast.Module, symbol: str, words: int, bits: int
-) -> str | None:
+) -> LoweredKernel | None:
     """
-    The LLVM IR of a module with the C function of this name, of so many words and with
-    a result of 32 or 64 bits, given the function and the text that defines it. None if
-    the text is not of the part that kernels are printed in.
+    The LLVM IR of the C function of this name, of so many words and with a result of 32
+    or 64 bits, given the function and the text that defines it. None if the text is not
+    of the part that kernels are printed in.
     """
     unit = _Unit(function, text)
     try:
         unit.add(function, symbol, words, bits)
     except NotPrintedError:
         return None
-    return str(unit.module)
+    return _in_two(unit.module)
+
+
+def _in_two(module: ir.Module) -> LoweredKernel:
+    """The text of a module, and apart that of the functions which are not inlined."""
+    loops, micro_kernels = (ir.Module(module.name) for _ in range(2))
+    for each in module.globals.values():
+        if not isinstance(each, ir.Function) or each.is_declaration:
+            loops.add_global(each)
+            micro_kernels.add_global(each)
+        elif "noinline" in each.attributes:
+            each.linkage = ""
+            micro_kernels.add_global(each)
+            declared = ir.Function(loops, each.function_type, each.name)
+            declared.attributes.update(each.attributes)
+        else:
+            loops.add_global(each)
+    for part in (loops, micro_kernels):
+        part.triple, part.metadata = module.triple, module.metadata
+    return LoweredKernel(str(loops), str(micro_kernels))
 
 
 class _Unit:

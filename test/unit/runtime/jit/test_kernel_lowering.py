@@ -200,3 +200,18 @@ def test_no_printed_kernel_is_left_to_numba() -> None:
     assert any("@member" in text for text in texts)
     for text in texts:
         assert is_printed(text)
+
+
+def test_micro_kernels_are_a_module_apart() -> None:
+    function, tree = executed(
+        f"{HEAD}from penstock.runtime.kernels.cpu.matmul.tile import *\n"
+        'tile = outer_micro_kernel("f32", 2, 1, 16, a=(8, 1), b=16, c=16, rest=0)\n'
+        "def kernel(a, b, c):\n"
+        "    tile(a, b, c, 2, 16, 8, 1, 1, ())\n"
+        "    return 0\n"
+    )
+    made = lowered(function, tree, "made", 3, 64)
+    assert made is not None
+    assert "define" not in made.loops.replace('define i64 @"made"', "")
+    assert made.micro_kernels.count("define") == 1
+    assert "fmuladd" in made.micro_kernels
