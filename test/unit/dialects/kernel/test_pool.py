@@ -24,6 +24,7 @@ from penstock.dialects.kernel.interface import (
 )
 from penstock.dialects.kernel.pool import PoolOp
 from penstock.dialects.kernel.reference import replace_by_loops
+from penstock.dialects.kernel.windows import MAX_UNROLLED
 from penstock.dialects.launch import KernelOp, WindowThreadsAttr
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.lowering.analysis.access_bounds import unproven_accesses
@@ -269,7 +270,8 @@ def check_threads(parse_kernel: Parse, case: Case, rng: np.random.Generator) -> 
         return
     x, _ = operands(op, case, rng)
     is_near = 0 not in case.shape and set(case.dilations) <= {1}
-    usual = WindowThreadsAttr("taps" if is_near else "loops")
+    is_small = prod(case.window) <= MAX_UNROLLED
+    usual = WindowThreadsAttr("taps" if is_near and is_small else "loops")
     assert op.attributes[SCHEDULE] == usual
     for schedule in {usual, WindowThreadsAttr("loops")}:
         op.attributes[SCHEDULE] = schedule
