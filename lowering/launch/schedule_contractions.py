@@ -43,7 +43,7 @@ written in the input:
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
   packed, and all columns computed with the copy. Then `b` is packed as well, for at
   least 32 rows, and a block has as many terms as leave 32 KiB to a panel, and as many
-  rows as the stack allows.
+  rows as leave 384 KiB to their copy: for each block `b` is packed anew.
 * *Int8*, if factors are 8-bit integers with `i32` accumulators: terms in groups of
   four. Then rows are copied always, and columns packed, unless `b` is a constant that
   only this kernel reads, of whole groups of terms: that lies in panels. With `matrices`

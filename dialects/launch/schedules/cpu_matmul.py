@@ -22,6 +22,8 @@ MAX_ACCUMULATORS = 32
 MAX_LANES = 64
 MAX_PANEL_ELEMENTS = 1 << 15
 """The most elements of a panel; in `f64` they take 256 KiB."""
+MAX_COPIED_ELEMENTS = 1 << 17
+"""The most elements of a copy of rows; in `f64` they take a MiB."""
 SIDE = 16
 """The rows of AMX tile registers, and their groups of four or accumulators."""
 GROUP = 4
@@ -117,9 +119,9 @@ class ContractionAttr(ContractionSchedule):
         return self.quads or self.matrices
 
     @property
-    def most_elements(self) -> int:
-        """The elements that panels and copies may have on the stack."""
-        return MAX_PANEL_ELEMENTS * (GROUP if self.is_int8 else 1)
+    def _group(self) -> int:
+        """The elements of the operands that are one of panels and copies."""
+        return GROUP if self.is_int8 else 1
 
     @property
     def columns(self) -> int:
@@ -162,9 +164,9 @@ class ContractionAttr(ContractionSchedule):
         depth = self.block[1]
         refuse(not self.is_outer, "only the form outer reads panels")
         refuse(
-            self.panel_columns * depth > self.most_elements,
+            self.panel_columns * depth > (most := MAX_PANEL_ELEMENTS * self._group),
             f"a panel of {depth} x {self.panel_columns} elements is larger than the "
-            f"stack allows: {self.most_elements}",
+            f"stack allows: {most}",
         )
 
     def _verify_panels(self) -> None:
@@ -188,9 +190,9 @@ class ContractionAttr(ContractionSchedule):
         )
         height, depth = self.block
         refuse(
-            height * depth > self.most_elements,
+            height * depth > (most := MAX_COPIED_ELEMENTS * self._group),
             f"{height} rows of {depth} terms are more to reuse than the stack allows: "
-            f"{self.most_elements} elements",
+            f"{most} elements",
         )
 
     def _verify_int8(self) -> None:
@@ -230,11 +232,5 @@ def panel_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
 
 
 def reused_bytes(schedule: ContractionAttr, element_bytes: int) -> int:
-    """
-    The bytes of the copy of rows that a schedule needs, 0 without one. Vectors of all
-    lanes are written, also where a tile has fewer rows.
-    """
-    if not schedule.reuse:
-        return 0
-    spare = schedule.tile[2] * (GROUP if schedule.is_int8 else 1)
-    return (prod(schedule.block) + spare) * element_bytes
+    """The bytes of the copy of rows that a schedule needs, 0 without one."""
+    return prod(schedule.block) * element_bytes if schedule.reuse else 0

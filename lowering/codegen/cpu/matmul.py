@@ -430,6 +430,8 @@ class MatmulPrinter:
             facts.append(self._steps_of_b(self._name(name, tail)))
             if self._is_masked(tail) and name == "pack":
                 facts.append("masked=True")
+            if self.schedule.reuse and not tail and kind == "pack":
+                facts.append("ahead=True")
             if self.contraction.bounds:
                 facts.append(f"bounds={self._bounds(self._name(name, tail))}")
             lines.append(self._definition(kind, name, tail, facts))

@@ -52,6 +52,11 @@ REUSE_ROWS, REUSE_PACKED_ROWS, REUSE_ELEMENTS = 16, 32, 1 << 15
 The least rows and elements that are worth a copy of rows, and the rows from which on
 columns have to be packed for it.
 """
+COPIED_BYTES = 3 << 17
+"""
+The largest copy of rows: half of a small L2, as each panel of columns reads it. For
+each copy all columns are packed anew.
+"""
 REUSE_PANELS = 4
 """The panels that a part of the work should have."""
 UNITS_OF_A_PART = 4
@@ -167,8 +172,9 @@ def reuse_block(
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
     unit = 1 if contraction.signs is None else GROUP
-    depth = reuse_depth(width, ceil(terms / unit), BYTES[contraction.element])
-    most = max(1, MAX_PANEL_ELEMENTS // depth // height)
+    size = BYTES[contraction.element]
+    depth = reuse_depth(width, ceil(terms / unit), size)
+    most = max(1, COPIED_BYTES // size // depth // height)
     tiles, panels = ceil(rows / height), ceil(columns / width)
     fewest = ceil(tiles / most)
     highest = max(fewest, tiles // min(most, ceil(MIN_HEIGHT / height)))

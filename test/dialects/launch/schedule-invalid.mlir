@@ -125,8 +125,8 @@
 
 // -----
 
-// expected-error@+1 {{128 rows of 512 terms are more to reuse than the stack allows: 32768 elements}}
-"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [128, 512], reuse 2>} : () -> ()
+// expected-error@+1 {{264 rows of 512 terms are more to reuse than the stack allows: 131072 elements}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [264, 512], reuse 2>} : () -> ()
 
 // -----
 

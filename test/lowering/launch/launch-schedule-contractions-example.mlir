@@ -18,7 +18,7 @@ launch.kernel @matmul target "cpu" (%a: !m, %b: !m, %o: !m) {
 }
 // EXAMPLE-AFTER
 // CHECK:      launch.kernel @matmul target "cpu" (%a: memref<512x512xf32>, %b: memref<512x512xf32>, %o: memref<512x512xf32>) {
-// CHECK-NEXT:   kernel.contract indexing_maps = [{{.*}}] ins(%a, %b : memref<512x512xf32>, memref<512x512xf32>) outs(%o : memref<512x512xf32>) attributes {schedule = #launch.contraction<outer, tile [6, 4, 16], block [174, 128], packed, reuse 8>} {
+// CHECK-NEXT:   kernel.contract indexing_maps = [{{.*}}] ins(%a, %b : memref<512x512xf32>, memref<512x512xf32>) outs(%o : memref<512x512xf32>) attributes {schedule = #launch.contraction<outer, tile [6, 4, 16], block [516, 128], packed, reuse 8>} {
 // CHECK-NEXT:   ^bb0(%s: f32):
 // CHECK-NEXT:     %n = arith.negf %s : f32
 // CHECK-NEXT:     kernel.yield %n : f32

@@ -32,12 +32,12 @@ launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64
   linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
 }
 
-// Of a large product rows are copied, too, 210 with 128 terms at a time, and all columns
+// Of a large product rows are copied, too, 516 with 128 terms at a time, and all columns
 // computed with the copy; by parts that share the rows and the columns.
 // CHECK-LABEL: launch.kernel @large
-// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [210, 128], packed, reuse 16>}
+// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [516, 128], packed, reuse 16>}
 // PARTS-LABEL: launch.kernel @large
-// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [174, 128], packed, reuse 8>}
+// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [258, 128], packed, reuse 6>}
 launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
   linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
 }

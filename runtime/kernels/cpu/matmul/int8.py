@@ -30,8 +30,8 @@ from llvmlite import ir
 
 from penstock.runtime.kernels.cpu.matmul.packing import (
     LINE,
-    Panel,
     Pieces,
+    RowPanel,
     columns_of,
     copier,
     each_tile,
@@ -291,7 +291,7 @@ class _Rows:
         code.loop(word(rows), 1, (), line)
         groups = builder.ashr(builder.add(count, word(GROUP - 1)), word(2))
         panel = code.advanced(panels, builder.mul(row, groups), 1)
-        task = Panel(code, rows, self.single.lanes, (self.depth // GROUP, 1))
+        task = RowPanel(code, rows, self.single.lanes, (self.depth // GROUP, 1))
         task.copy(self.lines, panel, groups)
 
 

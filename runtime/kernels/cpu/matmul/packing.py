@@ -45,6 +45,12 @@ from penstock.runtime.kernels.cpu.simd import (
 
 LINE = 64
 """The bytes of a line of a cache, by which scratch memory is aligned."""
+SECOND = 2
+"""The cache that what is read later is fetched into."""
+TOGETHER = 8
+"""The tiles whose rows are copied together, where rows are neighbours."""
+TERMS_AHEAD = 8
+"""The terms of rows that are fetched before they are copied."""
 
 
 @intrinsic(prefer_literal=True)
@@ -121,11 +127,12 @@ def pack(
     lanes: int,
     b: tuple[Amount, Amount],
     masked: bool = False,
+    ahead: bool = False,
 ):
     """
     A function `pack(b, panel, used, depth)` that copies `depth` rows of columns of b to
     a panel of `vectors` vectors; in a `masked` one the last vector has `used` columns,
-    and zeros.
+    and zeros. With `ahead` the columns behind them, which are packed next, are fetched.
 
     `b` is the steps from a term and from a column to the next, each of which may be an
     `Argument`; `lanes` is a power of 2.
@@ -139,6 +146,7 @@ def pack(
             lanes,
             (of_column, of_term),
             used if masked else None,
+            ahead,
         )
         task.copy(source, panel, depth)
 
@@ -154,16 +162,19 @@ def pack_rows(
     has `rest` rows.
 
     `a` is the steps from a row and from a term to the next, each of which may be an
-    `Argument`; `lanes` is a power of 2. Up to `lanes` elements behind the panels are
-    written.
+    `Argument`; `lanes` is a power of 2.
     """
 
     def emit(builder, steps, source, panels, height, depth) -> None:
         code = Code(builder, element)
+        if steps[0] == 1:
+            task = Neighbours(code, rows, rest, steps[1])
+            task.copy(source, panels, height, depth)
+            return
 
         def copy(count: int, row: LlvmValue) -> None:
             there = code.advanced(panels, builder.mul(row, depth), 1)
-            task = Panel(code, count, lanes, steps)
+            task = RowPanel(code, count, lanes, steps)
             task.copy(code.advanced(source, row, steps[0]), there, depth)
 
         each_tile(code, rows, rest, height, copy)
@@ -197,25 +208,133 @@ def each_tile(
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """
+    Copies rows that are neighbours to their panels: a term of several tiles at a time,
+    so that lines of a cache are read once.
+    """
+
+    code: Code
+    rows: int
+    rest: int
+    of_term: Amount
+    """From a term to the next."""
+
+    def copy(
+        self, source: LlvmValue, panels: LlvmValue, height: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Copy so many terms of so many rows."""
+        code, builder = self.code, self.code.builder
+
+        def copy(tiles: int, count: int, row: LlvmValue) -> None:
+            here = code.advanced(source, row, 1)
+            there = [code.advanced(panels, builder.mul(row, depth), 1)]
+            for _ in range(1, tiles):
+                there.append(code.advanced(there[-1], depth, count))
+            self._copy_terms(here, there, count, depth)
+
+        together = TOGETHER * self.rows
+        whole = builder.mul(builder.sdiv(height, word(together)), word(together))
+
+        def tiles(row: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            copy(TOGETHER, self.rows, row)
+            return ()
+
+        code.loop(whole, together, (), tiles)
+        left = builder.sub(height, whole)
+
+        def tile(count: int, row: LlvmValue) -> None:
+            copy(1, count, builder.add(whole, row))
+
+        each_tile(code, self.rows, self.rest, left, tile)
+
+    def _copy_terms(
+        self,
+        source: LlvmValue,
+        panels: Sequence[LlvmValue],
+        count: int,
+        depth: LlvmValue,
+    ) -> None:
+        """Copy so many terms of `count` rows to each of some panels."""
+        code = self.code
+        lines = range(0, count * len(panels), LINE // code.size)
+
+        def term(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, self.of_term)
+            for start in lines:
+                code.prefetch(here, self.of_term * TERMS_AHEAD + start)
+            vectors = [code.load(here, n * count, count) for n in range(len(panels))]
+            for panel, vector in zip(panels, vectors, strict=True):
+                code.store(vector, code.advanced(panel, k, count), 0)
+            return ()
+
+        code.loop(depth, 1, (), term)
+
+
+@dataclass(frozen=True)
+class RowPanel:
+    """A panel of the rows of a tile: the elements of a term, then those of the next."""
+
+    code: Code
+    rows: int
+    lanes: int
+    steps: tuple[Amount, Amount]
+    """From a row and from a term to the next, in the operand."""
+
+    def copy(self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue) -> None:
+        """Copy so many terms."""
+        code, (of_row, of_term) = self.code, self.steps
+        if of_term == 1:
+            whole = code.builder.and_(depth, word(-self.lanes))
+            self._copy_vectors(source, panel, whole)
+            source = code.advanced(source, whole, 1)
+            panel = code.advanced(panel, whole, self.rows)
+            depth = code.builder.sub(depth, whole)
+
+        def term(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, of_term)
+            there = code.advanced(panel, k, self.rows)
+            for row in range(self.rows):
+                code.store_scalar(code.load_scalar(here, row * of_row), there, row)
+            return ()
+
+        code.loop(depth, 1, (), term)
+
+    def _copy_vectors(
+        self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Contiguous terms: a vector of each row."""
+        code, (of_row, _), lanes = self.code, self.steps, self.lanes
+
+        def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = code.advanced(source, k, 1)
+            there = code.advanced(panel, k, self.rows)
+            rows = [code.load(here, n * of_row, lanes) for n in range(self.rows)]
+            for number, vector in enumerate(interleaved(code, rows, lanes)):
+                code.store(vector, there, number * lanes)
+            return ()
+
+        code.loop(depth, lanes, (), block)
+
+
+@dataclass(frozen=True)
 class Panel:
-    """
-    A panel: lines of `width` elements, which are rows of A or columns of B, one line
-    a term. If `width` is no multiple of `lanes`, each line is written together with the
-    lanes behind it, which the next line writes over.
-    """
+    """A panel of columns: a line for each term, of whole vectors."""
 
     code: Code
     width: int
     lanes: int
     steps: tuple[Amount, Amount]
-    """From an element of a line and from a term to the next, in the operand."""
+    """From a column and from a term to the next, in the operand."""
     used: LlvmValue | None = None
     """The elements of the last vector of a masked panel; zeros fill it."""
+    ahead: bool = False
+    """Whether the next panel is fetched, into the cache behind the nearest."""
 
     def copy(self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue) -> None:
         """Copy the elements of so many terms."""
-        code, (of_element, of_term) = self.code, self.steps
-        if of_element == 1:
+        code, (of_column, of_term) = self.code, self.steps
+        if of_column == 1:
             self._copy_vectors(source, panel, depth)
             return
         if of_term == 1:
@@ -230,26 +349,39 @@ class Panel:
         """The first element of each vector of a line."""
         return range(0, self.width, self.lanes)
 
+    def _is_masked(self, start: int) -> bool:
+        """Whether only some lanes of the vector from an element on are in use."""
+        return self.used is not None and start == self.width - self.lanes
+
     def _mask(self, start: int) -> LlvmValue | None:
         """The lanes in use of the vector from an element on; None for all of them."""
-        count = min(self.lanes, self.width - start)
-        if self.used is not None and start == self.width - self.lanes:
-            return self.code.lanes_below(self.lanes, self.used)
-        if count == self.lanes:
+        if not self._is_masked(start):
             return None
-        return self.code.lanes_below(self.lanes, word(count))
+        return self.code.lanes_below(self.lanes, self.used)
+
+    def _fetch(self, here: LlvmValue, column: int) -> None:
+        """Fetch what lies in the next panel where this one has a column."""
+        if self.ahead:
+            place = (column + self.width) * self.steps[0]
+            self.code.prefetch(here, place, SECOND)
 
     def _copy_vectors(
         self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
     ) -> None:
         """Contiguous elements: vectors are copied."""
         code, lanes = self.code, self.lanes
-        masks = {start: self._mask(start) for start in self._starts()}
+        masks = {
+            start: code.lanes_below(lanes, self.used)
+            if self._is_masked(start)
+            else None
+            for start in self._starts()
+        }
 
         def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, self.steps[1])
             there = code.advanced(panel, k, self.width)
             for start, mask in masks.items():
+                self._fetch(here, start)
                 code.store(code.load(here, start, lanes, mask), there, start)
             return ()
 
@@ -259,36 +391,30 @@ class Panel:
         self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
     ) -> None:
         """Contiguous terms: square blocks are transposed."""
-        code, lanes, starts = self.code, self.lanes, self._starts()
-        # Padding behind a line is overwritten by the next one, so lines go in order.
-        groups = [starts] if self.width % lanes else [[start] for start in starts]
+        code, lanes = self.code, self.lanes
 
         def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             here = code.advanced(source, k, 1)
             there = code.advanced(panel, k, self.width)
-            for group in groups:
-                columns = [transposed(code, self._terms(here, s)) for s in group]
-                for term in range(lanes):
-                    for start, vectors in zip(group, columns, strict=True):
-                        code.store(vectors[term], there, term * self.width + start)
+            for start in self._starts():
+                vectors = transposed(code, self._terms(here, start))
+                for term, vector in enumerate(vectors):
+                    code.store(vector, there, term * self.width + start)
             return ()
 
         code.loop(depth, lanes, (), block)
 
     def _terms(self, source: LlvmValue, start: int) -> Sequence[LlvmValue]:
-        """A vector of terms of each element of a vector, or zeros for those beyond."""
+        """A vector of terms of each column of a vector, zeros if it is not in use."""
         code, lanes = self.code, self.lanes
-        is_masked = self.used is not None and start == self.width - lanes
         found: list[LlvmValue] = []
-        for element in range(start, start + lanes):
-            place, mask = element * self.steps[0], None
-            if element >= self.width:
-                found.append(code.zero(lanes))
-                continue
-            if is_masked:
-                inside = code.builder.icmp_signed("<", word(element - start), self.used)
+        for column in range(start, start + lanes):
+            mask = None
+            if self._is_masked(start):
+                inside = code.builder.icmp_signed("<", word(column - start), self.used)
                 mask = code.splat(inside, lanes)
-            found.append(code.load(source, place, lanes, mask))
+            self._fetch(source, column)
+            found.append(code.load(source, column * self.steps[0], lanes, mask))
         return found
 
     def _copy_single(
@@ -336,6 +462,48 @@ def transposed(code: Code, lines: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
                 new[index + distance] = code.shuffled(*pair, high)
         lines, distance = new, 2 * distance
     return lines
+
+
+def interleaved(
+    code: Code, rows: Sequence[LlvmValue], lanes: int
+) -> Sequence[LlvmValue]:
+    """
+    As many vectors as there are rows, of the elements of all rows: those of the first
+    column, then those of the second. Halves of the rows are interleaved before, so that
+    most vectors are shuffles of two.
+    """
+    count = len(rows)
+    if count == 1:
+        return rows
+    high = count // 2
+    low = count - high
+    halves = [interleaved(code, half, lanes) for half in (rows[:low], rows[low:])]
+
+    def origin(place: int) -> tuple[LlvmValue, int]:
+        """The vector and the lane of a half that an element comes from."""
+        column, row = divmod(place, count)
+        in_half = column * low + row if row < low else column * high + row - low
+        number, lane = divmod(in_half, lanes)
+        return halves[row >= low][number], lane
+
+    return [
+        gathered(code, [origin(first + lane) for lane in range(lanes)])
+        for first in range(0, count * lanes, lanes)
+    ]
+
+
+def gathered(code: Code, origins: Sequence[tuple[LlvmValue, int]]) -> LlvmValue:
+    """A vector whose lanes come from these lanes of vectors as wide."""
+    lanes = len(origins)
+    first, *others = dict.fromkeys(vector for vector, _ in origins)
+    made, places = first, [lane if vector is first else 0 for vector, lane in origins]
+    for other in others or (first,):
+        picked = [
+            lanes + lane if vector is other else place
+            for (vector, lane), place in zip(origins, places, strict=True)
+        ]
+        made, places = code.shuffled(made, other, picked), [*range(lanes)]
+    return made
 
 
 ################################################################################

@@ -30,6 +30,7 @@ from numba.extending import intrinsic
 
 from penstock.runtime.kernels.cpu.matmul.packing import (
     LINE,
+    SECOND,
     Loops,
     turns_of,
     words_type,
@@ -75,9 +76,6 @@ def address_of(_typing, buffer):
 
 Place: TypeAlias = tuple[int, int]
 """The row and the column of an accumulator in a tile."""
-
-SECOND = 2
-"""The cache that what is read later is fetched into."""
 
 EDGE = -1
 """The row of accumulators that are a vector of all rows of a column."""
