@@ -30,7 +30,6 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job.ops import MOVED_LATER
 from penstock.dialects.job.ports import AnyTensor, I64List
@@ -38,6 +37,7 @@ from penstock.dialects.job.transfers import ReceiveOp, SendOp, verify_tag
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.gradients import Differentiable
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import tensor_type
 
 ALGORITHMS = ("ring", "mpi")

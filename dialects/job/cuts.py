@@ -17,7 +17,8 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 
 @irdl_attr_definition

@@ -22,10 +22,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job.ports import AnyTensor
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.hints import isa
 
 
 @irdl_op_definition

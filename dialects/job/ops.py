@@ -42,7 +42,6 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job.control import AfterOp
 from penstock.dialects.job.layouts import SbpAttr, verify_layout
@@ -67,6 +66,7 @@ from penstock.dialects.utils.attributes import (
 )
 from penstock.dialects.utils.diagnostics import Finding, refuse_if_any
 from penstock.dialects.utils.gradients import Differentiable
+from penstock.dialects.utils.hints import isa
 
 Needs = dict[SSAValue, int]
 """The values that each value of a job needs, itself included, as a set of bits."""

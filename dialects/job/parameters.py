@@ -21,7 +21,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 Parameter: TypeAlias = "bool | int | float | str | Sequence[int]"
 """The value of a parameter in Python."""

@@ -36,11 +36,11 @@ from xdsl.traits import (
     Pure,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job.cuts import CutList, Cuts, cut_list, verify_cuts
 from penstock.dialects.job.init import InitAttr
 from penstock.dialects.utils.attributes import OF_VALUES, KnownAttributes
+from penstock.dialects.utils.hints import isa
 
 AnyTensor = base(TensorType)
 I64List = DenseArrayBase.constr(i64)

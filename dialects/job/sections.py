@@ -20,9 +20,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.hints import isa
 
 SECTIONS = "sections"
 """The attribute of a job, or of its plan, that lists its sections."""

@@ -33,7 +33,6 @@ from xdsl.irdl import (
 from xdsl.irdl.constraints import InferenceContext, VerificationContext
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job.parameters import (
     NO_PARAMETERS,
@@ -43,6 +42,7 @@ from penstock.dialects.job.parameters import (
 )
 from penstock.dialects.job.ports import AnyTensor
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.hints import isa
 from penstock.plugins import KINDS, PluginError, plugin_of
 
 STEP = TensorType(i64, [])

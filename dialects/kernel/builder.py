@@ -46,10 +46,10 @@ from xdsl.ir.affine import (
     AffineMap,
 )
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.utils.half_precision import compute_in_f32, is_half
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import drop_signs, is_unsigned
 
 PARALLEL = "parallel"

@@ -21,10 +21,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp
 from penstock.dialects.kernel.loops import access_of
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import dtype_of
 
 if TYPE_CHECKING:

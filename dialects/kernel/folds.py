@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.evaluation import unsigned
+from penstock.dialects.utils.hints import isa
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarOp

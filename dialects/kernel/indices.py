@@ -13,10 +13,10 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import prop_def
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import StructuredOp, element_of, shape_of
 from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text
 

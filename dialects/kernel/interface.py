@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import (
     Access,
@@ -34,6 +33,7 @@ from penstock.dialects.kernel.loops import (
 from penstock.dialects.kernel.views import MayReadPadded, PaddedOp, root_of
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.half_precision import ScalarRegions
+from penstock.dialects.utils.hints import isa
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -197,7 +197,14 @@ class StructuredOp(IRDLOperation, ScalarRegions, ABC):
         accessed at the same element in each turn of the loops. A loop that runs once
         leads nowhere.
         """
-        extents, values, maps = self.loops().extents, self.accessed(), self.maps()
+        values, maps = self.accessed(), self.maps()
+        if maps[first] == maps[second]:
+            # The loops lead the same way through memrefs of one shape.
+            memrefs = values[first], values[second]
+            is_padded = any(isinstance(each.owner, PaddedOp) for each in memrefs)
+            if not is_padded and shape_of(memrefs[0]) == shape_of(memrefs[1]):
+                return True
+        extents = self.loops().extents
         found = [
             (
                 access.offset,
@@ -351,17 +358,19 @@ def verify_places(op: StructuredOp) -> None:
     if any(isinstance(value.owner, PaddedOp) for value in op.written()):
         raise VerifyException("a result must not be padded")
     written = [root_of(value) for value in op.written()]
-    allowed = set(op.aliases())
     if len({*written}) < len(written):
         raise VerifyException("each result is a memref of its own")
     outs = op.outs_at()
-    for number, value in enumerate(op.accessed()):
-        root = root_of(value)
-        if number in outs or root not in written:
-            continue
-        out = written.index(root)
-        if Alias(number, out) not in allowed:
+    shared = [
+        Alias(number, written.index(root))
+        for number, value in enumerate(op.accessed())
+        if number not in outs and (root := root_of(value)) in written
+    ]
+    # Which operands may lie where results do takes finding out how the op is computed.
+    allowed = op.aliases() if shared else ()
+    for alias in shared:
+        if alias not in allowed:
             raise VerifyException(
-                f"operand {number} must not lie where result {out} does, which is "
-                "written before all of it is read"
+                f"operand {alias.operand} must not lie where result {alias.out} does, "
+                "which is written before all of it is read"
             )

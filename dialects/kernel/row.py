@@ -46,6 +46,7 @@ from penstock.dialects.kernel.interface import (
 )
 from penstock.dialects.kernel.row_loops import build_row_loops
 from penstock.dialects.kernel.row_passes import (
+    KeptPasses,
     is_read_again,
     passes_of,
     read_late,
@@ -212,6 +213,12 @@ class RowOp(StructuredOp):
     # Facts
 
     @property
+    def kept_passes(self) -> KeptPasses:
+        """Its passes as they were found last."""
+        # Definitions of ops must have no cached properties.
+        return vars(self).setdefault("_kept_passes", KeptPasses())
+
+    @property
     def along_loops(self) -> Sequence[int]:
         """The loops of a row, in order."""
         return [*self.along.iter_values()]
@@ -228,7 +235,9 @@ class RowOp(StructuredOp):
         self._verify_body()
         self._verify_inits()
         self._verify_results()
-        # Whether its passes have room for all that they keep, `aliases` finds out.
+        if any(isinstance(op, KeepOp) for op in self.body.block.ops):
+            # They must have room for all that they keep.
+            passes_of(self)
 
     def _verify_along(self) -> None:
         along, count = self.along_loops, self.maps()[0].num_dims

@@ -21,7 +21,6 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import AllReduceOp, IndexOp, KeepOp
 from penstock.dialects.kernel.fold_stages import (
@@ -35,6 +34,7 @@ from penstock.dialects.kernel.row_passes import (
     RowStage,
     passes_of,
 )
+from penstock.dialects.utils.hints import isa
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder

@@ -35,6 +35,8 @@ class RowStage(Protocol):
     @property
     def outs(self) -> Sequence[SSAValue]: ...
     @property
+    def kept_passes(self) -> KeptPasses: ...
+    @property
     def along_loops(self) -> Sequence[int]: ...
     def maps(self) -> Sequence[AffineMap]: ...
     def loops(self) -> Loops: ...
@@ -88,12 +90,42 @@ class RowPasses:
     """The number of the result in whose row each value lies that is kept."""
 
 
+class KeptPasses:
+    """
+    The passes of a row as they were found last, for as long as its body and operands
+    stay as they were.
+    """
+
+    def __init__(self) -> None:
+        self._found: tuple[list[object], RowPasses] | None = None
+
+    def of(self, row: RowStage) -> RowPasses:
+        """
+        The passes of a row. Raises `VerifyException` where no result has room for a
+        value that is kept.
+        """
+        facts = _facts_of(row)
+        if self._found is None or self._found[0] != facts:
+            self._found = facts, _Analysis(row).found()
+        return self._found[1]
+
+
+def _facts_of(row: RowStage) -> list[object]:
+    """All that the passes of a row depend on."""
+    block = row.body.block
+    facts: list[object] = [*row.along_loops, *row.maps(), *block.args]
+    facts += (value.type for value in row.outs)
+    for op in block.ops:
+        facts += (op, *op.operands, None, *(value.type for value in op.results))
+    return facts
+
+
 def passes_of(row: RowStage) -> RowPasses:
     """
     The passes of an op. Raises `VerifyException` where no result has room for a value
     that is kept.
     """
-    return _Analysis(row).found()
+    return row.kept_passes.of(row)
 
 
 def is_read_again(row: RowStage) -> bool:

@@ -34,7 +34,6 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp, YieldOp
 from penstock.dialects.kernel.interface import (
@@ -47,6 +46,7 @@ from penstock.dialects.kernel.interface import (
 from penstock.dialects.kernel.loops import is_onto
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.hints import isa
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder, ScalarsBody

@@ -25,10 +25,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import I64List
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import dtype_of
 
 

@@ -20,8 +20,8 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.plugins import names_of as plugins
 

@@ -43,7 +43,6 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import (
     CutAttr,
@@ -79,6 +78,7 @@ from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
 from penstock.dialects.utils.diagnostics import LocatedVerifyException, verifying
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.python_values import properties_of
 from penstock.plugins import names_of as plugins
 
@@ -300,7 +300,7 @@ def verify_inner(op: Operation) -> None:
 
 def verify_index(value: Attribute) -> None:
     """Raise VerifyException for an index that has more than the 64 bits of a word."""
-    if isa(value, IntegerAttr[IndexType]):
+    if isa(value, IntegerAttr) and isinstance(value.type, IndexType):
         number = value.value.data
         if not -(1 << 63) <= number < 1 << 63:
             raise VerifyException(f"an index of a kernel has 64 bits, got {number}")

@@ -51,12 +51,12 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.memory import memref_bytes, verify_dense
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.assembly import Body
 from penstock.dialects.utils.attributes import KnownAttributes
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.python_values import properties_of
 
 Offset = IntegerAttr.constr(eq(i64))

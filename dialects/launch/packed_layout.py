@@ -13,9 +13,9 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.schedules.cpu_matmul import GROUP
+from penstock.dialects.utils.hints import isa
 
 PANELS = "panels"
 """The attribute of a kernel with the panels of each argument, or `unit`."""

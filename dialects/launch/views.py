@@ -18,7 +18,6 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.memory import (
     ChunkOp,
@@ -27,6 +26,7 @@ from penstock.dialects.launch.memory import (
     VariableOp,
     memref_bytes,
 )
+from penstock.dialects.utils.hints import isa
 
 
 @irdl_attr_definition

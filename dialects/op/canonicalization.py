@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
-from xdsl.utils.hints import isa
 
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.utils.attributes import replace_by_value
+from penstock.dialects.utils.hints import isa
 
 OpT = TypeVar("OpT", bound=Operation)
 

@@ -24,13 +24,13 @@ from xdsl.irdl import (
 )
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import Pure
-from xdsl.utils.hints import isa
 
 from penstock.dialects.op.canonicalization import CanonicalOp, OpPattern
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, UNARY_SUM, ArrayOp
 from penstock.dialects.op.sbp import SbpSignature
 from penstock.dialects.utils.attributes import replace_by_value
 from penstock.dialects.utils.gradients import only
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import tensor_type
 

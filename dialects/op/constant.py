@@ -17,10 +17,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.op.sbp import Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import array_of, dtype_name_of
 from penstock.dialects.utils.splat import (
     Elements,

@@ -16,7 +16,8 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 IN_PLACE = "in_place"
 """The attribute of an op that lists its hints."""

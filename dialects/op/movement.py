@@ -23,7 +23,6 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects import kernel
 from penstock.dialects.job import BoxingOp
@@ -52,6 +51,7 @@ from penstock.dialects.op.tensor_op import InPlacePair, TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.attributes import replace_by_value, replace_op
 from penstock.dialects.utils.gradients import GradientBuilder, Gradients, in_f32, only
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 

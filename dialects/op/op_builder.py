@@ -7,7 +7,6 @@ from functools import cache
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.op import ConstantOp, Op
 from penstock.dialects.op.tensor_op import TensorOp
@@ -17,6 +16,7 @@ from penstock.dialects.op.training.gradient_rules import (
     check_own,
     own_gradient,
 )
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.op_functions import Given, OpFunctions, OpName
 from penstock.dialects.utils.splat import splat_of
 from penstock.dialects.utils.tensors import tensor_type

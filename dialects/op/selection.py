@@ -31,7 +31,6 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import IndexOp
 from penstock.dialects.kernel.builder import memref_type
@@ -45,6 +44,7 @@ from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.gradients import GradientBuilder, Gradients
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import element_count, tensor_type
 

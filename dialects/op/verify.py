@@ -6,8 +6,8 @@ from math import inf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import is_unsigned
 from penstock.dialects.utils.tensors import shape_text, tensor_type
 

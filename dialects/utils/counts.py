@@ -15,8 +15,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, IntConstraint, eq
 from xdsl.irdl.constraints import VerificationContext
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.repetitions import MOST_ACTS
 
 

@@ -24,8 +24,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.plugins import OURS, line_of_plugin
 from penstock.plugins import told as told
 

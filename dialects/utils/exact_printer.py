@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.splat import is_taken_for_another, literal
 
 

@@ -18,7 +18,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 HALVES = (f16, bf16)
 """The types of floats that are computed in more bits than they have."""

@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 ui8, ui16, ui32, ui64 = (
     IntegerType(width, Signedness.UNSIGNED) for width in (8, 16, 32, 64)
@@ -78,8 +79,11 @@ def _drop_from_op(op: Operation) -> None:
     for result in tuple(op.results):
         _drop(result)
     for name, attribute in op.properties.items():
-        if isa(attribute, IntegerAttr[IntegerType]) and _is_signed(attribute.type):
-            op.properties[name] = _signless_number(attribute)
+        if not isa(attribute, IntegerAttr):
+            continue
+        type = attribute.type
+        if isinstance(type, IntegerType) and _is_signed(type):
+            op.properties[name] = _signless_number(attribute.value.data, type)
     if isinstance(op, UnrealizedConversionCastOp):
         (source,), (result,) = op.operands, op.results
         result.replace_all_uses_with(source)
@@ -87,10 +91,9 @@ def _drop_from_op(op: Operation) -> None:
         op.erase()
 
 
-def _signless_number(attribute: IntegerAttr[IntegerType]) -> IntegerAttr[IntegerType]:
+def _signless_number(value: int, type: IntegerType) -> IntegerAttr[IntegerType]:
     """The number with the same bits, as signless types count them."""
-    width = attribute.type.width.data
-    value = attribute.value.data
+    width = type.width.data
     if value >= 1 << width - 1:
         value -= 1 << width
     return IntegerAttr(value, IntegerType(width))

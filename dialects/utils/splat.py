@@ -20,7 +20,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.printer import Printer
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 
 @irdl_attr_definition

@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
+
+from penstock.dialects.utils.hints import isa
 
 if TYPE_CHECKING:
     import numpy as np

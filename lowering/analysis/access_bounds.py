@@ -20,12 +20,12 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import extents_of, is_linear, reach_of
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.analysis.index_ranges import Bound, Interval, Linear
 from penstock.lowering.analysis.index_values import IndexValues, interval_of
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.analysis.index_ranges import Bound, Interval, Linear, Ranges
 
 INDEX_BITS = 64

@@ -24,10 +24,10 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import Effect, How, StructuredOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.hints import isa
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import BoxingOp, PlacementAttr, SbpAttr
 from penstock.dialects.op.sbp import Layout
+from penstock.dialects.utils.hints import isa
 
 RESULTS, OPERANDS = "sbp", "operand_sbp"
 """The attributes of ops: one SBP for all results (or one each), and one an operand."""

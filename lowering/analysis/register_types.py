@@ -20,13 +20,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import CollectiveOp, CopyOp, DeviceAttr, ReceiveOp, SendOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.regst import DataType, MemoryCaseAttr, RegisterOp
 from penstock.dialects.utils.counts import count_of
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.repetitions import MOST_ACTS
 from penstock.dialects.utils.tensors import tensor_type
 

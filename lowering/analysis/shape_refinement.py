@@ -6,7 +6,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import AfterOp, CopyOp, Job
 from penstock.dialects.op import YieldOp
@@ -14,6 +13,7 @@ from penstock.dialects.op.body import BodyOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import known
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import are_compatible, tensor_type
 
 JOB_OPS = frozenset(op.name for op in Job.operations)

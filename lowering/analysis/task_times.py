@@ -18,12 +18,12 @@ from math import ceil, isfinite
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import CopyOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import PlanOp, TaskOp
 from penstock.dialects.utils.diagnostics import Finding
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import as_tensor, byte_count
 from penstock.lowering.algorithms.list_scheduling import Job
 

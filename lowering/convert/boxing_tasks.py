@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import (
     DeviceAttr,
@@ -45,6 +44,7 @@ from penstock.dialects.op.sbp import (
 )
 from penstock.dialects.op.slicing import ConcatOp, SliceOp
 from penstock.dialects.utils.attributes import ask_for_slots, carry
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.splat import splat_of
 from penstock.lowering.algorithms.boxing_policies import (
     BoxingRequest,

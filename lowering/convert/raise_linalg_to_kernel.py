@@ -37,7 +37,6 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.body_ops import YieldOp
 from penstock.dialects.kernel.contract import ContractOp
@@ -50,6 +49,7 @@ from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.stages import NO_RAISE
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import EXTENSIONS, nest_of
 from penstock.lowering.codegen.body.epilogue import (
     NO_STAGES,

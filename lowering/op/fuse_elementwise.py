@@ -39,13 +39,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import JobOp, SbpAttr, placement_of
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.sbp import PARTIAL
 from penstock.dialects.op.tensor_op import ContractionOp, ElementwiseOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.pass_events import count
 from penstock.lowering.analysis.body_jobs import jobs_and_bodies
 from penstock.lowering.analysis.in_place_hints import (

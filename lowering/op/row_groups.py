@@ -13,7 +13,6 @@ from typing import TypeGuard
 from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import JobOp, PlacementAttr, placement_of
 from penstock.dialects.kernel.row_passes import computed_in
@@ -23,6 +22,7 @@ from penstock.dialects.op.groups.row_space import RowRoot, RowSpace
 from penstock.dialects.op.reduction import ReduceOp
 from penstock.dialects.op.row_ops import RowOp
 from penstock.dialects.op.tensor_op import is_elementwise
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import element_count, tensor_type
 from penstock.lowering.analysis.in_place_hints import Overwritten, must_lie_over
 from penstock.lowering.analysis.op_layouts import OPERANDS, RESULTS

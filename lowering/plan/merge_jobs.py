@@ -55,7 +55,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import DeviceAttr, OutputOp
 from penstock.dialects.plan import PlanOp, StreamAttr, TaskOp
@@ -65,6 +64,7 @@ from penstock.dialects.regst import (
 )
 from penstock.dialects.utils.attributes import carry
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.algorithms.exclusion_groups import (
     STRATEGIES,
     exclusion_groups,

@@ -41,6 +41,7 @@ from penstock.tools.driver.diagnostics import (
 from penstock.tools.driver.edited_pipeline import PipelineTable
 from penstock.tools.driver.files import explain_os_error
 from penstock.tools.driver.instrumentation import PassInstrumentation, Step
+from penstock.tools.driver.known_forms import KnownForms
 from penstock.tools.driver.locating_parser import LocatingParser, UndefinedNames
 from penstock.tools.driver.pass_pipeline import (
     PassTable,
@@ -62,7 +63,7 @@ from penstock.tools.driver.verifier import (
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
 
-GC_THRESHOLDS = (100_000, 20, 100)
+GC_THRESHOLDS = (500_000, 20, 100)
 """Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
 
 
@@ -92,6 +93,8 @@ class Compiler:
     """The ops of the module when it was verified last, in a pipeline."""
     _is_whole: bool = field(default=True, init=False)
     """Whether all ops of it were each time."""
+    _known: KnownForms = field(default_factory=KnownForms, init=False)
+    """The forms of ops that were found right, in a pipeline."""
     pipelines: PipelineTable = field(default_factory=plugins.known_pipelines)
     loaded: tuple[PlugInCode, ...] = ()
     """The code of files that were loaded into it, or have registered something."""
@@ -153,7 +156,7 @@ class Compiler:
             return
         try:
             with self.times.measure("verify", position), self.culprits.recording():
-                errors = module_errors(module, only)
+                errors = module_errors(module, only, self._known)
         except VerifierCrash as crash:
             cause, author = crash.__cause__ or crash, definition_of(type(crash.op))
             place = place_of(crash.op)
@@ -171,7 +174,7 @@ class Compiler:
             self._apply(module, passes)
 
     def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-        self._verified, self._is_whole = None, True
+        self._verified, self._is_whole, self._known = None, True, KnownForms()
         for each in self.instrumentations:
             each.before_pipeline(passes, module)
         for position, module_pass in enumerate(passes):

@@ -36,12 +36,12 @@ from xdsl.utils.exceptions import (
     MultipleSpansParseError,
     ParseError,
 )
-from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from penstock.dialects.utils.diagnostics import told
 from penstock.dialects.utils.former_names import FORMER_NAMES
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.tools.driver.diagnostics import suggest
 

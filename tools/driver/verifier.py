@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple, NoReturn, TypeAlias
+from operator import attrgetter
+from typing import NoReturn, TypeAlias
 
 from xdsl.ir import ErasedSSAValue, IRNode, Operation, SSAValue
 from xdsl.utils.diagnostic import Diagnostic
@@ -12,6 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from penstock.dialects.utils.diagnostics import Finding, LocatedVerifyException
 from penstock.tools.driver.dominance import dominance_errors
+from penstock.tools.driver.known_forms import KnownForms
 
 _ISOLATION = "Operation using value defined out of its IsolatedFromAbove parent"
 """
@@ -29,49 +31,72 @@ class VerifierCrash(Exception):
         self.op = op
 
 
-class _OpFacts(NamedTuple):
-    """The parts of an op that verifiers can see."""
+_OpFacts: TypeAlias = tuple[
+    Operation,
+    tuple[SSAValue, ...],
+    tuple[object, ...],
+    list[object],
+    list[Operation],
+]
+"""
+The parts of an op that verifiers can see: the op itself, its operands, what else it has
+of its own, its regions, and the ops right inside of these.
+"""
 
-    operands: tuple[SSAValue, ...]
-    own: list[object]
-    inside: list[Operation]
-    """The ops right inside of it."""
+Facts: TypeAlias = Mapping[int, _OpFacts]
+"""The parts of each op of a module that verifiers can see, by the op's identity."""
 
-
-Facts: TypeAlias = Mapping[Operation, _OpFacts]
-"""The ops of a module, and the parts of each that verifiers can see."""
+# All ops are asked after each pass, and each property of these would be a call.
+_parts_of = attrgetter(
+    *("_operands", "parent", "_next_op", "_successors"),
+    *("properties", "attributes", "results", "regions"),
+)
+_ends_of = attrgetter("_first_op", "_next_block", "_args")
+_type_of = attrgetter("_type")
 
 
 def module_errors(
-    module: Operation, only: Collection[Operation] | None = None
+    module: Operation,
+    only: Collection[Operation] | None = None,
+    known: KnownForms | None = None,
 ) -> list[Finding]:
     """
     The bad operations of a module, each with its message, inner operations first:
     errors of verifiers, and of the dominance of values. If `only` some ops are given,
-    the verifiers of no others are asked.
+    the verifiers of no others are asked; nor are definitions, about forms that are
+    `known`.
 
     Operations around one that is wrong by itself are not listed for that alone. Raises
     `VerifierCrash` for an exception that is no diagnostic, unless an error found before
     may be its reason.
     """
     unavailable = dominance_errors(module)
+    with (known or KnownForms()).asked_first():
+        errors = _errors_of_verifiers(module, only, bool(unavailable))
+    if unavailable:
+        errors = [(op, text) for op, text in errors if _ISOLATION not in text]
+    return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
+
+
+def _errors_of_verifiers(
+    module: Operation, only: Collection[Operation] | None, is_undefined: bool
+) -> list[Finding]:
+    """The errors of verifiers; `is_undefined` tells that some values are not there."""
     errors: list[Finding] = []
     for op in module.walk(region_first=True):
         if only is not None and op not in only:
             continue
         try:
-            _verify_alone(op)
+            _verify_alone(op, is_undefined)
         except LocatedVerifyException as error:
             found = {op for op, _ in errors}
             errors += [(x, _of(x, t)) for x, t in error.findings if x not in found]
         except DiagnosticException as error:
             errors.append((op, f"{op.name}: {error}"))
         except Exception as error:
-            if not errors and not unavailable:
+            if not errors and not is_undefined:
                 raise VerifierCrash(op) from error
-    if unavailable:
-        errors = [(op, text) for op, text in errors if _ISOLATION not in text]
-    return errors + [(op, f"{op.name}: {message}") for op, message in unavailable]
+    return errors
 
 
 def facts_of(module: Operation) -> Facts:
@@ -82,22 +107,54 @@ def facts_of(module: Operation) -> Facts:
     Ops and values are held themselves, not as copies, so that none is taken for another
     one that has gone.
     """
-    return {op: _facts_of(op) for op in module.walk()}
+    found: dict[int, _OpFacts] = {}
+    pending: list[Operation] = []
+    _note(module, found, pending)
+    for op in pending:
+        _, _, _, around, inside = found[id(op)]
+        for region in op.regions:
+            around.append(region)
+            block = region.first_block
+            while block is not None:
+                child, after, arguments = _ends_of(block)
+                around += (block, *map(_type_of, arguments))
+                while child is not None:
+                    inside.append(child)
+                    child = _note(child, found, pending)
+                block = after
+    return found
 
 
-def _facts_of(op: Operation) -> _OpFacts:
-    operands = tuple(op.operands)
-    own: list[object] = [op.parent, op.next_op is None, *op.successors]
-    own += [value.type for value in (*operands, *op.results)]
-    for table in (op.properties, op.attributes):
-        own += (len(table), *table.items())
-    inside: list[Operation] = []
-    for region in op.regions:
-        own.append(region)
-        for block in region.blocks:
-            own += (block, *(argument.type for argument in block.args))
-            inside += block.ops
-    return _OpFacts(operands, own, inside)
+def _note(
+    op: Operation, found: dict[int, _OpFacts], pending: list[Operation]
+) -> Operation | None:
+    """Note the facts of an op, and that its regions come later; the op after it."""
+    operands, parent, after, successors, properties, attributes, results, regions = (
+        _parts_of(op)
+    )
+    own = (
+        parent,
+        after is None,
+        *successors,
+        *map(_type_of, operands),
+        *map(_type_of, results),
+        len(properties),
+        *properties,
+        *properties.values(),
+        *attributes,
+        *attributes.values(),
+    )
+    if regions:
+        pending.append(op)
+        found[id(op)] = op, operands, own, [], []
+    else:
+        found[id(op)] = op, operands, own, _NO_REGIONS, _NO_OPS
+    return after
+
+
+_NO_REGIONS: list[object] = []
+_NO_OPS: list[Operation] = []
+"""The regions of an op that has none, and the ops inside of them."""
 
 
 def seen_otherwise(before: Facts, now: Facts) -> set[Operation]:
@@ -109,19 +166,20 @@ def seen_otherwise(before: Facts, now: Facts) -> set[Operation]:
     So a verifier may look at all that is in its op, and one step beyond.
     """
     found: set[Operation] = set()
-    for op, facts in now.items():
-        old = before.get(op)
+    for key, facts in now.items():
+        old = before.get(key)
         if old == facts:
             continue
+        op, *parts, inside = facts
         found.update(_around(op))
-        if old is None or (old.operands, old.own) != (facts.operands, facts.own):
-            found.update(facts.inside)
+        if old is None or [*old[1:-1]] != parts:
+            found.update(inside)
             found.update(use.operation for value in op.results for use in value.uses)
             found.update(_owners(facts, now))
         if old is not None:
             found.update(_owners(old, now))
-    for op, facts in before.items():
-        if op not in now:
+    for key, facts in before.items():
+        if key not in now:
             found.update(_owners(facts, now))
     return found
 
@@ -136,8 +194,9 @@ def _around(op: Operation) -> Iterator[Operation]:
 
 def _owners(facts: _OpFacts, now: Facts) -> Iterator[Operation]:
     """The ops of a module that operands are results of."""
-    for value in facts.operands:
-        if isinstance(owner := value.owner, Operation) and owner in now:
+    _, operands, *_ = facts
+    for value in operands:
+        if isinstance(owner := value.owner, Operation) and id(owner) in now:
             yield owner
 
 
@@ -146,8 +205,8 @@ def _of(op: Operation, text: str) -> str:
     return text if text.startswith(f"{op.name} ") else f"{op.name}: {text}"
 
 
-def _verify_alone(op: Operation) -> None:
-    if any(isinstance(operand, ErasedSSAValue) for operand in op.operands):
+def _verify_alone(op: Operation, is_undefined: bool) -> None:
+    if is_undefined and any(isinstance(x, ErasedSSAValue) for x in op.operands):
         return  # which the dominance check reports
     op.verify(verify_nested_ops=False)
     for region in op.regions:

@@ -24,10 +24,10 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import InputOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
+from penstock.dialects.utils.hints import isa
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.driver.diagnostics import Rejected, UsageError
 from penstock.tools.frontend.onnx.model import ImportedModel, closed, import_for

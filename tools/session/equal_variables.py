@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.loading.initializers import WeightFiles

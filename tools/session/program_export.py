@@ -317,9 +317,9 @@ def _place_of(
 def kind_of(type: object) -> TensorKind:
     """The shape, dtype and bytes of a dense memref."""
     from xdsl.dialects.builtin import MemRefType
-    from xdsl.utils.hints import isa
 
     from penstock.dialects.launch import memref_bytes
+    from penstock.dialects.utils.hints import isa
     from penstock.dialects.utils.numpy_types import dtype_name_of
 
     assert isa(type, MemRefType), "checked by the verifier"

@@ -77,10 +77,10 @@ def report_of(program: ProgramOp) -> Report:
 def plain_kernels(program: ProgramOp) -> Iterator[str]:
     """The kernels with stages that no schedule was found for, with the reasons."""
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
-    from xdsl.utils.hints import isa
 
     from penstock.dialects.launch import KernelOp
     from penstock.dialects.launch.actors import PLAIN_LOOPS
+    from penstock.dialects.utils.hints import isa
 
     for op in program.body.block.ops:
         stages = op.attributes.get(PLAIN_LOOPS)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.utils.gradients import Differentiable, NoGradient
+from penstock.dialects.utils.hints import isa
 from penstock.plugins import PlugIn, PluginError, plugin_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from xdsl.dialects import arith, linalg
 from xdsl.dialects.builtin import MemRefType, bf16, f16, f32, f64, i8, i32, i64
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.contract import FACTORS, ContractOp
 from penstock.dialects.kernel.interface import element_of
@@ -34,6 +33,7 @@ from penstock.dialects.kernel.loops import (
 )
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.utils.half_precision import is_half
+from penstock.dialects.utils.hints import isa
 
 ELEMENTS: Mapping[Attribute, str] = {f32: "f32", f64: "f64"}
 """The floats whose products are summed in tiles, with their short names."""

@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.loops import Access, Nest, merged, row_major
@@ -31,6 +30,7 @@ from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.stages import NO_RAISE
 from penstock.dialects.utils.diagnostics import Finding, fail_if_any
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import nest_of
 from penstock.lowering.codegen.body.kernel_functions import cpu_functions
 from penstock.lowering.codegen.body.numbers import LEAST

@@ -30,10 +30,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Nest, Order, row_major
 from penstock.dialects.kernel.views import root_of
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.epilogue import (
     SMALL_INTEGERS,

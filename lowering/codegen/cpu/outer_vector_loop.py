@@ -20,9 +20,9 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import IndexType, MemRefType, i1, i64
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import row_major
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.body.numbers import LEAST, is_digits
 from penstock.lowering.codegen.body.statements import BodyPrinter

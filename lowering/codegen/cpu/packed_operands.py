@@ -13,13 +13,13 @@ from math import prod
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.kernel.views import root_of
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.packed_layout import PanelsAttr
 from penstock.dialects.launch.schedules.cpu_matmul import GROUP, SIDE, ContractionAttr
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import Contraction
 from penstock.lowering.codegen.body.epilogue import NO_STAGES
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of

@@ -16,9 +16,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.views import root_of
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import element_bytes
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cpu.packed_operands import uses_of

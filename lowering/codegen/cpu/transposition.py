@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FixedBitwidthType, MemRefType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Access, Order
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.numbers import is_digits
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import (

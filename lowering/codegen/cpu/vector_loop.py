@@ -13,9 +13,9 @@ from typing import ClassVar
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Order
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.epilogue import VectorScalars
 from penstock.lowering.codegen.body.numbers import (
     LEAST_FOLDED,

@@ -22,10 +22,10 @@ from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.device_limits import SIZES, STATIC_BYTES

@@ -18,13 +18,13 @@ from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.kernel.loops import Access
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.kernel_functions import cuda_import, used_names
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation

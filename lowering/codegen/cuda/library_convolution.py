@@ -17,10 +17,10 @@ from math import prod
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.loops import Nest, access_of, row_major
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.contraction import (
     Contraction,
     sums_nest,

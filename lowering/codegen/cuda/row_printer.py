@@ -12,13 +12,13 @@ from math import prod
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.interface import SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import loops_of
 from penstock.dialects.kernel.row import RowOp
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
 from penstock.dialects.launch.schedules.cuda_rows import RowsAttr
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.body.vector_loop import number_of
 from penstock.lowering.codegen.cuda.fold_schedule import (

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from xdsl.dialects import cf, linalg
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.loops import Access
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.scalars import type_name
 from penstock.lowering.codegen.body.statements import Computation
 from penstock.lowering.codegen.cuda.device_limits import SIZES, VECTOR_BYTES

@@ -14,9 +14,9 @@ from functools import partial
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
-from xdsl.utils.hints import isa
 
 from penstock.dialects.launch.schedules.cuda_matmul import WARP
+from penstock.dialects.utils.hints import isa
 from penstock.lowering.codegen.body.statements import Computation, running_sum
 from penstock.lowering.codegen.cuda.statements import DevicePrinter
 from penstock.lowering.codegen.cuda.vector_access import ALONE, element_type, width_of

@@ -18,7 +18,6 @@ from operator import mul
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, IntegerType, f32
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import Entry
 from penstock.dialects.op.cast import CastOp
@@ -44,6 +43,7 @@ from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp
 from penstock.dialects.op.slicing import ConcatOp, SliceOp, SplitOp
 from penstock.dialects.op.tensor_op import TensorOp, can_fail
 from penstock.dialects.op.verify import normal_axis
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.tools.frontend.onnx.ops import Ops, Value

@@ -17,11 +17,11 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 from xdsl.utils.test_value import create_ssa_value
 
 from penstock.dialects.op.op_builder import op_of
 from penstock.dialects.op.tensor_op import TensorOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.numpy_types import dtype_of, element_type_of
 from penstock.dialects.utils.op_functions import OpFunctions, OpName
 from penstock.dialects.utils.tensors import tensor_type

@@ -23,8 +23,8 @@ from onnx.reference import ReferenceEvaluator
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
+from penstock.dialects.utils.hints import isa
 from penstock.tools.driver.diagnostics import Diagnosis, Rejected, suggest
 from penstock.tools.frontend.onnx.control import CONTROL
 from penstock.tools.frontend.onnx.definitions import is_standard, is_undefined

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
 from penstock.dialects.job import GradientsOp, VariableOp
 from penstock.dialects.op.training.stop_gradient import StopGradientOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.value_names import name_value
 from penstock.tools.driver.diagnostics import suggest
 from penstock.tools.frontend.python.errors import refuse

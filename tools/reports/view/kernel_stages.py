@@ -15,11 +15,11 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.ops import FillOp, GenericOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir import Region as KernelRegion
-from xdsl.utils.hints import isa
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import How, StructuredOp
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.tensors import element_bytes
 
 SHOWN_OPS = 4

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernel_runs import run_source
 
+from penstock.dialects.kernel.body_ops import KeepOp
 from penstock.dialects.kernel.interface import Alias, Effect, How
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.row import RowOp
@@ -167,6 +168,16 @@ def test_folds_that_do_not_need_each_other_are_one_pass(parse_kernel: Parse) -> 
     )
     (only,) = passes_of(row_of(parse_kernel(text))).passes
     assert len(only.folds) == 2
+
+
+def test_passes_are_those_of_the_body_as_it_is(parse_kernel: Parse) -> None:
+    row = row_of(parse_kernel(softmax_text(3, 4)))
+    before = passes_of(row)
+    assert passes_of(row) is before
+    kept = next(op for op in row.body.block.ops if isinstance(op, KeepOp))
+    kept.result.replace_all_uses_with(kept.value)
+    assert [len(each.ops) for each in before.passes] == [0, 3, 1]
+    assert [len(each.ops) for each in passes_of(row).passes] == [0, 2, 3]
 
 
 def test_facts(parse_kernel: Parse) -> None:

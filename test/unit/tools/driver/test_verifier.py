@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     f64,
 )
 from xdsl.ir import Block, Operation, Region
+from xdsl.irdl import OpDef
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
@@ -25,7 +26,8 @@ from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.dialects.op.elementwise import AddOp
 from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.errors import Rejected
-from penstock.tools.driver.verifier import facts_of, seen_otherwise
+from penstock.tools.driver.known_forms import KnownForms
+from penstock.tools.driver.verifier import facts_of, module_errors, seen_otherwise
 
 TEXT = """
 job.job @sums placement <cpu, [0:0]> {
@@ -244,3 +246,39 @@ def test_what_breaks_a_module_that_was_sound_before_is_found() -> None:
         compiler, module = parsed()
         with pytest.raises(Rejected, match=f"does left bad IR: {where}"):
             compiler.apply(module, [Does(nothing), Does(change)])
+
+
+def test_definitions_are_asked_once_about_a_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    original = OpDef.verify
+
+    def verify(definition: OpDef, op: Operation) -> None:
+        asked.append(definition.name)
+        original(definition, op)
+
+    monkeypatch.setattr(OpDef, "verify", verify)
+    _, module = parsed()
+    known, before = KnownForms(), OpDef.verify
+    assert not module_errors(module, None, known)
+    assert sorted(asked) == sorted(op.name for op in module.walk())
+    asked.clear()
+    for change, wanted in ((nothing, []), (other_property, ["job.output"])):
+        change(module)
+        assert not module_errors(module, None, known)
+        assert asked == wanted
+    other_type(module)
+    assert [text for _, text in module_errors(module, None, known)]
+    assert "op.add" in asked
+    assert OpDef.verify is before
+
+
+def test_traits_are_asked_of_known_forms_too() -> None:
+    _, module = parsed()
+    known = KnownForms()
+    assert not module_errors(module, None, known)
+    mark(only(module, AddOp))
+    ((op, text),) = module_errors(module, None, known)
+    assert op is only(module, AddOp)
+    assert "mark" in text
