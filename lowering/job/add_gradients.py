@@ -23,7 +23,8 @@ An op on the way that has to keep more for its gradient is replaced by one that 
 `op.stop_gradient` ends the way back, and is replaced by its operand at the end.
 
 All ops without a gradient are reported at once, as are a loss that does not depend on a
-value derived by, and extents on the way that are not known.
+value derived by, the ops that no gradient passes where it does by them alone, and
+extents on the way that are not known.
 
 Example: `test/lowering/job/job-add-gradients-example.mlir`.
 """
@@ -42,6 +43,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from penstock.dialects.job import GradientsOp, JobOp, VariableOp, placement_of
 from penstock.dialects.op.backward import BackwardWalk, Path, keeping_more
+from penstock.dialects.op.canonicalization import has_floats
 from penstock.dialects.op.movement import ReshapeOp
 from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.sbp import BROADCAST, sbp_of
@@ -133,10 +135,14 @@ class BackwardPass(BackwardWalk):
 
 def path_to(op: GradientsOp) -> Path:
     """The ops of a job between the values derived by and the loss."""
+    return Path.between(ops_before(op), op.by, [op.loss])
+
+
+def ops_before(op: GradientsOp) -> Sequence[Operation]:
+    """The ops of a job before one."""
     block = op.parent
     assert block is not None, "it stands in a job"
-    before = takewhile(lambda other: other is not op, block.ops)
-    return Path.between(before, op.by, [op.loss])
+    return [*takewhile(lambda other: other is not op, block.ops)]
 
 
 def keep_more(path: Path) -> bool:
@@ -150,13 +156,51 @@ def keep_more(path: Path) -> bool:
 
 
 def unreached(op: GradientsOp, path: Path) -> Iterator[Finding]:
-    """The values derived by that the loss does not depend on."""
-    if op.loss not in path.needs:
+    """The values derived by that the loss does not depend on, or not by floats."""
+    ended: dict[Operation, list[str]] = {}
+    unrelated: list[str] = []
+    for value in op.by:
+        if value in path.reached:
+            continue
+        ends = ends_between(op, value)
+        for end in ends:
+            ended.setdefault(end, []).append(name_of(value))
+        if not ends:
+            unrelated.append(name_of(value))
+    if len(unrelated) == len(op.by):
         yield op, "the loss depends on none of the values derived by"
         return
-    for value in op.by:
-        if value not in path.reached:
-            yield op, f"the loss does not depend on {name_of(value)}"
+    for name in unrelated:
+        yield op, f"the loss does not depend on {name}"
+    for end, names in ended.items():
+        yield (
+            end,
+            f"no gradient passes '{end.name}', through which the loss depends on "
+            f"{', '.join(names)}",
+        )
+
+
+def ends_between(op: GradientsOp, value: SSAValue) -> Sequence[Operation]:
+    """
+    The ops between a value derived by and the loss that no gradient passes, as they
+    stop it or make integers.
+    """
+    before = ops_before(op)
+    leads: set[SSAValue] = {op.loss}
+    for other in reversed(before):
+        if not leads.isdisjoint(other.results):
+            leads.update(other.operands)
+    needs: set[SSAValue] = {value}
+    found: list[Operation] = []
+    for other in before:
+        if needs.isdisjoint(other.operands):
+            continue
+        stops = isinstance(other, StopGradientOp)
+        passed = {x for x in other.results if has_floats(x) and not stops}
+        if not leads.isdisjoint({*other.results} - passed):
+            found.append(other)
+        needs.update(passed)
+    return found
 
 
 def name_of(value: SSAValue) -> str:

@@ -21,10 +21,31 @@ job.job @none placement <cpu, [0:0]> {
 
 job.job @stopped placement <cpu, [0:0]> {
   %w = job.variable "w" init <ones> : tensor<4xf32>
+  // expected-error @below {{no gradient passes 'op.stop_gradient', through which the loss depends on variable 'w'}}
   %s = op.stop_gradient %w : tensor<4xf32> -> tensor<4xf32>
   %loss = op.reduce_sum %s axes [0] : tensor<4xf32> -> tensor<f32>
-  // expected-error @below {{the loss depends on none of the values derived by}}
   %g = job.gradients of %loss by %w : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+// Integers end the way of gradients, whatever is made of them: each op that makes some of
+// the values derived by is named, beside values that the loss does not depend on at all.
+
+job.job @integers placement <cpu, [0:0]> {
+  %w = job.variable "w" init <ones> : tensor<4xf32>
+  %v = job.variable "v" init <ones> : tensor<4xf32>
+  %u = job.variable "u" init <ones> : tensor<4xf32>
+  %t = op.add %w, %v : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  // expected-error @below {{no gradient passes 'op.arg_max', through which the loss depends on variable 'w', variable 'v'}}
+  %i = op.arg_max %t axis 0 : tensor<4xf32> -> tensor<1xi64>
+  // expected-error @below {{no gradient passes 'op.cast', through which the loss depends on variable 'v'}}
+  %j = op.cast %v to i64 : tensor<4xf32> -> tensor<4xi64>
+  %k = op.add %i, %j : tensor<1xi64>, tensor<4xi64> -> tensor<4xi64>
+  %f = op.cast %k to f32 : tensor<4xi64> -> tensor<4xf32>
+  %loss = op.reduce_sum %f axes [0] : tensor<4xf32> -> tensor<f32>
+  // expected-error @below {{the loss does not depend on variable 'u'}}
+  %g, %h, %e = job.gradients of %loss by %w, %v, %u : tensor<f32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
 // -----
