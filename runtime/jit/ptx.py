@@ -25,6 +25,7 @@ import numpy as np
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.jit.cubin import needs_cuda
+from penstock.runtime.jit.known_signatures import known_signatures
 from penstock.runtime.kernels.cuda.stages import Stage
 
 ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(")
@@ -164,7 +165,7 @@ def ptx_of(stage: Stage, dtypes: Sequence[str], capability: tuple[int, int]) -> 
     types, from_dtype = _numba("types"), _numba("np.numpy_support").from_dtype
     elements = [np.dtype(dtype) for dtype in (*dtypes, "int32")]
     pointers = tuple(types.CPointer(from_dtype(dtype)) for dtype in elements)
-    with _pretended(capability):
+    with _pretended(capability), known_signatures():
         text, _ = _numba("compiler").compile(
             stage.function,
             pointers,
