@@ -239,7 +239,7 @@ class PlanOp(IRDLOperation):
     @property
     def has_places(self) -> bool:
         """Whether registers have places already: the memory has been planned."""
-        return any(isinstance(op, BlockOp) for op in self.body.block.ops)
+        return bool(ops_of(self.body.block, BlockOp))
 
     @property
     def jobs(self) -> list[str]:

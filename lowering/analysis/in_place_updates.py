@@ -42,7 +42,8 @@ class Update(NamedTuple):
 def assigned_by(task: TaskOp) -> tuple[SSAValue, SSAValue] | None:
     """The value that a task assigns and the variable, or the registers of these."""
     op = task.op
-    if not isinstance(op, AssignOp):
+    # Not `isinstance`, which xDSL makes slow: few tasks assign.
+    if type(op) is not AssignOp:
         return None
     value, target = op.value, op.target
     if not isinstance(value, BlockArgument) or not isinstance(target, BlockArgument):

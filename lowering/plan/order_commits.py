@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -78,19 +79,23 @@ class Commits:
             self._builder.name(task.task_name.data)
         self._tokens = Tokens(self._builder)
         self._is_ordered = any(task.order is not None for task in self.tasks)
-        self._writers = set(writers_of_variables(self.tasks))
+
+    @cached_property
+    def _writers(self) -> set[TaskOp]:
+        """The tasks that write variables."""
+        return set(writers_of_variables(self.tasks))
 
     def gates(self) -> Iterator[Gate]:
         """
         The gate of the commit of each job that lacks one: the tasks before and after
         it.
         """
+        if not any(task.is_uncertain for task in self.tasks) or not self._writers:
+            return
         by_job: dict[str | None, list[int]] = {}
         for index, task in enumerate(self.tasks):
             name = None if task.job is None else task.job.data
             by_job.setdefault(name, []).append(index)
-        if not self._writers:
-            return
         graph = graph_of(self.plan, self.tasks)
         if graph.cycles:
             return

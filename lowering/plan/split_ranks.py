@@ -56,7 +56,7 @@ from penstock.dialects.utils.tensors import tensor_type
 from penstock.dialects.utils.walk import outermost
 from penstock.lowering.algorithms.unique_names import UniqueNames
 from penstock.lowering.analysis.register_types import requested_slots, source_of
-from penstock.lowering.analysis.repetitions import rates_of
+from penstock.lowering.analysis.repetitions import PlanRates, rates_of
 
 
 def device_of(value: SSAValue) -> DeviceAttr | None:
@@ -68,13 +68,15 @@ def device_of(value: SSAValue) -> DeviceAttr | None:
 
 def rank_of(task: TaskOp) -> int:
     """The rank that a task acts on; a copy acts where its result lies."""
-    device = task.op.device if isinstance(task.op, CopyOp) else task.device
-    return device.rank.data
+    op = task.op
+    # Not `isinstance`, which xDSL makes slow: most tasks are no copies.
+    return (op.device if type(op) is CopyOp else task.device).rank.data
 
 
 def crossing(task: TaskOp) -> DeviceAttr | None:
     """The device that a task copies from, if that is of another rank."""
-    if not isinstance(copy := task.op, CopyOp):
+    copy = task.op
+    if type(copy) is not CopyOp:
         return None
     source = device_of(source_of(task, copy))
     return source if source is not None and source.rank != copy.device.rank else None
@@ -101,12 +103,11 @@ def control_ranks(plan: PlanOp) -> dict[SSAValue, int]:
     return {value: ranks[0] for value, ranks in common.items()}
 
 
-def findings_about(plan: PlanOp) -> Iterator[Finding]:
+def findings_about(plan: PlanOp, known: Mapping[SSAValue, int]) -> Iterator[Finding]:
     """
     The tasks that use what lies on another rank, or wait for one of it, and the copies
-    between ranks that are no messages.
+    between ranks that are no messages. Control registers are of `known` ranks.
     """
-    known = control_ranks(plan)
     for task in plan.tasks:
         name, rank = task.task_name.data, rank_of(task)
         source = crossing(task)
@@ -139,6 +140,7 @@ class RankSplitter:
     """The first tag that is free."""
     acts: dict[str, int]
     """The acts of messages in a launch, by task, to which those that send are added."""
+    control_ranks: Mapping[SSAValue, int]
     ops: dict[int, list[Operation]] = field(
         default_factory=lambda: defaultdict[int, list[Operation]](list)
     )
@@ -156,7 +158,6 @@ class RankSplitter:
         for task in self.plan.tasks:
             self._names.make(task.task_name.data)
         self._stream = StreamAttr(StringAttr("network"), IntAttr(0))
-        self._control_ranks = control_ranks(self.plan)
 
     def split(self) -> list[PlanOp]:
         """The plans, by rising rank; the plan itself is empty then."""
@@ -168,7 +169,7 @@ class RankSplitter:
                 rank = rank_of(op)
             else:
                 assert isinstance(op, RegisterOp), "a plan on values has no chunks"
-                rank = self._control_ranks.get(op.register, 0)
+                rank = self.control_ranks.get(op.register, 0)
             op.detach()
             self.ops[rank].append(op)
         return [self._plan(rank) for rank in sorted(self.ops)]
@@ -211,7 +212,7 @@ class RankSplitter:
     ) -> tuple[list[SSAValue], list[SSAValue]]:
         """The control registers of one rank that a task waits for, and signals."""
         waits, signals = (
-            [value for value in values if self._control_ranks[value] == rank]
+            [value for value in values if self.control_ranks[value] == rank]
             for values in (task.waits, task.signals)
         )
         return waits, signals
@@ -247,16 +248,17 @@ class RankSplitter:
         return made
 
 
-def acts_of_messages(plan: PlanOp) -> dict[str, int]:
+def acts_of_messages(rates: PlanRates) -> dict[str, int]:
     """
     The acts in a launch of the tasks that become messages or are some, by name; none
     if all tasks act once.
     """
-    rates = rates_of(plan)
+    if not rates.is_rated:
+        return {}
     return {
         task.task_name.data: count
         for task, count in rates.repetitions.items()
-        if rates.is_rated and isinstance(task.op, CopyOp | MESSAGES)
+        if isinstance(task.op, CopyOp | MESSAGES)
     }
 
 
@@ -269,13 +271,13 @@ def say_times(plan: PlanOp, acts: Mapping[str, int]) -> None:
                 op.times = IntegerAttr(times, i64)
 
 
-def slots_by_task(plan: PlanOp) -> dict[str, int]:
+def slots_by_task(rates: PlanRates) -> dict[str, int]:
     """
     The slots for the results of each task with which all of a plan comes to its end, by
     name: a copy is replaced by a task of its name.
     """
     found: dict[str, int] = {}
-    for value, slots in rates_of(plan).slots_needed().items():
+    for value, slots in rates.slots_needed().items():
         if isinstance(task := value.owner, TaskOp):
             name = task.task_name.data
             found[name] = max(slots, found.get(name, 1))
@@ -284,7 +286,7 @@ def slots_by_task(plan: PlanOp) -> dict[str, int]:
 
 def ask_for_slots(plan: PlanOp, needed: Mapping[str, int]) -> None:
     """Let the tasks of a rank ask for slots that the plan of it alone does not need."""
-    known = slots_by_task(plan)
+    known = slots_by_task(rates_of(plan))
     for task in plan.tasks:
         name = task.task_name.data
         slots = max(needed.get(name, 1), requested_slots(task) or 1)
@@ -304,11 +306,13 @@ class PlanSplitRanksPass(ModulePass):
             for plan in outermost(op, PlanOp)
             if plan.is_on_values and len(ranks_of(plan)) > 1
         ]
-        fail_if_any(found for plan in plans for found in findings_about(plan))
+        ranks = {plan: control_ranks(plan) for plan in plans}
+        fail_if_any(found for each in ranks.items() for found in findings_about(*each))
         tags = 0
         for plan in plans:
-            needed, acts = slots_by_task(plan), acts_of_messages(plan)
-            splitter = RankSplitter(plan, tags, acts)
+            rates = rates_of(plan)
+            needed, acts = slots_by_task(rates), acts_of_messages(rates)
+            splitter = RankSplitter(plan, tags, acts, ranks[plan])
             made, tags = splitter.split(), splitter.tags
             for each in made:
                 say_times(each, acts)

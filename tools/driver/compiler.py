@@ -63,7 +63,7 @@ from penstock.tools.driver.verifier import (
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
 
-GC_THRESHOLDS = (500_000, 20, 100)
+GC_THRESHOLDS = (500_000, 1_000, 100)
 """Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
 
 
