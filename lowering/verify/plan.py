@@ -75,6 +75,7 @@ from penstock.lowering.verify.plan_rules.memory import bad_aliases, shared_bytes
 from penstock.lowering.verify.plan_rules.ranks import bad_ranks
 from penstock.lowering.verify.plan_rules.symmetry import asymmetries
 from penstock.lowering.verify.plan_rules.updates import bad_updates
+from penstock.lowering.verify.plan_rules.uses import Pieces
 from penstock.lowering.verify.plan_rules.waves import bad_waves
 
 
@@ -97,10 +98,11 @@ def findings_in(plan: PlanOp) -> Iterator[Finding]:
         # Registers that tasks hold besides those they read close no other cycles.
         yield from deadlocks_in(plan, PlanWaits.of(plan))
         return
-    yield from shared_bytes(plan_graph)
+    pieces = Pieces(plan_graph)
+    yield from shared_bytes(pieces)
     yield from bad_aliases(plan_graph)
     yield from bad_hints(plan_graph)
-    yield from bad_updates(plan_graph)
+    yield from bad_updates(pieces)
     yield from bad_events(plan_graph)
     yield from bad_main(plan_graph)
     yield from bad_waves(plan_graph)

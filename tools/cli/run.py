@@ -99,7 +99,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
                 raise UsageError(NO_STANDARD_INPUT)
             check_messages(args.file, args.load)
             words = sys.argv[1:] if argv is None else argv
-            return start_ranks(MODULE, words, args.ranks, args.log_ranks)
+            return start_ranks(MODULE, words, args.ranks, args.log_ranks, args.watchdog)
         if args.log_ranks is not None and not is_joined():
             raise UsageError("--log-ranks is for --ranks")
         if not is_joined():

@@ -28,23 +28,34 @@ GRACE_SECONDS = 2.0
 """The time that other ranks have to end by themselves once one has failed."""
 PEER_SECONDS = 60.0
 """The time that a rank has to tell why it fails once another has ended over it."""
+STOPPED_SECONDS = 4.0
+"""
+The time that the other ranks have to say first which messages of a stopped one they
+wait for: they cannot before it has joined them.
+"""
 Streams = tuple[IO[bytes] | int | None, IO[bytes] | int | None]
 
 
 def start_ranks(
-    module: str, argv: Sequence[str], count: int, logs: Path | None = None
+    module: str,
+    argv: Sequence[str],
+    count: int,
+    logs: Path | None = None,
+    patience: float | None = None,
 ) -> int:
     """
     Run a module of this package with these arguments in so many processes, and return
     the exit code of the first that has failed, or 0. Rank 0 speaks; what the others
     print goes to files `rank-<n>.txt` in a folder of `logs`, or is shown only for one
-    that fails by itself. Raises UsageError if there can be no such files.
+    that fails by itself. A rank that is stopped for `patience` seconds and a bit has
+    failed. Raises UsageError if there can be no such files.
     """
     with ExitStack() as stack:
         streams = [_streams(rank, logs, stack) for rank in range(count)]
         started = _start(module, argv, streams)
         stack.callback(_end, started)
-        return _wait(started, streams, shows=logs is None)
+        stops = None if patience is None else Stops(started, patience)
+        return _wait(started, streams, stops, shows=logs is None)
 
 
 def _streams(rank: int, logs: Path | None, stack: ExitStack) -> Streams:
@@ -94,9 +105,43 @@ def _start(
     return started
 
 
+class Stops:
+    """The seconds for which each process is stopped, as by SIGSTOP, as systems tell."""
+
+    def __init__(self, started: Sequence[subprocess.Popen[bytes]], patience: float):
+        self._started, self._limit = started, patience + STOPPED_SECONDS
+        self._seconds = [0.0] * len(started)
+        self._last = time.monotonic()
+
+    def look(self) -> str | None:
+        """Look at all processes; the text about one that is stopped for too long."""
+        now = time.monotonic()
+        # Where this process was stopped itself, as by a terminal, that does not count.
+        passed, self._last = min(now - self._last, 10 * LOOK_SECONDS), now
+        for rank, process in enumerate(self._started):
+            is_on = process.returncode is None and is_stopped(process.pid)
+            self._seconds[rank] = (self._seconds[rank] + passed) * is_on
+            if (seconds := self._seconds[rank]) > self._limit:
+                text = f"rank {rank} is frozen: its process has been stopped"
+                return f"{text} for {seconds:.1f} s"
+        return None
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a child of this process is stopped; False where systems do not tell."""
+    if sys.platform == "win32" or not hasattr(os, "waitid"):
+        return False
+    try:
+        found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return found is not None
+
+
 def _wait(
     started: Sequence[subprocess.Popen[bytes]],
     streams: Sequence[Streams],
+    stops: Stops | None,
     *,
     shows: bool,
 ) -> int:
@@ -112,6 +157,9 @@ def _wait(
                 deadline = min(deadline, time.monotonic() + left)
             if time.monotonic() > deadline:
                 break
+            if stops is not None and (text := stops.look()) is not None:
+                _say(f"error: {text}")
+                return EXIT_FAILED
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
         # A terminal interrupts the ranks as well, of which the first tells it.

@@ -28,12 +28,12 @@ from penstock.lowering.verify.shared_rules.uses import Uses
 FRAMES = ", several slots on each of its own, but does not show it so often"
 
 
-def shared_bytes(plan_graph: PlanGraph) -> Iterator[Finding]:
+def shared_bytes(by_task: Pieces) -> Iterator[Finding]:
     """
     Registers that share bytes and may be in use together. The plan's graph has no cycle
     without a token.
     """
-    by_task = pieces = Pieces(plan_graph)
+    plan_graph, pieces = by_task.plan, by_task
     if is_unrolled(plan_graph):
         pieces = Pieces(plan_graph, ActGraph(plan_graph))
     if not pieces.graph.cycles:

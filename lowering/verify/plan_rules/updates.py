@@ -29,8 +29,9 @@ from penstock.lowering.verify.shared_rules import updates
 from penstock.lowering.verify.shared_rules.updates import Actor, Updates, Write
 
 
-def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
+def bad_updates(pieces: Pieces) -> Iterator[Finding]:
     """All that is wrong with assignments. The graph has no cycle without a token."""
+    plan_graph = pieces.plan
     assigned = updates_in(plan_graph)
     if not assigned:
         return
@@ -39,7 +40,7 @@ def bad_updates(plan_graph: PlanGraph) -> Iterator[Finding]:
             task = plan_graph.tasks[index]
             names = f"{name_in(task)} assigns to '{name_of(register.register)}'"
             yield task, f"{names}, which is no variable"
-    stored, variables = Pieces(plan_graph).stored, plan_graph.variables
+    stored, variables = pieces.stored, plan_graph.variables
     users = {register: stored[register].users for register in variables}
     in_place = updates_in_place(plan_graph)
     writers = {x.assign: x.writer for x in in_place.values()}

@@ -1,15 +1,27 @@
-"""The time that ranks have to end once one of them has, by a virtual clock."""
+"""The time that ranks have once one of them has ended or is stopped."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from types import SimpleNamespace
+from typing import TypeAlias, cast
 
 import pytest
 
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERNAL, EXIT_PEER
-from penstock.tools.cli.start_ranks import GRACE_SECONDS, PEER_SECONDS, start_ranks
+from penstock.tools.cli.start_ranks import (
+    GRACE_SECONDS,
+    PEER_SECONDS,
+    STOPPED_SECONDS,
+    Stops,
+    start_ranks,
+)
 
+Popen: TypeAlias = "subprocess.Popen[bytes]"
+
+MODULE = "penstock.tools.cli.start_ranks"
 NEVER = float("inf")
 
 
@@ -74,7 +86,61 @@ def test_a_rank_has_time_to_tell_why_others_have_ended(
         return next(ranks)
 
     started = SimpleNamespace(Popen=start, DEVNULL=subprocess.DEVNULL)
-    monkeypatch.setattr("penstock.tools.cli.start_ranks.subprocess", started)
-    monkeypatch.setattr("penstock.tools.cli.start_ranks.time", clock)
+    monkeypatch.setattr(f"{MODULE}.subprocess", started)
+    monkeypatch.setattr(f"{MODULE}.time", clock)
     assert start_ranks("none", [], len(ends)) == code
     assert clock.now == pytest.approx(seconds, abs=0.1)
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="systems without waitid")
+def test_a_rank_that_is_stopped_before_it_joins_is_missed(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_second = """
+import os, signal
+if os.environ["PENSTOCK_RANK"] == "1":
+    os.kill(os.getpid(), signal.SIGSTOP)
+signal.pause()
+"""
+
+    def child_command(module: str) -> list[str]:
+        return [sys.executable, "-S", "-c", stop_second]
+
+    monkeypatch.setattr(f"{MODULE}.child_command", child_command)
+    monkeypatch.setattr(f"{MODULE}.STOPPED_SECONDS", 0.0)
+    assert start_ranks("none", [], 2, patience=0.0) == EXIT_FAILED
+    line = "penstock-run: error: rank 1 is frozen: its process has been stopped for 0."
+    assert capfd.readouterr().err.startswith(line)
+
+
+def test_a_rank_that_goes_on_again_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, looks = Clock(), iter([True, True, False, True, True, False])
+
+    def is_stopped(pid: int) -> bool:
+        return next(looks)
+
+    monkeypatch.setattr(f"{MODULE}.time", clock)
+    monkeypatch.setattr(f"{MODULE}.is_stopped", is_stopped)
+    stops = Stops([cast("Popen", SimpleNamespace(pid=1, returncode=None))], 0.0)
+    long = STOPPED_SECONDS / 2
+    monkeypatch.setattr(f"{MODULE}.LOOK_SECONDS", long / 10)
+    for _ in range(6):
+        clock.sleep(long)
+        assert stops.look() is None
+
+
+def test_time_in_which_the_starter_is_stopped_itself_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+
+    def is_stopped(pid: int) -> bool:
+        return True
+
+    monkeypatch.setattr(f"{MODULE}.time", clock)
+    monkeypatch.setattr(f"{MODULE}.is_stopped", is_stopped)
+    stops = Stops([cast("Popen", SimpleNamespace(pid=1, returncode=None))], 0.0)
+    clock.sleep(1000.0)
+    assert stops.look() is None
