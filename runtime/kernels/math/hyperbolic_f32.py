@@ -148,25 +148,25 @@ def _arc(size: Floats) -> tuple[Floats, ir.Value]:
     one, and whether it is larger.
     """
     is_far = size.compared(">", 0.5)
-    half = (size.number(1.0) - size) * 0.5
+    half = size.times_plus(-0.5, 0.5)
     return _odd(size.where(is_far, half.root()), ASIN), is_far
 
 
 def asin(x: Floats) -> Floats:
     """The angle from -pi/2 to pi/2 whose sine is x."""
     angle, is_far = _arc(x.size().wide())
-    result = angle.where(is_far, angle.number(math.pi / 2) - (angle + angle))
+    result = angle.where(is_far, angle.times_plus(-2.0, math.pi / 2))
     return result.narrow().with_sign_of(x)
 
 
 def acos(x: Floats) -> Floats:
     """The angle from 0 to pi whose cosine is x."""
-    wide = x.wide()
-    angle, is_far = _arc(wide.size())
-    angle = angle.with_sign_of(wide)
-    start = angle.number(0.0).where(wide.compared("<", 0.0), math.pi)
-    near = angle.number(math.pi / 2) - angle
-    return near.where(is_far, start + (angle + angle)).narrow()
+    angle, is_far = _arc(x.size().wide())
+    is_negative = x.compared("<", 0.0)
+    start, factor = angle.number(0.0).where(is_negative, math.pi), angle.number(2.0)
+    start = angle.number(math.pi / 2).where(is_far, start)
+    factor = angle.number(-1.0).where(is_far, factor)
+    return angle.times_plus(factor.where(is_negative, -factor), start).narrow()
 
 
 def _direction(side: Floats, base: Floats) -> Floats:
