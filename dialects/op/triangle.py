@@ -1,4 +1,4 @@
-"""`op.triangle`: triangular matrices of two numbers."""
+"""`op.triangle`: matrices of two parts, up to a diagonal and after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.op.axes import I64List
+from penstock.dialects.op.axes import I64List, dense, int_list
+from penstock.dialects.op.sbp import Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import same_element_type
 from penstock.dialects.utils.gradients import only
@@ -69,20 +70,20 @@ def triangle_of(array: Array) -> Triangle | None:
 def filled(
     shape: Sequence[int], numbers: Sequence[Array | np.generic], offset: int
 ) -> Array:
-    """An array of triangles."""
+    """An array of triangles of numbers, or of elements of arrays."""
     import numpy as np
 
-    result = np.full(shape, numbers[0])
-    after = np.triu(np.ones(result.shape[-2:], np.bool_), offset + 1)
-    result[..., after] = numbers[1]
-    return result
+    rows, columns = shape[-2:]
+    inside = np.tri(rows, columns, offset, dtype=np.bool_)
+    return dense(np.broadcast_to(np.where(inside, *numbers), shape))
 
 
 @irdl_op_definition
 class TriangleOp(TensorOp):
     """
-    Matrices of a shape whose row i has the first number up to column i + `offset`, and
-    the second one after that: a mask that is written down without its elements.
+    Matrices of a shape whose row i has the elements of the first operand up to column
+    i + `offset`, and those of the second one after that. An operand has this shape, or
+    is a number: of two numbers it is a mask, written down without its elements.
 
     ```mlir
     %m = op.triangle %zero, %lowest to [3, 5] offset 2
@@ -108,16 +109,30 @@ class TriangleOp(TensorOp):
 
     def infer_types(self) -> Sequence[TensorType]:
         element = same_element_type(self.operands)
-        for value in self.operands:
-            if tensor_type(value).get_num_dims():
-                shape = tensor_type(value).get_shape()
-                raise VerifyException(f"numbers have no shape, got {shape_text(shape)}")
         shape = self.shape.get_values()
         if len(shape) < 2 or min(shape) < 0:
             raise VerifyException(
                 f"expected at least 2 extents of no less than 0, got {[*shape]}"
             )
+        for value in self.operands:
+            own = tensor_type(value).get_shape()
+            if own not in ((), tuple(shape)):
+                wanted, found = shape_text(shape), shape_text(own)
+                raise VerifyException(
+                    f"expected numbers or tensors of the shape {wanted}, got {found}"
+                )
         return (TensorType(element, shape),)
+
+    def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
+        ranks = [tensor_type(value).get_num_dims() for value in self.operands]
+        return [
+            signature([axis if rank else None for rank in ranks], [axis])
+            for axis in range(len(self.shape.get_values()) - 2)
+        ]
+
+    def part(self, operands: Sequence[SSAValue], parts: Sequence[Part]) -> TriangleOp:
+        shape = int_list(parts[0].shape)
+        return self.remade(operands, parts, {**self.properties, "shape": shape})
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         return (filled(self.shape.get_values(), operands, self.offset.value.data),)
@@ -130,16 +145,21 @@ class TriangleOp(TensorOp):
         def element(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
             *_, row, column = at
             is_inside = k.compare("le", column, k.add(row, k.index(offset)))
-            inside, outside = (k.load(number, ()) for number in ins)
+            inside, outside = (
+                k.load(x, at if memref_type(x).get_num_dims() else ()) for x in ins
+            )
             k.store(k.select(is_inside, inside, outside), outs[0], at)
 
         k.parallel(memref_type(outs[0]).get_shape(), element)
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         g = only(grads)
-        numbers = o.scalar(1, g), o.scalar(0, g)
-        shape, offset = self.shape.get_values(), self.offset.value.data
-        ones = o.one(TriangleOp, *numbers, shape=shape, offset=offset)
-        is_inside = o.greater(ones, 0)
-        parts = o.where(is_inside, g, 0), o.where(is_inside, 0, g)
-        return [o.sum(part, range(len(shape))) for part in parts]
+        zero, shape = o.scalar(0, g), self.shape.get_values()
+
+        def part(operands: Sequence[SSAValue], of: SSAValue) -> SSAValue:
+            offset = self.offset.value.data
+            found = o.one(TriangleOp, *operands, shape=shape, offset=offset)
+            is_number = not tensor_type(of).get_num_dims()
+            return o.sum(found, range(len(shape))) if is_number else found
+
+        return [part((g, zero), self.inside), part((zero, g), self.outside)]

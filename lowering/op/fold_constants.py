@@ -5,8 +5,8 @@ The ops of each job are visited in order. A tensor op all of whose operands are
 `op.constant`s is replaced by `op.constant`s with what its NumPy meaning gives, bit for
 bit. An op is left alone if a result would have more than `max_elements` elements or a
 shape that is not known, or if it cannot be computed (an index out of range stays an
-error of the run). `op.triangle` stays, too: it says in a line what a matrix says. The
-constants that nothing uses any more are left to `dce`.
+error of the run). `op.triangle` of two numbers stays, too: it says in a line what a
+matrix says. The constants that nothing uses any more are left to `dce`.
 
 Example: `test/lowering/op/op-fold-constants-example.mlir`.
 """
@@ -74,9 +74,11 @@ def computed(op: TensorOp, operands: Sequence[ConstantOp]) -> Sequence[Array] | 
 
 def fold(op: TensorOp, max_elements: int) -> None:
     """Replace an op by its results if they are constants."""
-    if isinstance(op, ConstantOp | TriangleOp) or not is_small(op, max_elements):
+    if isinstance(op, ConstantOp) or not is_small(op, max_elements):
         return
     if (operands := constant_operands(op)) is None:
+        return
+    if isinstance(op, TriangleOp) and all(x.splat is not None for x in operands):
         return
     if any(is_filled_beyond(operand, max_elements) for operand in operands):
         return

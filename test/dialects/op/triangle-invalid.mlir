@@ -12,7 +12,7 @@ job.job @types placement <cpu, [0:0]> {
 job.job @numbers placement <cpu, [0:0]> {
   %a = op.constant dense<0.0> : tensor<f32>
   %b = op.constant dense<1.0> : tensor<1xf32>
-  // expected-error@+1 {{op.triangle: numbers have no shape, got 1}}
+  // expected-error@+1 {{op.triangle: expected numbers or tensors of the shape 3x5, got 1}}
   %y = op.triangle %a, %b to [3, 5] offset 0 : tensor<f32>, tensor<1xf32> -> tensor<3x5xf32>
 }
 

@@ -10,6 +10,9 @@ job.job @triangles placement <cpu, [0:0]> {
   %x = op.triangle %zero, %one to [3, 5] offset 2 : tensor<f32>, tensor<f32> -> tensor<3x5xf32>
   // CHECK: %y = op.triangle %zero, %one to [1, 4, 3] offset -1 : tensor<f32>, tensor<f32> -> tensor<1x4x3xf32>
   %y = op.triangle %zero, %one to [1, 4, 3] offset -1 : tensor<f32>, tensor<f32> -> tensor<1x4x3xf32>
+  // CHECK: %z = op.triangle %x, %one to [3, 5] offset 0 : tensor<3x5xf32>, tensor<f32> -> tensor<3x5xf32>
+  %z = op.triangle %x, %one to [3, 5] offset 0 : tensor<3x5xf32>, tensor<f32> -> tensor<3x5xf32>
   job.output "x", %x : tensor<3x5xf32>
   job.output "y", %y : tensor<1x4x3xf32>
+  job.output "z", %z : tensor<3x5xf32>
 }

@@ -146,3 +146,19 @@ job.job @filled placement <cpu, [0:0]> {
   %s = op.slice %a from [0] to [2] by [1] : tensor<1073741824xf32> -> tensor<2xf32>
   job.output "s", %s : tensor<2xf32>
 }
+
+// -----
+
+// A triangle of elements is computed, one of two numbers stays.
+// CHECK-LABEL: job.job @triangles
+job.job @triangles placement <cpu, [0:0]> {
+  %a = op.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %one = op.constant dense<1.0> : tensor<2x2xf32>
+  %zero = op.constant dense<0.0> : tensor<f32>
+  // CHECK: %s = op.constant dense<{{\[\[}}1.000000e+00, 0.000000e+00], [3.000000e+00, 4.000000e+00]]>
+  %s = op.triangle %a, %zero to [2, 2] offset 0 : tensor<2x2xf32>, tensor<f32> -> tensor<2x2xf32>
+  // CHECK: %t = op.triangle
+  %t = op.triangle %one, %zero to [2, 2] offset 0 : tensor<2x2xf32>, tensor<f32> -> tensor<2x2xf32>
+  job.output "s", %s : tensor<2x2xf32>
+  job.output "t", %t : tensor<2x2xf32>
+}

@@ -21,6 +21,7 @@ from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.requirement import RequireOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
+from penstock.dialects.op.triangle import TriangleOp
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.tools.frontend.onnx.counted import inside_places, places_in, scalar
@@ -209,11 +210,16 @@ def one_hot(node: Node) -> None:
 
 def triangle(node: Node) -> None:
     """A matrix with zeros on one side of a diagonal."""
-    rows, columns = node.shape()[-2:]
     place = node.known_ints(1, "the diagonal")[0] if node.has(1) else 0
-    upper = np.arange(columns) - np.arange(rows)[:, None]
-    kept = upper >= place if node.int("upper", 1) else upper <= place
-    node.give_value(node.ops.where(np.asarray(kept), node.value(), 0))
+    value = node.value()
+    parts, offset = (value, node.ops.scalar(0, value)), place
+    if node.int("upper", 1):
+        parts, offset = parts[::-1], place - 1
+    extents, shape = node.builder.extents, node.shape()
+    with extents.ignored([value], *range(len(shape))):
+        found = node.ops.one(TriangleOp, *parts, shape=shape, offset=offset)
+    extents.copy(found, value)
+    node.give_value(found)
 
 
 def reverse_sequence(node: Node) -> None:

@@ -176,6 +176,7 @@ def test_triangles() -> None:
     numbers = np.asarray(rng.normal()), np.asarray(rng.normal())
     check_op(TriangleOp, *numbers, shape=[2, 3, 5], offset=1)
     check_op(TriangleOp, *numbers, shape=[4, 3], offset=-2)
+    check_op(TriangleOp, rng.normal(size=(4, 3)), numbers[1], shape=[4, 3], offset=0)
 
 
 def test_a_value_under_a_condition() -> None:

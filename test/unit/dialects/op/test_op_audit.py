@@ -434,6 +434,8 @@ def movement() -> Iterator[Case]:
         ([2, 5, 7], 2, floats(), floats()),
         ([7, 5], -3, np.array(True), np.array(False)),
         ([0, 3], 0, floats(), floats()),
+        ([2, 5, 7], -1, floats(2, 5, 7), floats()),
+        ([3, 40], 20, integers((3, 40), -9, 9), integers((3, 40), -9, 9)),
     ):
         is_inside = np.broadcast_to(np.tri(shape[-2], shape[-1], offset), shape) > 0
         yield Case(
