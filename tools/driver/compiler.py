@@ -90,11 +90,11 @@ class Compiler:
     on_warning: Callable[[Diagnosis], None] | None = None
     shrinking: bool = False
     _verified: Facts | None = field(default=None, init=False)
-    """The ops of the module when it was verified last, in a pipeline."""
+    """The ops of the module that was verified last, as they were then."""
     _is_whole: bool = field(default=True, init=False)
-    """Whether all ops of it were each time."""
+    """Whether all ops of it were after each pass of a pipeline."""
     _known: KnownForms = field(default_factory=KnownForms, init=False)
-    """The forms of ops that were found right, in a pipeline."""
+    """The forms of ops that were found right in a pipeline."""
     pipelines: PipelineTable = field(default_factory=plugins.known_pipelines)
     loaded: tuple[PlugInCode, ...] = ()
     """The code of files that were loaded into it, or have registered something."""
@@ -163,6 +163,8 @@ class Compiler:
             notes = () if place is None else (f"{place}: note: this is verified",)
             raise self._defect(str(crash), author, cause, notes) from cause
         reject_if_any(errors, prefix)
+        if position < 0 and self.verify_each:
+            self._verified = facts_of(module)
 
     def apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
         """
@@ -174,7 +176,7 @@ class Compiler:
             self._apply(module, passes)
 
     def _apply(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-        self._verified, self._is_whole, self._known = None, True, KnownForms()
+        self._is_whole, self._known = True, KnownForms()
         for each in self.instrumentations:
             each.before_pipeline(passes, module)
         for position, module_pass in enumerate(passes):

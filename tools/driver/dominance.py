@@ -9,7 +9,7 @@ from xdsl.traits import IsolatedFromAbove
 from penstock.dialects.utils.diagnostics import Finding, place_of
 
 # A view of the operands of each op would take half of the time.
-_operands_of = attrgetter("_operands")
+_parts_of = attrgetter("_operands", "results", "regions", "_next_op")
 
 
 def dominance_errors(top: Operation) -> list[Finding]:
@@ -56,14 +56,17 @@ class _Checker:
         defined: list[int] = [*map(id, block.args)]
         available = self._available
         available.update(defined)
-        for op in block.ops:
-            if not available.issuperset(map(id, _operands_of(op))):
+        op = block.first_op
+        while op is not None:
+            operands, results, regions, after = _parts_of(op)
+            if not available.issuperset(map(id, operands)):
                 self._tell_operands(op)
-            if op.regions:
+            if regions:
                 self._check_regions(op)
-            results = [*map(id, op.results)]
+            results = [*map(id, results)]
             defined += results
             available.update(results)
+            op = after
         return defined
 
     def _tell_operands(self, op: Operation) -> None:

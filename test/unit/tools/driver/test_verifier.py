@@ -224,10 +224,13 @@ def test_ops_are_seen_otherwise_once_something_has_changed(change: Change) -> No
     assert seen_otherwise(before, facts_of(module))
 
 
+@pytest.mark.parametrize("is_known", [False, True])
 def test_only_passes_that_changed_something_are_followed_by_verifying(
-    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiler, module = parsed()
+    if is_known:
+        compiler.verify(module)
     verified: list[str] = []
 
     def verify(
@@ -238,7 +241,16 @@ def test_only_passes_that_changed_something_are_followed_by_verifying(
     monkeypatch.setattr(compiler, "verify", verify)
     changes = nothing, nothing, other_attribute, nothing, other_property
     compiler.apply(module, [Does(change) for change in changes])
-    assert verified == ["does left bad IR: "] * 3 + ["the pipeline left bad IR: "]
+    count = 2 if is_known else 3
+    assert verified == ["does left bad IR: "] * count + ["the pipeline left bad IR: "]
+
+
+def test_a_change_after_a_module_was_verified_is_seen() -> None:
+    compiler, module = parsed()
+    compiler.verify(module)
+    other_type(module)
+    with pytest.raises(Rejected, match=r"does left bad IR: op\.add: "):
+        compiler.apply(module, [Does(nothing), Does(nothing)])
 
 
 def test_what_breaks_a_module_that_was_sound_before_is_found() -> None:
