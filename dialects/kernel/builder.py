@@ -13,6 +13,7 @@ views: `memref.collapse_shape`, `memref.expand_shape`, and `kernel.padded`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from xdsl.builder import Builder
@@ -51,6 +52,15 @@ from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.utils.half_precision import compute_in_f32, is_half
 from penstock.dialects.utils.hints import isa
 from penstock.dialects.utils.signless import drop_signs, is_unsigned
+
+_INDEX = IndexType()
+
+
+@lru_cache(1 << 10)
+def _index(value: int) -> IntegerAttr[IndexType]:
+    """The attribute of an index; kernels have the same ones over and over."""
+    return IntegerAttr(value, _INDEX)
+
 
 PARALLEL = "parallel"
 REDUCTION = "reduction"
@@ -105,13 +115,16 @@ class KernelBuilder:
                 arith.ConstantOp.create(properties=properties, result_types=[type])
             )
         if isinstance(type, IndexType):
-            return self.insert(arith.ConstantOp(IntegerAttr(int(value), type)))
+            return self.index(int(value))
         assert isa(type, IntegerType), f"there are no constants of type {type}"
         return self.insert(arith.ConstantOp(IntegerAttr(int(value), type)))
 
     def index(self, value: int) -> SSAValue:
         """An index constant."""
-        return self.constant(value, IndexType())
+        properties = {"value": _index(value)}
+        return self.insert(
+            arith.ConstantOp.create(properties=properties, result_types=[_INDEX])
+        )
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """

@@ -49,7 +49,7 @@ from penstock.dialects.regst import MemoryCaseAttr
 from penstock.dialects.regst.ops import Bytes
 from penstock.dialects.utils.attributes import KnownAttributes
 from penstock.dialects.utils.counts import Count
-from penstock.dialects.utils.python_values import properties_of
+from penstock.dialects.utils.python_values import properties_of, symbol
 from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.dialects.utils.tensors import element_bytes
 
@@ -67,7 +67,7 @@ def memref_bytes(type: MemRefType) -> int:
 
 def symbols(names: Sequence[str]) -> ArrayAttr[SymbolRefAttr]:
     """References to symbols of a program."""
-    return ArrayAttr([SymbolRefAttr(name) for name in names])
+    return ArrayAttr([symbol(name) for name in names])
 
 
 def names_of(references: ArrayAttr[FlatSymbolRefAttr]) -> list[str]:

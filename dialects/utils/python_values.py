@@ -197,7 +197,13 @@ def _text(value: object) -> Attribute | None:
 
 
 def _symbol(value: object) -> Attribute | None:
-    return SymbolRefAttr(value) if isinstance(value, str) else None
+    return symbol(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=1 << 14)
+def symbol(name: str) -> SymbolRefAttr:
+    """The reference to a symbol, which most programs name several times."""
+    return SymbolRefAttr(name)
 
 
 def _flag(value: object) -> Attribute | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TypeVar
 
 from xdsl.dialects.builtin import AnyFloat, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,11 +30,23 @@ from penstock.dialects.utils.diagnostics import LocatedVerifyException
 from penstock.dialects.utils.structural_keys import KernelKey, block_structure
 from penstock.dialects.utils.tensors import element_count, same_layout, tensor_type
 
+_T = TypeVar("_T")
+
 _PAIRS: dict[KernelKey, tuple[InPlacePair, ...]] = {}
 """
 The pairs of recent groups by their structure: most passes after fusion ask for them,
 and finding them takes building the stage of a group.
 """
+
+_BODIES: dict[KernelKey, Region] = {}
+"""The bodies of these stages, until the kernel of a group takes its own."""
+
+
+def _remember(known: dict[KernelKey, _T], key: KernelKey, value: _T) -> None:
+    """Note a value in a table of recent ones."""
+    if len(known) == RECENT:
+        known.pop(next(iter(known)))
+    known[key] = value
 
 
 class RowForm(GroupForm):
@@ -107,12 +120,11 @@ class RowForm(GroupForm):
         """The pairs that the stage of rows may have as one memref."""
         key = block_structure(self.block, {})
         if (known := _PAIRS.get(key)) is None:
-            if len(_PAIRS) == RECENT:
-                _PAIRS.pop(next(iter(_PAIRS)))
-            known = _PAIRS[key] = tuple(self._find_pairs())
+            known = tuple(self._find_pairs(key))
+            _remember(_PAIRS, key, known)
         return known
 
-    def _find_pairs(self) -> Sequence[InPlacePair]:
+    def _find_pairs(self, key: KernelKey) -> Sequence[InPlacePair]:
         arguments, space = self.block.args, self.space
         pairs = [
             InPlacePair(operand, result)
@@ -130,7 +142,11 @@ class RowForm(GroupForm):
         row = self._row(k, space.whole(), self._places(), *memrefs)
         passes, elements = add_keeps(row).passes, row.body.block.args
         late = [read_late(passes, result) for result in range(len(self.yielded))]
-        return [x for x in pairs if elements[x.operand] not in late[x.result]]
+        found = [x for x in pairs if elements[x.operand] not in late[x.result]]
+        if 1 not in space.shape:
+            # Else loops of one point, which no index says, may be those of others.
+            _remember(_BODIES, key, row.detach_region(row.body))
+        return found
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
@@ -143,7 +159,12 @@ class RowForm(GroupForm):
             return [k.view(value, merged.shape_of(each)) for value, each in pairs]
 
         ins, outs = viewed(ins, operands), viewed(outs, results)
-        add_keeps(self._row(k, merged, places, ins, outs))
+        body = _BODIES.pop(block_structure(self.block, {}), None)
+        if body is None:
+            add_keeps(self._row(k, merged, places, ins, outs))
+        else:
+            maps = [merged.map_of(lies) for lies in (*operands, *results)]
+            k.effect(RowStage(merged.along, maps, ins, outs, body))
 
     def _places(self) -> tuple[Sequence[Lies], Sequence[Lies]]:
         """Where operands and results have their elements."""
