@@ -55,6 +55,7 @@ from penstock.dialects.utils.repetitions import (
     repetition_vector,
 )
 from penstock.dialects.utils.tensors import element_bytes
+from penstock.dialects.utils.walk import ops_of
 
 
 @irdl_op_definition
@@ -105,7 +106,7 @@ class ProgramOp(IRDLOperation):
     @property
     def actors(self) -> list[ActorOp]:
         """The actors, as they are listed."""
-        return [op for op in self.body.block.ops if isinstance(op, ActorOp)]
+        return ops_of(self.body.block, ActorOp)
 
     @property
     def jobs(self) -> list[str]:
@@ -137,7 +138,7 @@ class ProgramOp(IRDLOperation):
     def verify_(self) -> None:
         table = self.symbol_table()
         writers: dict[str, str] = {}
-        kernels = (op for op in self.body.block.ops if isinstance(op, KernelOp))
+        kernels = ops_of(self.body.block, KernelOp)
         failing = {op.sym_name.data for op in kernels if op.can_fail}
         for op in self.body.block.ops:
             with verifying(op):
@@ -149,10 +150,9 @@ class ProgramOp(IRDLOperation):
                         verify_failing(op, failing)
                     case _:
                         pass
-        for op in self.body.block.ops:
-            if isinstance(op, ActorOp):
-                with verifying(op):
-                    verify_fed(op, table, writers)
+        for actor in self.actors:
+            with verifying(actor):
+                verify_fed(actor, table, writers)
         verify_local_names(self, table)
         verify_jobs(self, table, writers)
         verify_ports(self, writers)
