@@ -53,7 +53,7 @@ MOVED = {
     "penstock.runtime.panels": "penstock.runtime.kernels.cpu.matmul.packing",
     "penstock.runtime.pools": "penstock.runtime.kernels.cpu.pooling",
     "penstock.runtime.profiler": "penstock.runtime.observe.kernel_timer",
-    "penstock.runtime.quads": "penstock.runtime.kernels.cpu.matmul.int8",
+    "penstock.runtime.quads": "penstock.runtime.kernels.cpu.matmul.groups",
     "penstock.runtime.subject": "penstock.runtime.observe.program_info",
     "penstock.runtime.tiles": "penstock.runtime.kernels.cpu.matmul.tile",
     "penstock.runtime.trace": "penstock.runtime.observe.chrome_trace",

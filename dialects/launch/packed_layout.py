@@ -31,13 +31,13 @@ class PanelsAttr(ParametrizedAttribute):
     panels that are `width` wide, and along the other one into blocks of `depth`, the
     last ones smaller where need be. A panel of a block has, for each place along the
     other axis, its elements one after the other. Panels of a block are contiguous, then
-    come the next block and the next matrix. With `quads` (int8 matmul) a panel has
-    groups of four: for four places along the other axis, four elements of each line one
-    after the other.
+    come the next block and the next matrix. With a `group` of 2 (`bf16`) or 4 (int8)
+    places along the other axis, a panel has for these so many elements of each line,
+    one after the other.
 
     ```mlir
     #launch.panels<[1, 512, 2048], axis 1, width 8, depth 256>
-    #launch.panels<[1, 768, 768], axis 2, width 32, depth 768, quads>
+    #launch.panels<[1, 768, 768], axis 2, width 32, depth 768, group 4>
     ```
     """
 
@@ -49,7 +49,7 @@ class PanelsAttr(ParametrizedAttribute):
     axis: IntAttr = param_def(converter=IntAttr.get)
     width: IntAttr = param_def(converter=IntAttr.get)
     depth: IntAttr = param_def(converter=IntAttr.get)
-    quads: IntAttr = param_def(converter=IntAttr.get)
+    group: IntAttr = param_def(converter=IntAttr.get)
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class PanelsAttr(ParametrizedAttribute):
         axis: int,
         width: int,
         depth: int,
-        quads: bool = False,
+        group: int = 1,
     ):
-        super().__init__(*map(IntAttr, (*shape, axis, width, depth, int(quads))))
+        super().__init__(*map(IntAttr, (*shape, axis, width, depth, group)))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -80,10 +80,12 @@ class PanelsAttr(ParametrizedAttribute):
                 raise VerifyException(
                     f"the {name} of panels is 1 to {extent}, got {number}"
                 )
-        places = self.depth.data, self.shape[3 - axis]
-        if self.quads.data and any(place % GROUP for place in places):
+        group, places = self.group.data, (self.depth.data, self.shape[3 - axis])
+        if group not in (1, 2, GROUP):
+            raise VerifyException(f"a group has 1, 2 or {GROUP} places, got {group}")
+        if any(place % group for place in places):
             raise VerifyException(
-                f"panels of quads have {GROUP} places at once, "
+                f"panels of groups have {group} places at once, "
                 f"got depth {places[0]} of {places[1]}"
             )
 
@@ -111,17 +113,18 @@ class PanelsAttr(ParametrizedAttribute):
                 parser.parse_punctuation(",")
                 parser.parse_keyword(keyword)
                 numbers.append(parser.parse_integer())
-            numbers.append(0)
+            numbers.append(1)
             if parser.parse_optional_punctuation(","):
-                parser.parse_keyword("quads")
-                numbers[-1] = 1
+                parser.parse_keyword("group")
+                numbers[-1] = parser.parse_integer()
         return [*map(IntAttr, numbers)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
+            group = f", group {self.group.data}" if self.group.data > 1 else ""
             printer.print_string(
                 f"{[*self.shape]}, axis {self.axis.data}, width {self.width.data}, "
-                f"depth {self.depth.data}{', quads' * self.quads.data}"
+                f"depth {self.depth.data}{group}"
             )
 
 

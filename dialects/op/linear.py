@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     TensorType,
     UnitAttr,
+    bf16,
+    f32,
     f64,
     i8,
     i32,
@@ -70,7 +72,10 @@ if TYPE_CHECKING:
     from penstock.dialects.utils.tensors import Array
 
 BYTES = (i8, ui8)
-"""The elements of which sums may be wide."""
+"""The bytes of which sums may be wide."""
+
+WIDE: Mapping[Attribute, Attribute] = {**dict.fromkeys(BYTES, i32), bf16: f32}
+"""The elements of which sums may be wide, with the type of these."""
 
 
 @irdl_op_definition
@@ -83,7 +88,8 @@ class MatmulOp(ContractionOp):
 
     Sums are in the element type, so that the error of a float grows with the number
     of its terms: at most like it, about like its square root for random terms. With
-    `wide` the elements are bytes, `i8` or `ui8`, and the sums `i32`.
+    `wide` the elements are bytes, `i8` or `ui8`, and the sums `i32`, or `bf16` and
+    `f32`: `op-widen-sums`.
 
     ```mlir
     %c = op.matmul %a, %b transpose_b
@@ -167,7 +173,7 @@ class MatmulOp(ContractionOp):
         if self.transpose_b is not None:
             b = b.swapaxes(-1, -2)
         if self.wide is not None:
-            a, b = a.astype(np.int32), b.astype(np.int32)
+            a, b = widened(a), widened(b)
         return (np.asarray(np.matmul(a, b)),)
 
     @property
@@ -256,7 +262,12 @@ def matmul_gradients(
     The gradients of the operands of a product of stacks of matrices, where `flags` say
     whether the one and the other is transposed first.
     """
-    (turn_a, turn_b), shape = flags, o.shape(a)
+    (turn_a, turn_b), shape, element = flags, o.shape(a), o.element(a)
+    if o.element(g) != element:
+        # Sums are wide, and so are those of gradients.
+        a, b = (o.cast(x, o.element(g)) for x in (a, b))
+        left, right = matmul_gradients(o, a, b, flags, g)
+        return o.cast(left, element), o.cast(right, element)
     if len(shape) > 2 and len(o.shape(b)) == 2 and not turn_a:
         # The rows of all matrices of the stack are those of one.
         rows = [prod(shape[:-1]), shape[-1]]
@@ -281,7 +292,8 @@ class GemmOp(ContractionOp):
     dimensions of the matrices A and B first, and C, if there is one, is broadcast to
     the result.
 
-    Sums are in the element type, as in `op.matmul`. Integers need whole factors.
+    Sums are in the element type, as in `op.matmul`. Integers need whole factors. With
+    `wide` A and B are `bf16` or bytes, and C and the sums `f32` or `i32`.
 
     ```mlir
     %y = op.gemm %a, %b, %c transpose_b alpha 5.000000e-01
@@ -298,13 +310,15 @@ class GemmOp(ContractionOp):
     transpose_b = opt_prop_def(UnitAttr)
     alpha = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(1.0, f64))
     beta = prop_def(FloatAttr.constr(eq(f64)), default_value=FloatAttr(1.0, f64))
+    wide = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
 
     traits = traits_def(Pure())
 
     assembly_format = (
         "$a `,` $b (`,` $c^)? (`transpose_a` $transpose_a^)? "
-        "(`transpose_b` $transpose_b^)? (`alpha` $alpha^)? (`beta` $beta^)? attr-dict "
+        "(`transpose_b` $transpose_b^)? (`alpha` $alpha^)? (`beta` $beta^)? "
+        "(`wide` $wide^)? attr-dict "
         "`:` type($a) `,` type($b) (`,` type($c)^)? `->` type($result)"
     )
 
@@ -314,8 +328,7 @@ class GemmOp(ContractionOp):
         return self.alpha.value.data, self.beta.value.data
 
     def infer_types(self) -> Sequence[TensorType]:
-        element = same_element_type(self.operands)
-        NUMBERS.verify(tensor_type(self.a))
+        element = self._element()
         if not isinstance(element, AnyFloat):
             self._check_whole_factors()
         a = self._matrix_shape("A", self.a, self.transpose_a is not None)
@@ -324,6 +337,19 @@ class GemmOp(ContractionOp):
         if self.c is not None:
             _check_broadcast(tensor_type(self.c).get_shape(), [a[0], b[1]])
         return (TensorType(element, [a[0], b[1]]),)
+
+    def _element(self) -> Attribute:
+        """The element type of the result, which C has."""
+        if self.wide is None:
+            element = same_element_type(self.operands)
+            NUMBERS.verify(tensor_type(self.a))
+            return element
+        element = element_of_sums([self.a, self.b], wide=True)
+        if self.c is not None and tensor_type(self.c).element_type != element:
+            raise VerifyException(
+                f"the C of sums of {element} should be so, got {self.c.type}"
+            )
+        return element
 
     def _check_whole_factors(self) -> None:
         for name, factor in zip(("alpha", "beta"), self.factors, strict=True):
@@ -375,6 +401,8 @@ class GemmOp(ContractionOp):
         import numpy as np
 
         a, b, *c = operands
+        if self.wide is not None:
+            a, b = widened(a), widened(b)
         if self.transpose_a is not None:
             a = a.T
         if self.transpose_b is not None:
@@ -407,7 +435,8 @@ class GemmOp(ContractionOp):
             self._build_scaling(finish, c)
         ending.build(finish, result)
         places = [(out, result) for out in outs]
-        build_contract(k, ((a, of_a), (b, of_b)), places, start, finish)
+        unsigned = unsigned_of(ins, self.wide is not None)
+        build_contract(k, ((a, of_a), (b, of_b)), places, start, finish, unsigned)
 
     def _build_scaling(self, finish: Finish, c: Sequence[Operand]) -> None:
         """Scale the products, and add C."""
@@ -447,16 +476,28 @@ def _last_axes(rank: int, transpose: bool) -> tuple[int, int]:
 
 
 def element_of_sums(factors: Sequence[SSAValue], wide: bool) -> Attribute:
-    """The element type of a matmul of two tensors: `i32` for `wide` ones, of int8."""
+    """The element type of a matmul of two tensors: that of `wide` sums, if so."""
     types = [*map(tensor_type, factors)]
     if not wide:
         element = same_element_type(factors)
         NUMBERS.verify(types[0])
         return element
     for type in types:
-        if type.element_type not in BYTES:
-            raise VerifyException(f"wide sums are of i8 or ui8, got {type}")
-    return i32
+        if type.element_type not in WIDE:
+            raise VerifyException(f"wide sums are of i8, ui8 or bf16, got {type}")
+    a, b = (WIDE[type.element_type] for type in types)
+    if a != b:
+        raise VerifyException(
+            f"wide sums are of one kind, got {types[0]} and {types[1]}"
+        )
+    return a
+
+
+def widened(factor: Array) -> Array:
+    """The elements of a factor in the type of `wide` sums."""
+    import numpy as np
+
+    return factor.astype(np.int32 if factor.dtype.kind in "iu" else np.float32)
 
 
 def unsigned_of(factors: Sequence[SSAValue], wide: bool) -> tuple[bool, bool]:

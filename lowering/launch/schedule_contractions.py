@@ -2,13 +2,13 @@
 Give contractions in kernels for `cpu` a schedule: tiles in vector registers.
 
 A `kernel.contract`, which `raise-linalg-to-kernel` makes of ops of `linalg`, is
-scheduled if it sums products of two `f32`, `f64`, `i32` or `i64`, or of two 8-bit
-integers in an `i32`, and its loops can be sorted into rows, columns and terms
-(`penstock.lowering.codegen.body.contraction`); so can those of matmuls and of
-convolutions. A contraction for which that does not hold gets the attribute
-`no_schedule` with the reason. An op with one of both already keeps it. The attribute
-`schedule`, a `#launch.contraction`, has all that the source depends on, and may be
-written in the input:
+scheduled if it sums products of two `f32`, `f64`, `i32` or `i64`, of two 8-bit
+integers in an `i32`, or of two `bf16` in an `f32`, and its loops can be sorted into
+rows, columns and terms (`penstock.lowering.codegen.body.contraction`); so can those of
+matmuls and of convolutions. A contraction for which that does not hold gets the
+attribute `no_schedule` with the reason. An op with one of both already keeps it. The
+attribute `schedule`, a `#launch.contraction`, has all that the source depends on, and
+may be written in the input:
 
 * *Form*. `outer` (vectors along columns), unless columns of `b` are not contiguous,
   terms of `a` and of `b` are, and there are few rows: then `inner` (vectors along
@@ -44,10 +44,11 @@ written in the input:
   packed, and all columns computed with the copy. Then `b` is packed as well, for at
   least 32 rows, and a block has as many terms as leave 32 KiB to a panel, and as many
   rows as leave 384 KiB to their copy: for each block `b` is packed anew.
-* *Int8*, if factors are 8-bit integers with `i32` accumulators: terms in groups of
-  four. Then rows are copied always, and columns packed, unless `b` is a constant that
-  only this kernel reads, of whole groups of terms: that lies in panels. With `matrices`
-  (AMX), and 16 rows or more, tiles are AMX tile registers, if such a `b` fills them.
+* *Group*, if factors are narrower than their accumulators: 8-bit integers with `i32`
+  are in groups of four terms, `bf16` with `f32` in pairs. Then rows are copied always,
+  and columns packed, unless `b` is a constant that only this kernel reads, of whole
+  groups of terms: that lies in panels. With `matrices` (AMX), 8-bit integers and 16
+  rows or more, tiles are AMX tile registers, if such a `b` fills them.
 * *Height*. All rows; for several `parts` as many as give each at least four units of
   work.
 * *Start and finish*. They are computed in registers

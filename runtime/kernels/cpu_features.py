@@ -44,6 +44,12 @@ class Processor:
         """Whether it has instructions between `f16` and `f32`: of x86 not all do."""
         return "f16c" in self.features or "sse2" not in self.features
 
+    def multiplies_pairs(self, lanes: int) -> bool:
+        """Whether it multiplies and adds pairs of `bf16` in so many lanes of `f32`."""
+        has = self.features.__contains__
+        is_known = lanes == 16 or (lanes in (4, 8) and has("avx512vl"))
+        return has("avx512bf16") and is_known
+
     def dot_product(self, lanes: int, plain: bool = False) -> str | None:
         """
         The instruction for dot products of groups of four bytes: `vnni`, but for

@@ -76,10 +76,10 @@ def _pieces(
 ) -> Iterator[tuple[Array, Array]]:
     """
     Views of all whole panels of each block, and of the last, at both places: matrix,
-    panel, group of 4 (or term), column, and term of the group.
+    panel, group of terms, column, and term of the group.
     """
     count, all_terms, extent = matrices.shape
-    size = 4 if panels.quads else 1
+    size = panels.group
     rest = extent % panels.width
     whole = extent - rest
     for first in range(0, all_terms, panels.depth):

@@ -65,7 +65,7 @@ class Panels(NamedTuple):
     axis: int
     width: int
     depth: int
-    quads: bool = False
+    group: int = 1
 
 
 class Variable(NamedTuple):

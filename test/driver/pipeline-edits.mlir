@@ -6,7 +6,7 @@
 // DUMP:      op-unroll-loops{up-to=2 device="cpu"},
 // DUMP-NEXT: op-select-branches{up-to=4096 device="cpu"},
 // DUMP-NEXT: job-clean,
-// DUMP:      op-widen-sums{device="cpu"},
+// DUMP:      op-widen-sums{device="cpu" pairs},
 // DUMP:      plan-assign-streams{streams=1 policy="naive" machine},
 // DUMP:      regst-plan-memory{algorithm="best" guard="bounded" steps budget-ms},
 // DUMP:      launch-schedule-tiles{processors={{[0-9]+}}},

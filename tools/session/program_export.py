@@ -347,8 +347,8 @@ def _variable(op: VariableOp) -> Variable:
 def panels_of(attribute: PanelsAttr) -> Panels:
     """The packed layout that an attribute stands for."""
     axis, width, depth = attribute.axis, attribute.width, attribute.depth
-    quads = bool(attribute.quads.data)
-    return Panels(attribute.shape, axis.data, width.data, depth.data, quads)
+    group = attribute.group.data
+    return Panels(attribute.shape, axis.data, width.data, depth.data, group)
 
 
 def kernel_image(op: KernelOp) -> Kernel:

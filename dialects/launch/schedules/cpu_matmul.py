@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import ceil, prod
+from types import MappingProxyType
 
 from penstock.dialects.launch.schedules.contraction import ContractionSchedule
 from penstock.dialects.launch.schedules.fields import (
@@ -27,7 +28,7 @@ MAX_COPIED_ELEMENTS = 1 << 17
 SIDE = 16
 """The rows of AMX tile registers, and their groups of four or accumulators."""
 GROUP = 4
-"""The bytes of a group of four, which are multiplied and added at once."""
+"""The bytes of a group of terms, which are multiplied and added at once."""
 
 
 @schedule_definition
@@ -60,31 +61,35 @@ class ContractionAttr(ContractionSchedule):
     With `reuse P` the rows of a block are copied to the stack before, in the order in
     which tiles read them, and P panels of columns are computed with the copy.
 
-    With `quads` it is an int8 matmul with `i32` accumulators, and vectors have L groups
-    of four terms of a column. A group of `a` and one of each column are multiplied and
-    added at once. Rows are copied (`reuse`), and columns packed or in panels. With
-    `matrices` that is done in AMX tile registers of 16 rows of 16 groups, one or two of
-    which a tile has down and across.
+    With `group 4` it is an int8 matmul with `i32` accumulators, with `group 2` one of
+    `bf16` with `f32` accumulators, and vectors have L groups of so many terms of a
+    column. A group of `a` and one of each column are multiplied and added at once. Rows
+    are copied (`reuse`), and columns packed or in panels. With `matrices` that is done
+    in AMX tile registers of 16 rows of 16 groups of four, one or two of which a tile
+    has down and across.
 
     Extents are arguments of the kernel, and so are strides but 0 and 1; those of the
-    loops in `fixed` are in the code. In the form `upright` and with `quads` all are.
+    loops in `fixed` are in the code. In the form `upright` and with groups all are.
 
     ```mlir
     #launch.contraction<outer, tile [6, 4, 16], block [512, 256], packed>
     #launch.contraction<outer, tile [8, 3, 16], block [64, 9], packed, edge 1, panels a>
     #launch.contraction<upright, tile [14, 2, 16], block [28, 9], panels a>
     #launch.contraction<outer, tile [14, 2, 16], block [112, 256], reuse 24, panels b>
-    #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>
+    #launch.contraction<outer, tile [9, 2, 16], block [9, 64], group 4, packed, reuse 9>
     #launch.contraction<outer, tile [6, 4, 16], block [64, 64], fixed [2]>
     ```
     """
 
     name = "launch.contraction"
+    FORMER = MappingProxyType(
+        {**ContractionSchedule.FORMER, "quads": "groups of four terms are group 4"}
+    )
 
     form: str = choice("inner", "outer", "upright")
     tile: tuple[int, int, int] = numbers(3)
     block: tuple[int, int] = numbers(2)
-    quads: bool = flag(default=False)
+    group: int = number(most=GROUP, power=True, default=1)
     matrices: bool = flag(default=False)
     packed: bool = flag(default=False)
     prefetch: int = number(least=0, default=0)
@@ -94,7 +99,7 @@ class ContractionAttr(ContractionSchedule):
     fixed: tuple[int, ...] = numbers(None, least=0, default=())
 
     def loops_in_code(self, count: int) -> Collection[int]:
-        if self.is_int8 or self.is_transposed:
+        if self.is_grouped or self.is_transposed:
             return range(count)
         return self.fixed
 
@@ -114,14 +119,14 @@ class ContractionAttr(ContractionSchedule):
         return self.form == "upright"
 
     @property
-    def is_int8(self) -> bool:
-        """Whether this is an int8 matmul, on groups of four terms."""
-        return self.quads or self.matrices
+    def terms_at_once(self) -> int:
+        """The terms of a group."""
+        return GROUP if self.matrices else self.group
 
     @property
-    def _group(self) -> int:
-        """The elements of the operands that are one of panels and copies."""
-        return GROUP if self.is_int8 else 1
+    def is_grouped(self) -> bool:
+        """Whether several terms are multiplied and added at once."""
+        return self.terms_at_once > 1
 
     @property
     def columns(self) -> int:
@@ -157,14 +162,15 @@ class ContractionAttr(ContractionSchedule):
         self._verify_panels()
         if self.reuse:
             self._verify_reuse()
-        if self.is_int8:
-            self._verify_int8()
+        if self.is_grouped:
+            self._verify_groups()
 
     def _verify_packing(self) -> None:
         depth = self.block[1]
         refuse(not self.is_outer, "only the form outer reads panels")
         refuse(
-            self.panel_columns * depth > (most := MAX_PANEL_ELEMENTS * self._group),
+            self.panel_columns * depth
+            > (most := MAX_PANEL_ELEMENTS * self.terms_at_once),
             f"a panel of {depth} x {self.panel_columns} elements is larger than the "
             f"stack allows: {most}",
         )
@@ -190,21 +196,24 @@ class ContractionAttr(ContractionSchedule):
         )
         height, depth = self.block
         refuse(
-            height * depth > (most := MAX_COPIED_ELEMENTS * self._group),
+            height * depth > (most := MAX_COPIED_ELEMENTS * self.terms_at_once),
             f"{height} rows of {depth} terms are more to reuse than the stack allows: "
             f"{most} elements",
         )
 
-    def _verify_int8(self) -> None:
+    def _verify_groups(self) -> None:
         (rows, vectors, lanes), depth = self.tile, self.block[1]
-        refuse(self.quads and self.matrices, "matrices are quads, too: name one")
         refuse(
-            not self.reuse or not (self.packed or self.panels == "b"),
-            "quads are of rows to reuse and columns in panels",
+            self.group > 1 and self.matrices, "matrices are of groups, too: name one"
         )
         refuse(
-            depth % GROUP != 0,
-            f"a block has whole quads of {GROUP} terms, got {depth} terms",
+            not self.reuse or not (self.packed or self.panels == "b"),
+            "groups are of rows to reuse and columns in panels",
+        )
+        refuse(
+            depth % self.terms_at_once != 0,
+            f"a block has whole groups of {self.terms_at_once} terms, got {depth} "
+            "terms",
         )
         is_whole = depth % (GROUP * SIDE) == 0
         sides = rows in (SIDE, 2 * SIDE), vectors in (1, 2), lanes == SIDE

@@ -32,7 +32,7 @@ from penstock.dialects.kernel.loops import Nest, access_of, extents_of
 from penstock.dialects.kernel.views import PaddedOp
 from penstock.dialects.kernel.windows import Window, are_multiplied, window_view
 from penstock.dialects.op.axes import I64Attr, I64List, int_list
-from penstock.dialects.op.linear import element_of_sums, unsigned_of
+from penstock.dialects.op.linear import element_of_sums, unsigned_of, widened
 from penstock.dialects.op.sbp import PARTIAL, Entry, Part, SbpSignature, signature
 from penstock.dialects.op.tensor_op import ContractionOp, Ending
 from penstock.dialects.op.verify import (
@@ -70,7 +70,7 @@ class Conv2dOp(ContractionOp):
     Sums are in the element type, so that the error of a float grows with the number
     of its terms (weights of one out channel): at most like it, about like its square
     root for random terms. With `wide` images and weights are bytes, `i8` or `ui8`, and
-    the bias and the sums `i32`.
+    the bias and the sums `i32`, or `bf16` and `f32`.
 
     ```mlir
     %y = op.conv2d %x, %w strides [2, 2] pads [1, 1, 0, 0] groups 2
@@ -208,7 +208,7 @@ class Conv2dOp(ContractionOp):
 
         input, weights, *bias = operands
         if self.wide is not None:
-            input, weights = input.astype(np.int32), weights.astype(np.int32)
+            input, weights = widened(input), widened(weights)
         if self.input_last is not None:
             input = np.moveaxis(input, -1, 1)
         patches = window_view(input, self.windows, 0)
@@ -228,7 +228,9 @@ class Conv2dOp(ContractionOp):
         return (result if self.result_last is None else np.moveaxis(result, 1, -1),)
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
-        g, x = only(grads), self.input
+        g, x, weights = only(grads), self.input, self.weights
+        if self.wide is not None:
+            x, weights = (o.cast(value, o.element(g)) for value in (x, weights))
         to_first, to_last = [0, 3, 1, 2], [0, 2, 3, 1]
         if self.result_last is not None:
             g = o.transpose(g, to_first)
@@ -239,12 +241,13 @@ class Conv2dOp(ContractionOp):
             found = [o.zeros(self.input), o.zeros(self.weights)]
         else:
             of_x = transposed(
-                o, g, self.weights, self.windows, extents, groups, images_convolved(o)
+                o, g, weights, self.windows, extents, groups, images_convolved(o)
             )
             if self.input_last is not None:
                 of_x = o.transpose(of_x, to_last)
             of_w = filter_gradient(o, x, g, self.windows, groups)
-            found = [of_x, of_w]
+            element = o.element(self.input)
+            found = [o.cast(value, element) for value in (of_x, of_w)]
         return [*found, *([] if self.bias is None else [o.sum(g, [0, 2, 3])])]
 
     @property

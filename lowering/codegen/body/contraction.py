@@ -6,7 +6,8 @@ only `a` and the result have; *columns*, which only `b` and the result have and 
 which the result is contiguous; and *terms*, which only `a` and `b` have and which have
 one stride in `a`. Any other loops run outside. Where there are several loops of columns
 or terms, as in convolutions, columns are *windows* on `b`, which may have padding
-around it. Factors may be `i8` or `u8` with `i32` accumulators.
+around it. Factors may be narrower than their sums: bytes with `i32` accumulators, or
+`bf16` with `f32` ones.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from penstock.dialects.kernel.loops import (
     merged,
 )
 from penstock.dialects.kernel.views import PaddedOp
+from penstock.dialects.launch.schedules.cpu_matmul import GROUP
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.hints import isa
 
@@ -43,6 +45,18 @@ INTEGERS: Mapping[Attribute, str] = {i32: "i32", i64: "i64"}
 
 TILE_ELEMENTS: Mapping[Attribute, str] = {**ELEMENTS, **INTEGERS}
 """The types whose products are summed in tiles on CPUs."""
+
+NARROW: Mapping[tuple[Attribute, Attribute], tuple[str, str]] = {
+    (i8, i32): ("i8", "ui8"),
+    (bf16, f32): ("bf16", "bf16"),
+}
+"""
+The types of factors and sums that tiles on CPUs take in groups of terms, with the names
+of factors that have a sign, and that have none.
+"""
+
+FACTOR_BYTES: Mapping[str, int] = {"i8": 1, "ui8": 1, "bf16": 2}
+"""The bytes of factors that are narrower than their sums."""
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 """The ops by which factors get as many bits as their sum has."""
@@ -56,7 +70,7 @@ class Contraction:
     """A contraction as loops over rows, columns and terms."""
 
     element: str
-    """The type of sums, and of factors unless they are 8-bit integers."""
+    """The type of sums, and of factors unless those are named."""
     a: int
     """The number of the operand that has rows."""
     b: int
@@ -68,10 +82,15 @@ class Contraction:
     columns: tuple[int, ...]
     """From the outermost loop to the innermost, as the terms."""
     terms: tuple[int, ...]
-    signs: tuple[bool, bool] | None = None
-    """Of factors that are bytes: whether those of `a` and of `b` have a sign."""
+    factors: tuple[str, str] | None = None
+    """The types of `a` and of `b` if they are narrower than sums: groups of terms."""
     starts: bool = False
     """Whether sums do not begin with what the result holds."""
+
+    @property
+    def group(self) -> int:
+        """The terms that are multiplied and added at once."""
+        return GROUP // FACTOR_BYTES[self.factors[0]] if self.factors else 1
 
     @property
     def column(self) -> int | None:
@@ -195,8 +214,8 @@ def contraction_of(
         return "each channel is multiplied by weights of its own"
     held = result_of(op)
     factor, total = element_of(op.a), element_of(held)
-    element, is_of_bytes = elements.get(total), (factor, total) == (i8, i32)
-    if element is None or not (is_of_bytes or factor == total):
+    element, names = elements.get(total), NARROW.get((factor, total))
+    if element is None or not (names or factor == total):
         return f"there are no tiles that sum products of {factor} in {total}"
     if op.sum_type != (f32 if is_half(total) else total):
         return f"sums in {op.sum_type} are stored as {total}"
@@ -204,11 +223,11 @@ def contraction_of(
     if isinstance(found, str):
         return found
     found = replace(found, starts=not op.is_started_by_itself)
-    if is_of_bytes:
-        signs = tuple(not flag for flag in op.unsigned)
-        found = replace(found, signs=(signs[found.a], signs[found.b]))
+    if names is not None:
+        of_a, of_b = (names[op.unsigned[side]] for side in (found.a, found.b))
+        found = replace(found, factors=(of_a, of_b))
         if found.bounds:
-            return "a factor of bytes has padding around it"
+            return "a factor that is narrower than its sums has padding around it"
     return found
 
 
@@ -229,6 +248,8 @@ def contraction_in(nest: Nest, element: str) -> Contraction | str:
 def device_contraction_of(op: Operation) -> Contraction | str | None:
     """As `contraction_of`, of numbers and factors that tiles on devices compute."""
     found = contraction_of(op, DEVICE_ELEMENTS)
+    if isinstance(found, Contraction) and found.factors:
+        return f"there are no tiles that sum products of {found.factors[0]} in f32"
     if isinstance(found, Contraction) and found.bounds:
         return "a factor has padding around it"
     return found

@@ -19,7 +19,7 @@ _KERNELS = Path(__file__).parents[3] / "runtime" / "kernels"
 CPU_MODULES = (
     *("cpu.attention", "cpu.outer_vector_loop", "cpu.depthwise", "cpu.support"),
     *("cpu.support_members", "cpu.vector_loop", "cpu.matmul.amx"),
-    *("cpu.matmul.packing", "cpu.pooling", "cpu.matmul.int8", "cpu.matmul.tile"),
+    *("cpu.matmul.packing", "cpu.pooling", "cpu.matmul.groups", "cpu.matmul.tile"),
     *("cpu.winograd", "cpu.matmul.transposed_tile", "cpu.transposition"),
     "cpu.simd",
 )

@@ -17,9 +17,9 @@ from penstock.lowering.codegen.cpu.matmul import (
     group_of,
     unfit_of_tiles,
 )
-from penstock.lowering.codegen.cpu.matmul_int8 import (
+from penstock.lowering.codegen.cpu.matmul_groups import (
     AmxMatmulPrinter,
-    Int8MatmulPrinter,
+    GroupMatmulPrinter,
 )
 from penstock.lowering.codegen.cpu.matmul_transposed import TransposedMatmulPrinter
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
@@ -27,8 +27,8 @@ from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
 
 def printer_of(group: Group) -> type[MatmulPrinter]:
     """The printer of a group's source."""
-    if group.schedule.is_int8:
-        return AmxMatmulPrinter if group.schedule.matrices else Int8MatmulPrinter
+    if group.schedule.is_grouped:
+        return AmxMatmulPrinter if group.schedule.matrices else GroupMatmulPrinter
     return TransposedMatmulPrinter if group.schedule.is_transposed else MatmulPrinter
 
 

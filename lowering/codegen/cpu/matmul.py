@@ -201,7 +201,7 @@ class MatmulPrinter:
         self.printer, self.group, self.number = printer, group, number
         self.contraction, self.schedule = group.contraction, group.schedule
         self.size = BYTES[self.contraction.element]
-        self.factor_size = self.size if self.contraction.signs is None else 1
+        self.factor_size = self.size // self.contraction.group
         self.rows, self.columns, self.terms = self.contraction.extents
         self.names: set[str] = set()
         """

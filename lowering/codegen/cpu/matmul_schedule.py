@@ -171,7 +171,7 @@ def reuse_block(
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
-    unit = 1 if contraction.signs is None else GROUP
+    unit = contraction.group
     size = BYTES[contraction.element]
     depth = reuse_depth(width, ceil(terms / unit), size)
     most = max(1, COPIED_BYTES // size // depth // height)
@@ -189,18 +189,23 @@ def reuse_block(
     return ceil(tiles / blocks) * height, depth * unit, ceil(panels / share)
 
 
-def int8_schedule(
+def grouped_schedule(
     contraction: Contraction,
     vector_bytes: int,
     parts: int,
     constant: str,
     matrices: bool,
 ) -> ContractionAttr:
-    """The schedule of an int8 matmul, in AMX tiles (`matrices`) if that is worth it."""
+    """
+    The schedule of a matmul of groups of terms, in AMX tiles (`matrices`) if these are
+    of bytes and that is worth it.
+    """
     rows, columns, terms = contraction.extents
+    group = contraction.group
     lanes, registers = vector_bytes // GROUP, REGISTERS[vector_bytes]
     is_whole = terms % (GROUP * SIDE) == columns % SIDE == 0
-    if matrices and rows >= SIDE and lanes == SIDE and (constant != "b" or is_whole):
+    in_matrices = matrices and group == GROUP and rows >= SIDE and lanes == SIDE
+    if in_matrices and (constant != "b" or is_whole):
         tile = SIDE * min(2, ceil(rows / SIDE)), min(2, ceil(columns / SIDE))
         height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
         return ContractionAttr(
@@ -212,17 +217,17 @@ def int8_schedule(
             matrices=True,
             panels="b" if constant == "b" else "",
         )
-    groups = ceil(terms / GROUP)
+    groups = ceil(terms / group)
     tile = best_reusing_tile(rows, columns, groups, lanes, GROUP, registers)
     height, depth, reuse = reuse_block(contraction, tile, lanes, parts)
-    is_stored = constant == "b" and terms % GROUP == 0
+    is_stored = constant == "b" and terms % group == 0
     return ContractionAttr(
         "outer",
         (*tile, lanes),
         (height, depth),
         packed=not is_stored,
         reuse=reuse,
-        quads=True,
+        group=group,
         panels="b" if is_stored else "",
     )
 
@@ -359,8 +364,8 @@ def schedule_or_refusal(
 ) -> ContractionAttr | str:
     """The schedule of a contraction, or why it has none."""
     facts = contraction, vector_bytes, parts
-    if contraction.signs is not None:
-        return int8_schedule(*facts, constant, matrices)
+    if contraction.factors is not None:
+        return grouped_schedule(*facts, constant, matrices)
     if (refusal := window_refusal(contraction)) is None:
         return schedule_of(*facts, constant)
     return unpacked_schedule(*facts, constant, inf) or refusal

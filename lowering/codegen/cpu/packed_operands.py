@@ -73,13 +73,13 @@ def panels_of(
         width, depth = schedule.tile[0], min(schedule.block[1], terms)
     if schedule.is_inner:
         width = 1
-    if schedule.is_int8 and terms % GROUP:
+    if terms % schedule.terms_at_once:
         return None
     # Registers are read whole, also at the end of a variable.
     if schedule.matrices and (terms % (GROUP * SIDE) or shape[axis] % SIDE):
         return None
     width = min(width, shape[axis])
-    return PanelsAttr(shape, axis, width, depth, schedule.is_int8)
+    return PanelsAttr(shape, axis, width, depth, schedule.terms_at_once)
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -125,9 +125,10 @@ def is_read_by_tiles(op: Operation, argument: BlockArgument) -> bool:
 
 def misfit(contraction: Contraction, schedule: ContractionAttr) -> str | None:
     """Why the elements of a contraction do not lie as a schedule needs it, if so."""
-    if schedule.is_int8 != (contraction.signs is not None):
-        return "quads are of bytes, and other factors are none"
-    if schedule.is_int8:
+    if (terms := schedule.terms_at_once) != contraction.group:
+        wanted = contraction.group
+        return f"groups of these factors have {wanted} terms, not {terms}"
+    if schedule.is_grouped:
         return None
     if schedule.is_transposed:
         return _transposed_misfit(contraction, schedule)

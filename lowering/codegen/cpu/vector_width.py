@@ -29,6 +29,11 @@ def checked_vector_bytes(asked: int | None) -> int:
     return asked or vector_bytes_here()
 
 
+def multiplies_pairs_here() -> bool:
+    """Whether this CPU has an instruction for pairs of `bf16` that code may use."""
+    return "avx512bf16" in features()
+
+
 def has_matrices_here() -> bool:
     """Whether this CPU has AMX instructions for int8 matmuls that code may use."""
     return "amx-int8" in features()

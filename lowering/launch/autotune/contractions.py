@@ -24,7 +24,7 @@ from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
 from penstock.dialects.launch import KernelOp, PanelsAttr
 from penstock.dialects.launch.packed_layout import PANELS
-from penstock.dialects.launch.schedules.cpu_matmul import GROUP, ContractionAttr
+from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.lowering.codegen.body.contraction import Contraction, contraction_of
 from penstock.lowering.codegen.body.epilogue import epilogue_in, stages_of
 from penstock.lowering.codegen.body.sums_split import split_sums
@@ -196,7 +196,7 @@ class Site:
             found = found.in_lines
             outer = prod(found.outer_extents)
         rows, columns, terms = found.extents
-        steps = ceil(terms / GROUP) if schedule.is_int8 else terms
+        steps = ceil(terms / schedule.terms_at_once)
         time = tile_seconds(tile, rows, columns, steps, self.lanes) * PRODUCT_NS
         if schedule.packed:
             time += ceil(rows / schedule.block[0]) * columns * terms * PACK_NS
@@ -306,7 +306,7 @@ class Site:
             rows, columns = columns, ceil(rows / self.lanes)
         if schedule.tile[0] > rows or schedule.tile[1] > columns:
             return False
-        if schedule.block[1] > rounded(terms, GROUP if schedule.is_int8 else 1):
+        if schedule.block[1] > rounded(terms, schedule.terms_at_once):
             return False
         return not schedule.panels or self.stored(schedule) is not None
 

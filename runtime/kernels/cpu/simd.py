@@ -36,6 +36,22 @@ ELEMENTS = {
 }
 """The type of an element in LLVM code, and its bytes."""
 
+
+class BrainFloatType(ir.Type):
+    """The type of `bf16` in LLVM, of which llvmlite has none."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BrainFloatType)
+
+    def __hash__(self) -> int:
+        return hash(BrainFloatType)
+
+
+BRAIN_FLOAT = BrainFloatType()
+
 WORD, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
 INDEX = ir.IntType(32)
 

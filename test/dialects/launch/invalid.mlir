@@ -491,8 +491,13 @@ launch.program @p rank 0 {
 
 // -----
 
-// expected-error@+1 {{panels of quads have 4 places at once, got depth 4 of 6}}
-"test.op"() {p = #launch.panels<[1, 6, 4], axis 2, width 4, depth 4, quads>} : () -> ()
+// expected-error@+1 {{a group has 1, 2 or 4 places, got 3}}
+"test.op"() {p = #launch.panels<[1, 6, 4], axis 2, width 4, depth 3, group 3>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{panels of groups have 4 places at once, got depth 4 of 6}}
+"test.op"() {p = #launch.panels<[1, 6, 4], axis 2, width 4, depth 4, group 4>} : () -> ()
 
 // -----
 

@@ -130,19 +130,19 @@
 
 // -----
 
-// expected-error@+1 {{quads are of rows to reuse and columns in panels}}
-"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 512], quads, packed>} : () -> ()
+// expected-error@+1 {{groups are of rows to reuse and columns in panels}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 512], group 4, packed>} : () -> ()
 
 // -----
 
-// expected-error@+1 {{a block has whole quads of 4 terms, got 510 terms}}
-"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 510], quads, reuse 1, panels b>} : () -> ()
+// expected-error@+1 {{a block has whole groups of 4 terms, got 510 terms}}
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 510], group 4, reuse 1, panels b>} : () -> ()
 
 // -----
 
 // A byte is a fourth of what other elements have at least.
 // expected-error@+1 {{a panel of 4096 x 48 elements is larger than the stack allows: 131072}}
-"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 4096], quads, packed, reuse 1>} : () -> ()
+"test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [8, 4096], group 4, packed, reuse 1>} : () -> ()
 
 // -----
 
@@ -156,8 +156,8 @@
 
 // -----
 
-// expected-error@+1 {{matrices are quads, too: name one}}
-"test.op"() {s = #launch.contraction<outer, tile [16, 1, 16], block [16, 64], quads, matrices, packed, reuse 1>} : () -> ()
+// expected-error@+1 {{matrices are of groups, too: name one}}
+"test.op"() {s = #launch.contraction<outer, tile [16, 1, 16], block [16, 64], group 4, matrices, packed, reuse 1>} : () -> ()
 
 // -----
 
@@ -172,7 +172,17 @@
 
 // -----
 
-// expected-error@+1 {{unknown part of #launch.contraction, expected one of quads, matrices, packed, prefetch, edge, reuse, panels}}
+// expected-error@+1 {{#launch.contraction has no 'quads' any more: groups of four terms are group 4}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 4], quads>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{group should be a power of 2 from 1 to 4, got 3}}
+"test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 3], group 3, reuse 1, packed>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{unknown part of #launch.contraction, expected one of group, matrices, packed, prefetch, edge, reuse, panels}}
 "test.op"() {s = #launch.contraction<outer, tile [1, 1, 16], block [1, 1], packet>} : () -> ()
 
 // -----

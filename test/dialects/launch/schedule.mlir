@@ -27,8 +27,8 @@ launch.kernel @panels target "cpu" (%a: memref<8x8xf32>, %b: memref<8x8xf32>, %o
 // CHECK: "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], reuse 16, panels b>}
 "test.op"() {s = #launch.contraction<outer, tile [8, 3, 16], block [192, 160], reuse 16, panels b>} : () -> ()
 
-// CHECK: "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>}
-"test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], quads, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, quads>} : () -> ()
+// CHECK: "test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], group 4, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, group 4>}
+"test.op"() {s = #launch.contraction<outer, tile [9, 2, 16], block [9, 768], group 4, packed, reuse 9>, p = #launch.panels<[1, 8, 4], axis 2, width 3, depth 8, group 4>} : () -> ()
 
 // CHECK: "test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, reuse 4, panels b>}
 "test.op"() {s = #launch.contraction<outer, tile [32, 2, 16], block [64, 192], matrices, reuse 4, panels b>} : () -> ()

@@ -17,7 +17,7 @@ func.func @case(%x: tensor<1x4x8x8xi1>, %w: tensor<6x4x3x3xi1>) {
 // -----
 
 func.func @case(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi32>) {
-  // expected-error@below {{op.conv2d: wide sums are of i8 or ui8, got tensor<6x4x3x3xi32>}}
+  // expected-error@below {{op.conv2d: wide sums are of i8, ui8 or bf16, got tensor<6x4x3x3xi32>}}
   %r = op.conv2d %x, %w wide : tensor<1x4x8x8xi8>, tensor<6x4x3x3xi32> -> tensor<1x6x6x6xi32>
   return
 }

@@ -17,7 +17,7 @@ func.func @case(%a: tensor<2x3xi1>, %b: tensor<3x4xi1>) {
 // -----
 
 func.func @case(%a: tensor<2x3xui8>, %b: tensor<3x4xi16>) {
-  // expected-error@below {{op.matmul: wide sums are of i8 or ui8, got tensor<3x4xi16>}}
+  // expected-error@below {{op.matmul: wide sums are of i8, ui8 or bf16, got tensor<3x4xi16>}}
   %r = op.matmul %a, %b wide : tensor<2x3xui8>, tensor<3x4xi16> -> tensor<2x4xi32>
   return
 }
@@ -141,5 +141,21 @@ func.func @case(%a: tensor<2x3xi32>, %b: tensor<3x4xi32>) {
 func.func @case(%a: tensor<2x3xi32>, %b: tensor<3x4xi32>) {
   // expected-error@below {{op.gemm: beta should be whole for integers, got 1.5}}
   %r = op.gemm %a, %b beta 1.5 : tensor<2x3xi32>, tensor<3x4xi32> -> tensor<2x4xi32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xbf16>, %b: tensor<3x4xi8>) {
+  // expected-error@below {{op.matmul: wide sums are of one kind, got tensor<2x3xbf16> and tensor<3x4xi8>}}
+  %r = op.matmul %a, %b wide : tensor<2x3xbf16>, tensor<3x4xi8> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @case(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<4xbf16>) {
+  // expected-error@below {{op.gemm: the C of sums of f32 should be so, got tensor<4xbf16>}}
+  %r = op.gemm %a, %b, %c wide : tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<4xbf16> -> tensor<2x4xf32>
   return
 }

@@ -81,6 +81,15 @@ func.func @gemm_with_all(%a: tensor<3x2xf32>, %b: tensor<4x3xf32>, %c: tensor<2x
   return
 }
 
+// CHECK-LABEL: func.func @wide_sums_of_bf16
+func.func @wide_sums_of_bf16(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %c: tensor<4xf32>) {
+  // CHECK-NEXT: %r = op.matmul %a, %b wide : tensor<2x3xbf16>, tensor<3x4xbf16> -> tensor<2x4xf32>
+  %r = op.matmul %a, %b wide : tensor<2x3xbf16>, tensor<3x4xbf16> -> tensor<2x4xf32>
+  // CHECK-NEXT: %s = op.gemm %a, %b, %c alpha 5.000000e-01 wide : tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<4xf32> -> tensor<2x4xf32>
+  %s = op.gemm %a, %b, %c alpha 0.5 wide : tensor<2x3xbf16>, tensor<3x4xbf16>, tensor<4xf32> -> tensor<2x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @gemm_of_unknown_extents
 func.func @gemm_of_unknown_extents(%a: tensor<?x3xf32>, %b: tensor<?x?xf32>, %c: tensor<?x4xf32>) {
   // CHECK-NEXT: %r = op.gemm %a, %b, %c : tensor<?x3xf32>, tensor<?x?xf32>, tensor<?x4xf32> -> tensor<?x?xf32>

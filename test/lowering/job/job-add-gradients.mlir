@@ -213,3 +213,20 @@ job.job @halves placement <cpu, [0:0]> {
   %g = job.gradients of %loss by %w : tensor<bf16>, tensor<4xbf16>
   job.output "g", %g : tensor<4xbf16>
 }
+
+// -----
+
+// Gradients of wide sums are computed in the type of these, and cast to that of factors.
+
+job.job @wide placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<8x4xbf16>
+  %w = job.variable "w" init <ones> : tensor<4x2xbf16>
+  %y = op.matmul %x, %w wide : tensor<8x4xbf16>, tensor<4x2xbf16> -> tensor<8x2xf32>
+  %loss = op.reduce_sum %y axes [0, 1] : tensor<8x2xf32> -> tensor<f32>
+  %g = job.gradients of %loss by %w : tensor<f32>, tensor<4x2xbf16>
+  job.output "g", %g : tensor<4x2xbf16>
+}
+// CHECK-LABEL: @wide
+// CHECK:         %[[x:.*]] = op.cast %x to f32 {pass = "backward"}
+// CHECK:         %[[g:.*]] = op.matmul %[[x]], %{{.*}} transpose_a {pass = "backward"} : tensor<8x4xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+// CHECK-NEXT:    op.cast %[[g]] to bf16 {pass = "backward"}

@@ -1,5 +1,5 @@
-// RUN: penstock-opt %s -p 'op-widen-sums{device=cuda}' | filecheck %s
-// RUN: penstock-opt %s -p op-widen-sums | filecheck %s --check-prefix STAY
+// RUN: penstock-opt %s -p 'op-widen-sums{device=cuda pairs=false}' | filecheck %s
+// RUN: penstock-opt %s -p 'op-widen-sums{pairs=false}' | filecheck %s --check-prefix STAY
 
 // Devices add products of floats of 16 bits in 32 as they are; other sums are made f32.
 // An op that has a placement keeps to that.

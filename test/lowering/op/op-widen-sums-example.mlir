@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s -p op-widen-sums | filecheck %s --match-full-lines
+// RUN: penstock-opt %s -p 'op-widen-sums{pairs=false}' | filecheck %s --match-full-lines
 
 // A bf16 matmul accumulates in f32, and rounds once.
 

@@ -1,4 +1,4 @@
-// RUN: penstock-opt %s -p op-widen-sums --split-input-file | filecheck %s
+// RUN: penstock-opt %s -p 'op-widen-sums{pairs=false}' --split-input-file | filecheck %s
 
 // Sums of products of floats of 16 bits are of 32 bits, and rounded at the end.
 

@@ -25,7 +25,7 @@ from itertools import product
 from llvmlite import ir
 from numba.core import cgutils
 
-from penstock.runtime.kernels.cpu.matmul.int8 import GROUP, Int8Code, Lines, Signs
+from penstock.runtime.kernels.cpu.matmul.groups import GROUP, ByteCode, Factors
 from penstock.runtime.kernels.cpu.matmul.packing import copier
 from penstock.runtime.kernels.cpu.matmul.tile import Call, OuterMicroKernel, function_of
 from penstock.runtime.kernels.cpu.simd import (
@@ -51,11 +51,11 @@ LEFT, RIGHT = 4, 6
 class _MatrixStrip(OuterMicroKernel):
     """Registers of rows of a times registers of columns of b."""
 
-    signs: Signs = (False, False)
+    factors: Factors = ("ui8", "ui8")
     processor: Processor = field(default_factory=processor_here)
 
     def code(self, builder: ir.IRBuilder) -> Code:
-        return Int8Code(builder, self.signs, self.processor, plain=True)
+        return ByteCode(builder, self.factors, self.processor, plain=True)
 
     def row_of_a(self, code: Code, call: Call, row: LlvmValue) -> LlvmValue:
         chunks = self._chunks(code, call)
@@ -98,7 +98,8 @@ class _MatrixStrip(OuterMicroKernel):
         pairs = [*product(range(groups), range(self.vectors))]
         for group, v in pairs:
             _emit(code, "tilezero", _register(group, v))
-        name = f"tdpb{'us'[self.signs[0]]}{'us'[self.signs[1]]}d"
+        a, b = ("u" if name == "ui8" else "s" for name in self.factors)
+        name = f"tdpb{a}{b}d"
 
         def turn(_: LlvmValue, state: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
             a, b = state
@@ -211,14 +212,59 @@ def _move(code: Code, name: str, register: int, address: LlvmValue, step: int) -
     _emit(code, name, ir.Constant(BYTE, register), pointer, word(step))
 
 
-def amx_micro_kernel(signs: Signs, rows: int, vectors: int, lanes: int, **facts):
+def amx_micro_kernel(factors: Factors, rows: int, vectors: int, lanes: int, **facts):
     """
-    Tiles of registers of matrices, as `int8_micro_kernel`, of 16 or 32 rows and one or
+    Tiles of registers of matrices, as `group_micro_kernel`, of 16 or 32 rows and one or
     two vectors of 16 groups of 4. Rows of a are as `pack_amx` leaves them, and columns
     have whole chunks of 64 terms. `processor` is by default the one that compiles.
     """
-    facts |= {"signs": signs, "stored": True}
+    facts |= {"factors": factors, "stored": True}
     return function_of(_MatrixStrip("i32", rows, vectors, lanes, **facts))
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Copies rows to where their bytes follow each other."""
+
+    builder: ir.IRBuilder
+    lanes: int
+    a: tuple[int, int]
+
+    def copy(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
+        """Copy so many bytes of a row to where they follow each other."""
+        builder, size = self.builder, word(self.lanes * GROUP)
+        if self.a[1] != 1:
+            self._copy_single(here, there, count)
+            return
+        is_short = builder.icmp_signed("<", count, size)
+        with builder.if_else(is_short) as (short, long):
+            with short:
+                self._copy_single(here, there, count)
+            with long:
+                # The last vector begins where it has to for the row to end with it.
+                last = builder.sub(count, size)
+
+                def block(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+                    self._copy_vector(here, there, at)
+                    return ()
+
+                Code(builder, "i32").loop(last, self.lanes * GROUP, (), block)
+                self._copy_vector(here, there, last)
+
+    def _copy_vector(self, here: LlvmValue, there: LlvmValue, at: LlvmValue) -> None:
+        builder, code = self.builder, Code(self.builder, "i32")
+        value = code.load(builder.add(here, at), 0, self.lanes)
+        code.store(value, builder.add(there, at), 0)
+
+    def _copy_single(self, here: LlvmValue, there: LlvmValue, count: LlvmValue) -> None:
+        builder, code = self.builder, Code(self.builder, "i8")
+
+        def one(at: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            value = code.load_scalar(code.advanced(here, at, self.a[1]), 0)
+            code.store_scalar(value, builder.add(there, at), 0)
+            return ()
+
+        code.loop(count, 1, (), one)
 
 
 def pack_amx(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
@@ -235,7 +281,7 @@ def pack_amx(rows: int, depth: int, a: tuple[int, int], rest: int = 0):
         memory.align = ROW
         line = builder.ptrtoint(memory, WORD)
         code = Code(builder, "i32")
-        lines = Lines(builder, SIDE, 0, a)
+        lines = _Lines(builder, SIDE, a)
         chunks = builder.sdiv(builder.add(count, word(ROW - 1)), word(ROW))
 
         def row(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:

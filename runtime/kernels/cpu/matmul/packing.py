@@ -141,7 +141,7 @@ def pack(
     def emit(builder, steps, source, panel, used, depth) -> None:
         of_term, of_column = steps
         task = Panel(
-            Code(builder, element),
+            Elements(Code(builder, element)),
             vectors * lanes,
             lanes,
             (of_column, of_term),
@@ -167,14 +167,15 @@ def pack_rows(
 
     def emit(builder, steps, source, panels, height, depth) -> None:
         code = Code(builder, element)
+        elements = Elements(code)
         if steps[0] == 1:
-            task = Neighbours(code, rows, rest, steps[1])
-            task.copy(source, panels, height, depth)
+            task = Neighbours(elements, rows, rest, steps[1])
+            task.copy(source, panels, height, depth, depth)
             return
 
         def copy(count: int, row: LlvmValue) -> None:
             there = code.advanced(panels, builder.mul(row, depth), 1)
-            task = RowPanel(code, count, lanes, steps)
+            task = RowPanel(elements, count, lanes, steps)
             task.copy(code.advanced(source, row, steps[0]), there, depth)
 
         each_tile(code, rows, rest, height, copy)
@@ -208,30 +209,82 @@ def each_tile(
 
 
 @dataclass(frozen=True)
+class Elements:
+    """Reads an operand as panels have it: an element for each term of a line."""
+
+    code: Code
+    """The emitter of loads and stores of a panel."""
+
+    @property
+    def source(self) -> Code:
+        """The emitter of addresses in the operand."""
+        return self.code
+
+    @property
+    def group(self) -> int:
+        """The terms that are one in a panel."""
+        return 1
+
+    def line(self, source: LlvmValue, number: LlvmValue, of_term: Amount) -> LlvmValue:
+        """The address in the operand where a line of a panel begins."""
+        return self.source.advanced(source, number, of_term * self.group)
+
+    def vector(
+        self,
+        place: LlvmValue,
+        of_term: Amount,
+        lanes: int,
+        mask: LlvmValue | None = None,
+    ) -> LlvmValue:
+        """Neighbours along a line from a place on; 0 where a mask is not set."""
+        return self.code.load(place, 0, lanes, mask)
+
+    def scalar(self, place: LlvmValue, of_term: Amount) -> LlvmValue:
+        """The element of a panel that begins at a place."""
+        return self.code.load_scalar(place, 0)
+
+    def lines(
+        self, place: LlvmValue, lanes: int, inside: LlvmValue | None = None
+    ) -> LlvmValue:
+        """
+        The elements of as many lines from a place on, where terms follow each other;
+        zeros, or anything, unless a bit says that they are inside of the operand.
+        """
+        mask = None if inside is None else self.code.splat(inside, lanes)
+        return self.code.load(place, 0, lanes, mask)
+
+
+@dataclass(frozen=True)
 class Neighbours:
     """
-    Copies rows that are neighbours to their panels: a term of several tiles at a time,
+    Copies rows that are neighbours to their panels: a line of several tiles at a time,
     so that lines of a cache are read once.
     """
 
-    code: Code
+    elements: Elements
     rows: int
     rest: int
     of_term: Amount
     """From a term to the next."""
 
     def copy(
-        self, source: LlvmValue, panels: LlvmValue, height: LlvmValue, depth: LlvmValue
+        self,
+        source: LlvmValue,
+        panels: LlvmValue,
+        height: LlvmValue,
+        depth: LlvmValue,
+        pitch: LlvmValue,
     ) -> None:
-        """Copy so many terms of so many rows."""
-        code, builder = self.code, self.code.builder
+        """Copy so many lines of so many rows to panels that have `pitch` lines."""
+        code = self.elements.code
+        builder = code.builder
 
         def copy(tiles: int, count: int, row: LlvmValue) -> None:
-            here = code.advanced(source, row, 1)
-            there = [code.advanced(panels, builder.mul(row, depth), 1)]
+            here = self.elements.source.advanced(source, row, 1)
+            there = [code.advanced(panels, builder.mul(row, pitch), 1)]
             for _ in range(1, tiles):
-                there.append(code.advanced(there[-1], depth, count))
-            self._copy_terms(here, there, count, depth)
+                there.append(code.advanced(there[-1], pitch, count))
+            self._copy_lines(here, there, count, depth)
 
         together = TOGETHER * self.rows
         whole = builder.mul(builder.sdiv(height, word(together)), word(together))
@@ -248,68 +301,85 @@ class Neighbours:
 
         each_tile(code, self.rows, self.rest, left, tile)
 
-    def _copy_terms(
+    def _copy_lines(
         self,
         source: LlvmValue,
         panels: Sequence[LlvmValue],
         count: int,
         depth: LlvmValue,
     ) -> None:
-        """Copy so many terms of `count` rows to each of some panels."""
-        code = self.code
-        lines = range(0, count * len(panels), LINE // code.size)
+        """Copy so many lines of `count` rows to each of some panels."""
+        elements, code = self.elements, self.elements.code
+        reader = elements.source
+        starts = range(0, count * len(panels), LINE // reader.size)
 
-        def term(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self.of_term)
-            for start in lines:
-                code.prefetch(here, self.of_term * TERMS_AHEAD + start)
-            vectors = [code.load(here, n * count, count) for n in range(len(panels))]
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = elements.line(source, k, self.of_term)
+            for term in range(elements.group):
+                for start in starts:
+                    ahead = self.of_term * (TERMS_AHEAD + term)
+                    reader.prefetch(here, ahead + start)
+            vectors = [
+                elements.vector(reader.place(here, n * count), self.of_term, count)
+                for n in range(len(panels))
+            ]
             for panel, vector in zip(panels, vectors, strict=True):
                 code.store(vector, code.advanced(panel, k, count), 0)
             return ()
 
-        code.loop(depth, 1, (), term)
+        code.loop(depth, 1, (), line)
 
 
 @dataclass(frozen=True)
 class RowPanel:
     """A panel of the rows of a tile: the elements of a term, then those of the next."""
 
-    code: Code
+    elements: Elements
     rows: int
     lanes: int
     steps: tuple[Amount, Amount]
     """From a row and from a term to the next, in the operand."""
 
     def copy(self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue) -> None:
-        """Copy so many terms."""
-        code, (of_row, of_term) = self.code, self.steps
+        """Copy so many lines."""
+        code, of_term = self.elements.code, self.steps[1]
         if of_term == 1:
             whole = code.builder.and_(depth, word(-self.lanes))
             self._copy_vectors(source, panel, whole)
-            source = code.advanced(source, whole, 1)
+            source = self.elements.line(source, whole, of_term)
             panel = code.advanced(panel, whole, self.rows)
             depth = code.builder.sub(depth, whole)
+        self.copy_single(source, panel, depth)
 
-        def term(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, of_term)
+    def copy_single(
+        self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
+    ) -> None:
+        """Copy so many lines, element by element."""
+        elements, (of_row, of_term) = self.elements, self.steps
+        code = elements.code
+
+        def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
+            here = elements.line(source, k, of_term)
             there = code.advanced(panel, k, self.rows)
             for row in range(self.rows):
-                code.store_scalar(code.load_scalar(here, row * of_row), there, row)
+                place = elements.source.place(here, row * of_row)
+                code.store_scalar(elements.scalar(place, of_term), there, row)
             return ()
 
-        code.loop(depth, 1, (), term)
+        code.loop(depth, 1, (), line)
 
     def _copy_vectors(
         self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
     ) -> None:
         """Contiguous terms: a vector of each row."""
-        code, (of_row, _), lanes = self.code, self.steps, self.lanes
+        elements, (of_row, of_term), lanes = self.elements, self.steps, self.lanes
+        code = elements.code
 
         def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, 1)
+            here = elements.line(source, k, of_term)
             there = code.advanced(panel, k, self.rows)
-            rows = [code.load(here, n * of_row, lanes) for n in range(self.rows)]
+            places = (elements.source.place(here, n * of_row) for n in range(self.rows))
+            rows = [elements.lines(place, lanes) for place in places]
             for number, vector in enumerate(interleaved(code, rows, lanes)):
                 code.store(vector, there, number * lanes)
             return ()
@@ -321,7 +391,7 @@ class RowPanel:
 class Panel:
     """A panel of columns: a line for each term, of whole vectors."""
 
-    code: Code
+    elements: Elements
     width: int
     lanes: int
     steps: tuple[Amount, Amount]
@@ -331,19 +401,28 @@ class Panel:
     ahead: bool = False
     """Whether the next panel is fetched, into the cache behind the nearest."""
 
+    @property
+    def code(self) -> Code:
+        """The emitter of loads and stores of the panel."""
+        return self.elements.code
+
     def copy(self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue) -> None:
-        """Copy the elements of so many terms."""
+        """Copy so many lines."""
         code, (of_column, of_term) = self.code, self.steps
         if of_column == 1:
-            self._copy_vectors(source, panel, depth)
+            self.copy_vectors(source, panel, depth)
             return
         if of_term == 1:
             whole = code.builder.and_(depth, word(-self.lanes))
             self._copy_blocks(source, panel, whole)
-            source = code.advanced(source, whole, 1)
+            source = self._line(source, whole)
             panel = code.advanced(panel, whole, self.width)
             depth = code.builder.sub(depth, whole)
-        self._copy_single(source, panel, depth)
+        self.copy_single(source, panel, depth)
+
+    def _line(self, source: LlvmValue, number: LlvmValue) -> LlvmValue:
+        """The address in the operand where a line begins."""
+        return self.elements.line(source, number, self.steps[1])
 
     def _starts(self) -> range:
         """The first element of each vector of a line."""
@@ -363,12 +442,21 @@ class Panel:
         """Fetch what lies in the next panel where this one has a column."""
         if self.ahead:
             place = (column + self.width) * self.steps[0]
-            self.code.prefetch(here, place, SECOND)
+            self.elements.source.prefetch(here, place, SECOND)
 
-    def _copy_vectors(
+    def _fetch_line(self, line: LlvmValue, start: int) -> None:
+        """Fetch the terms of a line where a line of a cache begins."""
+        reader = self.elements.source
+        if start % (LINE // reader.size):
+            return
+        for term in range(self.elements.group):
+            self._fetch(reader.place(line, self.steps[1] * term), start)
+
+    def copy_vectors(
         self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
     ) -> None:
         """Contiguous elements: vectors are copied."""
+        elements, of_term = self.elements, self.steps[1]
         code, lanes = self.code, self.lanes
         masks = {
             start: code.lanes_below(lanes, self.used)
@@ -378,11 +466,13 @@ class Panel:
         }
 
         def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self.steps[1])
+            here = self._line(source, k)
             there = code.advanced(panel, k, self.width)
             for start, mask in masks.items():
-                self._fetch(here, start)
-                code.store(code.load(here, start, lanes, mask), there, start)
+                self._fetch_line(here, start)
+                place = elements.source.place(here, start)
+                vector = elements.vector(place, of_term, lanes, mask)
+                code.store(vector, there, start)
             return ()
 
         code.loop(depth, 1, (), line)
@@ -394,7 +484,7 @@ class Panel:
         code, lanes = self.code, self.lanes
 
         def block(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, 1)
+            here = self._line(source, k)
             there = code.advanced(panel, k, self.width)
             for start in self._starts():
                 vectors = transposed(code, self._terms(here, start))
@@ -409,27 +499,30 @@ class Panel:
         code, lanes = self.code, self.lanes
         found: list[LlvmValue] = []
         for column in range(start, start + lanes):
-            mask = None
+            place = self.elements.source.place(source, column * self.steps[0])
+            inside = None
             if self._is_masked(start):
                 inside = code.builder.icmp_signed("<", word(column - start), self.used)
-                mask = code.splat(inside, lanes)
+                # A column that is there may be read in place of one that is not.
+                place = code.builder.select(inside, place, source)
             self._fetch(source, column)
-            found.append(code.load(source, column * self.steps[0], lanes, mask))
+            found.append(self.elements.lines(place, lanes, inside))
         return found
 
-    def _copy_single(
+    def copy_single(
         self, source: LlvmValue, panel: LlvmValue, depth: LlvmValue
     ) -> None:
         """Any other elements: they are copied one by one."""
-        code = self.code
+        code, elements, (of_column, of_term) = self.code, self.elements, self.steps
+        reader = elements.source
 
         def line(k: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-            here = code.advanced(source, k, self.steps[1])
+            here = self._line(source, k)
             there = code.advanced(panel, k, self.width)
             if self.used is None:
-                for element in range(self.width):
-                    value = code.load_scalar(here, element * self.steps[0])
-                    code.store_scalar(value, there, element)
+                for column in range(self.width):
+                    place = reader.place(here, column * of_column)
+                    code.store_scalar(elements.scalar(place, of_term), there, column)
                 return ()
             code.store(code.zero(self.lanes), there, self.width - self.lanes)
             count = code.builder.add(self.used, word(self.width - self.lanes))
@@ -438,7 +531,8 @@ class Panel:
 
         def copy_from(here: LlvmValue, there: LlvmValue):
             def copy(n: LlvmValue, _: Sequence[LlvmValue]) -> Sequence[LlvmValue]:
-                value = code.load_scalar(code.advanced(here, n, self.steps[0]), 0)
+                place = reader.advanced(here, n, of_column)
+                value = elements.scalar(place, of_term)
                 code.store_scalar(value, code.advanced(there, n, 1), 0)
                 return ()
 

@@ -131,7 +131,7 @@ def test_values_in_python_are_checked_as_those_in_text_are(values: dict[str, Any
 SOME = (
     AttentionAttr("columns", (6, 4, 16), (4, 3), 126),
     ContractionAttr("outer", (6, 4, 16), (12, 8), packed=True, prefetch=2),
-    ContractionAttr("outer", (6, 2, 16), (6, 8), packed=True, quads=True, reuse=1),
+    ContractionAttr("outer", (6, 2, 16), (6, 8), packed=True, group=4, reuse=1),
     LanesAttr("rows", "x", (6, 4), 8, stored="a"),
     LibraryAttr("cublas"),
     QueriesAttr("tiles", 64, 32),

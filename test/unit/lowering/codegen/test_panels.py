@@ -51,17 +51,17 @@ def brute_force(array: NDArray[np.generic], panels: Panels) -> list[object]:
         terms, extent = lines.shape
         for block in range(0, terms, panels.depth):
             for panel in range(0, extent, panels.width):
-                step = 4 if panels.quads else 1
+                step = panels.group
                 for term in range(block, min(terms, block + panels.depth), step):
-                    quads = lines[term : term + step, panel : panel + panels.width]
-                    found += list(quads.T.reshape(-1))
+                    group = lines[term : term + step, panel : panel + panels.width]
+                    found += list(group.T.reshape(-1))
     return found
 
 
 @given(
     shape=st.tuples(*[st.integers(1, 9)] * 3),
     axis=st.sampled_from([1, 2]),
-    size=st.sampled_from([1, 4]),
+    size=st.sampled_from([1, 2, 4]),
     data=st.data(),
 )
 def test_elements_are_stored_panel_by_panel(
@@ -72,7 +72,7 @@ def test_elements_are_stored_panel_by_panel(
     matrices, *extents = shape
     extents[2 - axis] *= size
     shape = matrices, extents[0], extents[1]
-    panels = Panels(shape, axis, width, depth, size == 4)
+    panels = Panels(shape, axis, width, depth, size)
     array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     stored = as_stored(array, panels)
     assert stored.reshape(-1).tolist() == brute_force(array, panels)

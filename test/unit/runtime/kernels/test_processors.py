@@ -19,7 +19,7 @@ from llvmlite import binding
 from penstock.runtime.jit.c_function import assembly_of
 from penstock.runtime.kernels.cpu import halves
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
-from penstock.runtime.kernels.cpu.matmul import int8
+from penstock.runtime.kernels.cpu.matmul import groups
 from penstock.runtime.kernels.cpu.outer_vector_loop import OuterLoopLanes, columns
 from penstock.runtime.kernels.cpu.vector_loop import (
     InnerLoopLanes,
@@ -27,8 +27,6 @@ from penstock.runtime.kernels.cpu.vector_loop import (
     line,
 )
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
-
-Signs = tuple[bool, bool]
 
 X86 = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
@@ -177,9 +175,9 @@ def test_stores_past_the_caches_are_seen_in_order() -> None:
 # Products of bytes -------------------------------------------------------------------
 
 
-def strip_for(kind: Kind, signs: Signs, lanes: int) -> str:
-    strip: Any = int8.int8_micro_kernel(
-        signs, 3, 1, lanes, b=lanes, c=lanes, rest=0, processor=kind.processor
+def strip_for(kind: Kind, factors: groups.Factors, lanes: int) -> str:
+    strip: Any = groups.group_micro_kernel(
+        factors, 3, 1, lanes, b=lanes, c=lanes, rest=0, processor=kind.processor
     )
 
     def function(a: int, b: int, c: int) -> int:
@@ -203,17 +201,19 @@ DOTS = {
 
 
 @all_kinds
-@pytest.mark.parametrize("signs", [(False, True), (True, True)])
-def test_products_of_bytes_are_those_of_the_processor(kind: str, signs: Signs) -> None:
+@pytest.mark.parametrize("factors", [("ui8", "i8"), ("i8", "i8")])
+def test_products_of_bytes_are_those_of_the_processor(
+    kind: str, factors: groups.Factors
+) -> None:
     found = KINDS[kind]
     lanes = found.processor.vector_bytes // 4
-    text = strip_for(found, signs, lanes)
+    text = strip_for(found, factors, lanes)
     names = instructions(text)
     assert DOTS[kind] in names or f"{DOTS[kind]}.4s" in text
     assert not names & {"pmaddwd", "vpmaddwd", "vpdpbusd"} - {DOTS[kind]}
     # Where both have a sign, what VNNI takes for no sign is turned.
-    turned = int8.is_sign_flipped(signs, lanes, found.processor)
-    assert turned == (DOTS[kind] == "vpdpbusd" and signs == (True, True))
+    turned = groups.is_sign_flipped(factors, lanes, found.processor)
+    assert turned == (DOTS[kind] == "vpdpbusd" and factors == ("i8", "i8"))
     widest = {64: "zmm", 32: "ymm", 16: "xmm"}[found.processor.vector_bytes]
     if kind != "NEON":
         dots = re.findall(rf"^\t(?:{{\w+}}\s*)?{DOTS[kind]}\t.*", text, re.MULTILINE)
@@ -221,11 +221,24 @@ def test_products_of_bytes_are_those_of_the_processor(kind: str, signs: Signs) -
         assert all(widest in dot for dot in dots)
 
 
+@all_kinds
+def test_products_of_pairs_are_those_of_the_processor(kind: str) -> None:
+    found = KINDS[kind]
+    lanes = found.processor.vector_bytes // 4
+    text = strip_for(found, ("bf16", "bf16"), lanes)
+    dots = re.findall(r"^\tvdpbf16ps\t.*", text, re.MULTILINE)
+    assert bool(dots) == found.processor.multiplies_pairs(lanes) == (kind == "BF16")
+    assert all("zmm" in dot for dot in dots)
+    if not dots:
+        names = instructions(text)
+        assert any("fmadd" in x or x in ("mulps", "fmla") for x in names)
+
+
 @pytest.mark.parametrize("kind", ["AMX", "VNNI"])
 def test_registers_of_matrices_are_used_where_they_may_be(kind: str) -> None:
     found = KINDS[kind]
     strip: Any = matrices.amx_micro_kernel(
-        (False, True), 32, 1, 16, b=16, c=16, rest=19, processor=found.processor
+        ("ui8", "i8"), 32, 1, 16, b=16, c=16, rest=19, processor=found.processor
     )
 
     def function(a: int, b: int, c: int) -> int:
@@ -257,10 +270,26 @@ def test_registers_of_matrices_are_used_where_they_may_be(kind: str) -> None:
         ({"avx2", "avxvnni"}, 2, False, None),
     ],
 )
-def test_how_quads_are_multiplied(
+def test_how_bytes_are_multiplied(
     features: set[str], lanes: int, plain: bool, kind: str | None
 ) -> None:
     assert Processor(frozenset(features)).dot_product(lanes, plain) == kind
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes", "known"),
+    [
+        ({"avx512bf16"}, 16, True),
+        ({"avx512bf16"}, 8, False),
+        ({"avx512bf16", "avx512vl"}, 8, True),
+        ({"avx512bf16", "avx512vl"}, 2, False),
+        ({"avx512f", "avx512vl"}, 16, False),
+    ],
+)
+def test_where_pairs_are_multiplied(
+    features: set[str], lanes: int, known: bool
+) -> None:
+    assert Processor(frozenset(features)).multiplies_pairs(lanes) == known
 
 
 def test_this_processor_is_described_as_llvm_does() -> None:

@@ -1,4 +1,4 @@
-"""Products of bytes: exact sums, whatever signs, shapes, tiles and processors."""
+"""Products of bytes and of `bf16`, whatever signs, shapes, tiles and processors."""
 
 # numba carries no types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -12,15 +12,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from kernel_runs import result_of
+from ml_dtypes import bfloat16
 from numba import njit
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IntegerAttr,
+    TensorType,
+    UnitAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute, Block
 
 from penstock.dialects.kernel.builder import kernel_body
@@ -28,7 +36,7 @@ from penstock.dialects.kernel.interface import SCHEDULE
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.schedules.cpu_matmul import ContractionAttr
 from penstock.dialects.op.axes import int_list
-from penstock.dialects.op.linear import MatmulOp
+from penstock.dialects.op.linear import GemmOp, MatmulOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.windows.convolution import Conv2dOp
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
@@ -39,10 +47,10 @@ from penstock.lowering.codegen.target import kernel_source
 from penstock.runtime.jit import cpu as jit
 from penstock.runtime.kernels.cpu import amx_permission as matrix_unit
 from penstock.runtime.kernels.cpu.matmul import amx as matrices
-from penstock.runtime.kernels.cpu.matmul import int8
+from penstock.runtime.kernels.cpu.matmul import groups
 from penstock.runtime.kernels.cpu_features import Processor, processor_here
 
-Array: TypeAlias = NDArray[np.integer]
+Array: TypeAlias = NDArray[Any]
 Signs: TypeAlias = tuple[bool, bool]
 SIGNS = [*product([False, True], repeat=2)]
 
@@ -55,6 +63,12 @@ def bytes_(signed: bool, *shape: int) -> Array:
     some = random.integers(low, high, shape, np.int64, endpoint=True)
     ends = random.choice([low, high, 0, low + 1], shape)
     return np.where(random.random(shape) < 0.5, ends, some).astype(limits.dtype)
+
+
+def factors_of(signs: Signs) -> groups.Factors:
+    """The types of bytes that have a sign or none."""
+    a, b = ("i8" if signed else "ui8" for signed in signs)
+    return a, b
 
 
 def wide(
@@ -82,7 +96,7 @@ def run(
         stage.attributes.get(SCHEDULE) for stage in stages_of(kernel.body.block)
     ]
     assert isinstance(schedules[-1], ContractionAttr)
-    assert schedules[-1].is_int8
+    assert schedules[-1].terms_at_once == 4 // arrays[0].itemsize
     assert schedules[-1].matrices == in_matrices
     return result_of(kernel, arrays, parts)
 
@@ -219,9 +233,11 @@ def test_matrices_without_registers_of_them(signs: Signs) -> None:
     without = replace(processor_here(), matrices=False)
     rows, pack, strip = (
         matrices.pack_amx(32, 128, a=(70, 1), rest=19),
-        int8.pack_int8(1, 16, (((70, 16),), ((16, 1),)), whole=16),
+        groups.pack_group_windows(
+            factors_of(signs), 1, 16, (((70, 16),), ((16, 1),)), whole=16
+        ),
         matrices.amx_micro_kernel(
-            signs, 32, 1, 16, b=16, c=16, rest=19, processor=without
+            factors_of(signs), 32, 1, 16, b=16, c=16, rest=19, processor=without
         ),
     )
 
@@ -243,7 +259,7 @@ KINDS = {
     "pairs": Processor(frozenset({"avx2"})),
     None: Processor(),
 }
-"""Processors by how they multiply quads of eight lanes."""
+"""Processors by how they multiply groups of four bytes in eight lanes."""
 KINDS_HERE = [
     kind
     for kind in ("vnni", "pairs", None)
@@ -255,19 +271,21 @@ KINDS_HERE = [
 @pytest.mark.parametrize("kind", KINDS_HERE)
 @pytest.mark.parametrize("signs", SIGNS)
 def test_processors(signs: Signs, kind: str | None) -> None:
-    """Any way to multiply quads comes to the same, if the processor has it."""
-    processor = KINDS[kind]
+    """Any way to multiply groups comes to the same, if the processor has it."""
+    processor, factors = KINDS[kind], factors_of(signs)
     assert processor.dot_product(8) == kind
     rows, pack, strip = (
-        int8.pack_int8_rows(signs, 3, 8, 12, a=(11, 1), processor=processor),
-        int8.pack_int8(1, 8, (((11, 8),), ((8, 1),))),
-        int8.int8_micro_kernel(signs, 3, 1, 8, b=8, c=8, rest=0, processor=processor),
+        groups.pack_group_rows(factors, 3, 8, a=(11, 1), last=3, processor=processor),
+        groups.pack_groups(factors, 1, 8, (8, 1), last=3),
+        groups.group_micro_kernel(
+            factors, 3, 1, 8, b=8, c=8, rest=0, processor=processor
+        ),
     )
 
     @njit
     def multiply(a: int, b: int, c: int, copy: int, panel: int) -> None:
         rows(a, copy, 3, 11)
-        pack(b, panel, 8, 11, 0, 0)
+        pack(b, panel, 8, 11)
         strip(copy, panel, c, 3, 8, 3, 1, 1, ())
 
     a, b = bytes_(signs[0], 3, 11), bytes_(signs[1], 11, 8)
@@ -277,11 +295,142 @@ def test_processors(signs: Signs, kind: str | None) -> None:
     np.testing.assert_array_equal(found[:24].reshape(3, 8), wanted)
 
 
-def test_quads_of_anything_else_are_refused() -> None:
+################################################################################
+# Pairs                                                                        #
+################################################################################
+
+
+def pairs_(*shape: int) -> Array:
+    """Normal numbers of `bf16`."""
+    return np.random.default_rng().standard_normal(shape).astype(bfloat16)
+
+
+def check(found: Array, a: Array, b: Array, more: float | Array = 0) -> None:
+    """
+    Compare `f32` sums of products with those in `f64`. Products of `bf16` are exact in
+    `f32`, so each of k additions rounds a partial sum once, by 2^-24 of it at most; and
+    a partial sum is no larger than the sum of magnitudes, but for roundings before.
+    """
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    terms, rounding = a.shape[-1] + 1, 2.0**-24
+    size = np.abs(a) @ np.abs(b) + np.abs(more)
+    bound = terms * rounding / (1 - terms * rounding) * size
+    assert found.dtype == np.float32
+    assert (np.abs(found - (a @ b + more)) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    ("vector_bytes", "constants"), [(16, ()), (32, (1,)), (64, ())]
+)
+def test_products_of_pairs(vector_bytes: int, constants: Sequence[int]) -> None:
+    a, b = pairs_(13, 530), pairs_(530, 83)
+    op = wide(MatmulOp, [a, b])
+    one, two = (run(op, [a, b], vector_bytes, constants, n) for n in (1, 2))
+    check(one, a, b)
+    # Threads share rows and columns, and no sum.
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "flags"),
+    [
+        (1, 40, 67, "b"),
+        (33, 9, 515, "a"),
+        (5, 17, 1, ""),
+        (17, 1, 33, "ab"),
+    ],
+)
+def test_products_of_pairs_of_other_sizes_and_transposed(
+    m: int, n: int, k: int, flags: str
+) -> None:
+    a, b = pairs_(m, k), pairs_(k, n)
+    given = [
+        np.ascontiguousarray(x.T) if name in flags else x
+        for name, x in zip("ab", (a, b), strict=True)
+    ]
+    transposed = {f"transpose_{name}": UnitAttr() for name in flags}
+    check(run(wide(MatmulOp, given, **transposed), given), a, b)
+
+
+def test_stacks_of_products_of_pairs() -> None:
+    a, b = pairs_(3, 2, 10, 21), pairs_(2, 21, 18)
+    check(run(wide(MatmulOp, [a, b]), [a, b], parts=2), a, b)
+
+
+def test_convolutions_of_single_pixels_of_pairs() -> None:
+    """Where they skip pixels, these are windows."""
+    x, w = pairs_(2, 23, 9, 11), pairs_(14, 23, 1, 1)
+    bias = np.random.default_rng().standard_normal(14).astype(np.float32)
+    op = wide(Conv2dOp, [x, w, bias], strides=int_list([2, 2]))
+    found = run(op, [x, w, bias])
+    pixels = x[:, :, ::2, ::2].reshape(2, 23, -1)
+    check(found.reshape(2, 14, -1), w[:, :, 0, 0], pixels, bias[:, None])
+
+
+def test_scaled_products_of_pairs() -> None:
+    a, b = pairs_(6, 40), pairs_(40, 20)
+    c = np.random.default_rng().standard_normal(20).astype(np.float32)
+    scale = {"alpha": FloatAttr(0.5, f64), "beta": FloatAttr(2.0, f64)}
+    found = run(wide(GemmOp, [a, b, c], **scale), [a, b, c])
+    check(found, (a / 2).astype(bfloat16), b, 2.0 * c)
+
+
+def test_infinities_and_nan_of_pairs() -> None:
+    """Also beside the zeros that fill a last pair."""
+    a, b = pairs_(4, 5), pairs_(5, 3)
+    a[0, 4], a[1, 4], a[2, 0] = np.inf, -np.inf, np.inf
+    b[0] = 0
+    with np.errstate(invalid="ignore"):
+        wanted = a.astype(np.float32) @ b.astype(np.float32)
+    found = run(wide(MatmulOp, [a, b]), [a, b])
+    special = ~np.isfinite(wanted)
+    assert special.any(axis=1).tolist() == [True, True, True, False]
+    np.testing.assert_array_equal(found[special], wanted[special])
+    assert np.isfinite(found[3]).all()
+
+
+def of_pairs(a: Array, b: Array, processor: Processor) -> Array:
+    """Products of 3 rows and 8 columns, as a processor computes them."""
+    factors, terms = ("bf16", "bf16"), a.shape[1]
+    last = terms % 2
+    rows, pack, strip = (
+        groups.pack_group_rows(factors, 3, 8, a=(terms, 1), last=last),
+        groups.pack_groups(factors, 1, 8, (8, 1), last=last),
+        groups.group_micro_kernel(
+            factors, 3, 1, 8, b=8, c=8, rest=0, processor=processor
+        ),
+    )
+
+    @njit
+    def multiply(a: int, b: int, c: int, copy: int, panel: int) -> None:
+        rows(a, copy, 3, terms)
+        pack(b, panel, 8, terms)
+        strip(copy, panel, c, 3, 8, (terms + 1) // 2, 1, 1, ())
+
+    found, copy, panel = (np.empty(1024, np.float32) for _ in range(3))
+    multiply(*(array.ctypes.data for array in (a, b, found, copy, panel)))
+    return found[:24].reshape(3, 8)
+
+
+@pytest.mark.skipif(
+    not processor_here().multiplies_pairs(8), reason="no instruction for pairs of bf16"
+)
+def test_processors_with_and_without_pairs_add_alike() -> None:
+    """All bits are the same, but for subnormal numbers, which the instruction drops."""
+    a, b = pairs_(3, 37), pairs_(37, 8)
+    few, tiny = pairs_(3, 2), np.full((2, 8), 2.0**-130, bfloat16)
+    without = Processor(frozenset({"avx2", "fma"}))
+    here = processor_here()
+    np.testing.assert_array_equal(of_pairs(a, b, here), of_pairs(a, b, without))
+    assert (of_pairs(few, tiny, here) == 0).all()
+    assert (of_pairs(few, tiny, without) != 0).any()
+
+
+def test_terms_of_other_groups_are_refused() -> None:
     a, b = bytes_(True, 4, 8), bytes_(True, 8, 4)
     kernel = KernelOp("k", "cpu", kernel_body(wide(MatmulOp, [a, b])))
     schedule = ContractionAttr("outer", (4, 1, 16), (4, 8), packed=True)
     stages_of(kernel.body.block)[-1].attributes[SCHEDULE] = schedule
     with pytest.raises(LocatedPassFailure) as failure:
         kernel_source(kernel)
-    assert "quads are of bytes, and other factors are none" in str(failure.value)
+    assert "groups of these factors have 4 terms, not 1" in str(failure.value)

@@ -12,15 +12,15 @@
 // USUAL-NOT: panels
 
 // Bytes, of any sign, are multiplied four terms at once. A weight lies in panels of
-// quads, and rows are copied.
+// such groups, and rows are copied.
 // CHECK-LABEL:  launch.program @weights
-// CHECK:          launch.variable @w in @v at 0 init <ones> panels <[1, 768, 768], axis 2, width {{[0-9]+}}, depth 768, quads> : memref<768x768xi8>
-// CHECK:          #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 16], block [{{[0-9]+}}, {{768|384}}], quads, reuse {{[0-9]+}}, panels b>
+// CHECK:          launch.variable @w in @v at 0 init <ones> panels <[1, 768, 768], axis 2, width {{[0-9]+}}, depth 768, group 4> : memref<768x768xi8>
+// CHECK:          #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 16], block [{{[0-9]+}}, {{768|384}}], group 4, reuse {{[0-9]+}}, panels b>
 // MATRICES-LABEL: launch.program @weights
-// MATRICES:       launch.variable @w {{.*}} panels <[1, 768, 768], axis 2, width 32, depth 768, quads>
+// MATRICES:       launch.variable @w {{.*}} panels <[1, 768, 768], axis 2, width 32, depth 768, group 4>
 // MATRICES:       #launch.contraction<outer, tile [32, 2, 16], block [{{[0-9]+}}, 768], matrices, reuse {{[0-9]+}}, panels b>
 // NARROW-LABEL: launch.program @weights
-// NARROW:         #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 8], block [{{[0-9]+}}, {{768|384}}], quads, reuse {{[0-9]+}}, panels b>
+// NARROW:         #launch.contraction<outer, tile [{{[0-9]+}}, {{[0-9]+}}, 8], block [{{[0-9]+}}, {{768|384}}], group 4, reuse {{[0-9]+}}, panels b>
 launch.program @weights rank 0 {
   launch.chunk @v on <0, host> size 589824
   launch.chunk @c on <0, host> size 589824
@@ -48,12 +48,12 @@ launch.program @weights rank 0 {
   }
 }
 
-// What is no constant is packed; a block has whole quads, also of an odd number of terms.
+// What is no constant is packed; a block has whole groups, also of an odd number of terms.
 // Fewer than 16 rows are not worth registers of matrices.
 // MATRICES-LABEL: launch.kernel @packed
-// MATRICES:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], quads, packed, reuse 1>
+// MATRICES:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], group 4, packed, reuse 1>
 // CHECK-LABEL: launch.kernel @packed
-// CHECK:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], quads, packed, reuse 1>
+// CHECK:         #launch.contraction<outer, tile [5, 1, 16], block [5, 16], group 4, packed, reuse 1>
 launch.kernel @packed target "cpu" (%a: memref<5x13xi8>, %b: memref<13x7xi8>, %o: memref<5x7xi32>) {
   linalg.generic {indexing_maps = [#a, #b, #o], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<5x13xi8>, memref<13x7xi8>) outs(%o : memref<5x7xi32>) {
   ^bb0(%x: i8, %y: i8, %s: i32):
@@ -67,11 +67,11 @@ launch.kernel @packed target "cpu" (%a: memref<5x13xi8>, %b: memref<13x7xi8>, %o
 
 // So are windows, however few rows share them, if all of them are there.
 // CHECK-LABEL: launch.kernel @windows
-// CHECK:         #launch.contraction<outer, tile [4, {{[0-9]+}}, 16], block [4, 28], quads, packed, reuse {{[0-9]+}}>
+// CHECK:         #launch.contraction<outer, tile [4, {{[0-9]+}}, 16], block [4, 28], group 4, packed, reuse {{[0-9]+}}>
 // CHECK-LABEL: launch.kernel @few
-// CHECK:         #launch.contraction<outer, tile [3, {{[0-9]+}}, 16], block [3, 28], quads, packed, reuse {{[0-9]+}}>
+// CHECK:         #launch.contraction<outer, tile [3, {{[0-9]+}}, 16], block [3, 28], group 4, packed, reuse {{[0-9]+}}>
 // CHECK-LABEL: launch.kernel @padded
-// CHECK:         no_schedule = "a factor of bytes has padding around it"
+// CHECK:         no_schedule = "a factor that is narrower than its sums has padding around it"
 launch.kernel @windows target "cpu" (%w: memref<4x3x3x3xi8>, %x: memref<3x10x10xi8>, %o: memref<4x8x8xi32>) {
   linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, y + p, x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<4x3x3x3xi8>, memref<3x10x10xi8>) outs(%o : memref<4x8x8xi32>) {
   ^bb0(%x_: i8, %y_: i8, %s: i32):
@@ -116,4 +116,18 @@ launch.kernel @chunks target "cpu" (%a: memref<16x70xi8>, %b: memref<70x9xi8>, %
     %t = arith.addi %r, %s : i32
     linalg.yield %t : i32
   }
+}
+
+// Pairs of bf16 with sums in f32 are multiplied at once; a block has whole pairs.
+// CHECK-LABEL: launch.kernel @pairs
+// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [258, 256], group 2, packed, reuse 6>
+// CHECK-LABEL: launch.kernel @odd
+// CHECK:         #launch.contraction<outer, tile [5, 1, 16], block [5, 14], group 2, packed, reuse 1>
+// MATRICES-LABEL: launch.kernel @pairs
+// MATRICES:         #launch.contraction<outer, tile [6, 4, 16], block [258, 256], group 2, packed, reuse 6>
+launch.kernel @pairs target "cpu" (%a: memref<256x512xbf16>, %b: memref<512x384xbf16>, %o: memref<256x384xf32>) {
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : memref<256x512xbf16>, memref<512x384xbf16>) outs(%o : memref<256x384xf32>)
+}
+launch.kernel @odd target "cpu" (%a: memref<5x13xbf16>, %b: memref<13x7xbf16>, %o: memref<5x7xf32>) {
+  kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : memref<5x13xbf16>, memref<13x7xbf16>) outs(%o : memref<5x7xf32>)
 }
