@@ -9,7 +9,7 @@ given value (`penstock.tools.session.program_export`), and so does its NumPy ora
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod, sqrt
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from penstock.plugins import PluginError, plugin_of
 from penstock.runtime.errors import PenstockError
-from penstock.runtime.loading.arrays import reread
+from penstock.runtime.loading.arrays import numpy_dtype, reread
 from penstock.runtime.loading.npz import NPZ_ERRORS, NpzArrays, explain_npz_error
 
 Array: TypeAlias = npt.NDArray[np.generic]
@@ -232,3 +232,38 @@ class WeightFiles:
         if path not in self._open:
             self._open[path] = NpzArrays(path)
         return self._open[path]
+
+
+class Start(NamedTuple):
+    """The start of a variable: an initialiser, and the shape and dtype of the whole."""
+
+    init: Initializer
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class InitialValues(Mapping[str, Array]):
+    """
+    The whole arrays that variables start from, by the names that these are given by:
+    given ones, and those of `starts`, which are made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, Array],
+        starts: Mapping[str, Start],
+        files: WeightFiles,
+    ):
+        self._given, self._starts, self._files = given, starts, files
+
+    def __getitem__(self, name: str) -> Array:
+        if name in self._given:
+            return self._given[name]
+        init, shape, dtype = self._starts[name]
+        return initial_value(init, name, shape, numpy_dtype(dtype), self._files)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._starts, *self._given]))
+
+    def __len__(self) -> int:
+        return len(self._starts.keys() | self._given.keys())

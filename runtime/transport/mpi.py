@@ -20,12 +20,11 @@ import numpy as np
 
 from penstock.runtime.errors import PenstockError
 from penstock.runtime.program.channels import Channel, Collective
+from penstock.runtime.transport.naps import nap
 from penstock.runtime.transport.protocol import Functions, Sign
 
 EAGER_TESTS = 100
 """Fruitless tests of an exchange after which a process begins to sleep."""
-NAP_SECONDS = 0.0002
-"""The time between two tests from then on."""
 ALIVE, LEFT = 1, 2
 """The byte of a sign of life."""
 
@@ -257,7 +256,10 @@ def _wait(request: Any) -> None:
     tests = 0
     while not request.Test():
         tests += 1
-        time.sleep(NAP_SECONDS if tests > EAGER_TESTS else 0)
+        if tests < EAGER_TESTS:
+            time.sleep(0)
+        else:
+            nap(tests - EAGER_TESTS)
 
 
 class MpiTransport:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.program.channels import Channel
+from penstock.runtime.transport.naps import nap
 from penstock.runtime.transport.protocol import Sign
 
 HEADER = struct.Struct("<qqqq")
@@ -31,8 +32,6 @@ header.
 DATA, CREDIT, CONTROL, ABORT, ALIVE, LEFT = range(6)
 NONE = -1
 """The communicator of frames that are of none."""
-WAIT_SECONDS = 0.0002
-"""The time between looks at what other ranks say outside of runs."""
 LAST_SECONDS = 1.0
 """The longest time to tell others why this rank ends."""
 
@@ -160,7 +159,7 @@ class SocketCommunicator:
         with self._transport.lock:
             for peer in peers.values():
                 peer.send(CONTROL, data, self._number)
-        found = {self.rank: data}
+        found, looks = {self.rank: data}, 0
         while True:
             with self._transport.lock:
                 self._transport.move()
@@ -174,7 +173,8 @@ class SocketCommunicator:
                 is_out = all(x.communicator != self._number for x in rest)
             if is_out and len(found) == self.size:
                 return [found[rank] for rank in sorted(found)]
-            time.sleep(WAIT_SECONDS)
+            nap(looks)
+            looks += 1
 
     def close(self) -> None:
         """Touch no bytes of messages any more."""

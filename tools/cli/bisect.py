@@ -32,8 +32,9 @@ from penstock.tools.session.job_chain import (
     inputs_of_chain,
     ports_of_jobs,
 )
+from penstock.tools.session.model import check_kernels
 from penstock.tools.session.program_export import ExportedProgram
-from penstock.tools.session.session import Model, Session
+from penstock.tools.session.session import Model, Session, joined, lower, opening
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,14 +115,7 @@ class Search:
         front[0].instrumentations.append(bisection)
         found, failure = bisection.found, None
         try:
-            with Session(
-                self.model,
-                options,
-                engine="sequential",
-                compiler=front,
-                allow_source=self.allow_source,
-                ranks=None if self.ranks is None else self.ranks.share.size,
-            ) as session:
+            with self._compiled(options, front) as session:
                 task = first_wrong_task(
                     session,
                     self.inputs,
@@ -143,6 +137,31 @@ class Search:
             front[0].instrumentations.remove(bisection)
         report.say(lines_of(found, engine, failure), facts_of(found))
         return EXIT_FAILED if found.wrong or found.task or found.engine else 0
+
+    def _compiled(
+        self, options: CompileOptions, front: tuple[Compiler, PassTable]
+    ) -> Session:
+        """A session of the model, which each of several ranks compiles."""
+        ranks = None if self.ranks is None else joined(self.ranks.transport.size)
+        with opening(ranks):
+            if not self.allow_source:
+                check_kernels(self.model)
+            lowering = lower(*front, self.model, options)
+            program = own_program(self.model, ranks)
+            exported = ExportedProgram(
+                program,
+                self.model.weights,
+                self.model.directory,
+                threads=lowering.options.threads,
+            )
+            # What compiled it has looked at its kernels.
+            return Session.of(
+                exported,
+                exported.threads,
+                "sequential",
+                allow_source=True,
+                ranks=ranks,
+            )
 
     def _with_schedules(
         self, task: WrongTask | None, values: Mapping[str, Array]

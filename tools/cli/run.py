@@ -52,7 +52,8 @@ from penstock.tools.session.finite import check_finite
 from penstock.tools.session.loading import open_devices
 from penstock.tools.session.messages import check_messages
 from penstock.tools.session.model import check_kernels
-from penstock.tools.session.options import FLAGS, CompileOptions
+from penstock.tools.session.options import DEFAULTS, FLAGS, CompileOptions
+from penstock.tools.session.rank_programs import agree_on_file
 from penstock.tools.session.saved_plan.known import KnownPlans, Request
 from penstock.tools.session.saved_plan.plan import is_plan, read_plan
 from penstock.tools.session.session import (
@@ -175,7 +176,8 @@ def _run(args: argparse.Namespace, ranks: Ranks | None = None) -> int:
         given, expected = _given(args), _expected(args)
         report = RunOutput(as_json=args.json)
         if not is_saved and (args.dump_pipeline or args.compile_to is not None):
-            return _print_lowered(args, options, given)
+            is_other = ranks is not None and not ranks.is_first
+            return 0 if is_other else _print_lowered(args, options, given)
     if args.bisect:
         code = _bisect(args, options, given, expected, report, ranks)
         report.end()
@@ -312,6 +314,8 @@ def _bisect(
     with opening(ranks):
         if is_plan(args.file):
             raise UsageError("a saved plan cannot be bisected: its passes have run")
+        if ranks is not None:
+            agree_on_file(ranks, args.file, options, args.job)
         front = installed_compiler(options.load)
         model, onnx, known = _read(args, front[0], given, None)
         jobs = jobs_to_run(model, args.job)
@@ -410,6 +414,15 @@ def _request(
     is_else = is_measured or needs_model or args.ranks is not None
     if not is_model or is_else or shows_passes(args):
         return None
+    return _asked(args, options, given)
+
+
+def _asked(
+    args: argparse.Namespace,
+    options: CompileOptions,
+    given: Mapping[str, Array] | None,
+) -> Request:
+    """The options that a model is compiled with, as an ONNX model has them all."""
     return Request(
         options,
         args.random_weights,
@@ -468,7 +481,18 @@ def _compile(
     ranks: Ranks | None,
     plans: KnownPlans | None = None,
 ) -> Job:
-    """A model compiled to a program, which may be kept among its plans."""
+    """
+    A model compiled to a program, which may be kept among its plans. Of several ranks
+    the first one reads and compiles it.
+    """
+    if ranks is not None:
+        # The shapes of inputs are those of rank 0.
+        asked = _asked(args, DEFAULTS, None), args.job
+        agree_on_file(ranks, args.file, options, asked)
+        if not ranks.is_first:
+            engine, folder = engine_of(args), args.file.parent
+            session = Session.of_rank(ranks, folder, engine, show_progress=True)
+            return Job(session, known=frozenset(ranks.values([])[0]))
     from penstock.tools.driver.compiler import installed_compiler
 
     front = installed_compiler(options.load)
@@ -504,6 +528,9 @@ def _compile(
             allow_source=args.allow_source,
             ranks=ranks,
         )
+    if ranks is not None:
+        # Other ranks are given them, too.
+        ranks.values(sorted(known))
     return Job(session, oracle, onnx, known, tuned)
 
 

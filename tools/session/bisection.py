@@ -209,7 +209,9 @@ def run_in(
 
 def own_program(model: Model, ranks: Ranks | None) -> ProgramOp:
     """The program of this process, which is one of several ranks if there are any."""
-    return program_of(model) if ranks is None else ranks.own(programs_of(model))
+    if ranks is None:
+        return program_of(model)
+    return ranks.in_order(programs_of(model))[ranks.transport.rank]
 
 
 def jobs_in(session: Session, jobs: Sequence[str]) -> Sequence[str | None]:

@@ -6,9 +6,10 @@ of it. It comes from IR (`program_export.py`) or from a file (`saved_plan/plan.p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from penstock.notebook import Displayed
@@ -17,9 +18,9 @@ from penstock.runtime.program.executable import ProgramImage
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
-    from penstock.runtime.loading.initializers import Array
+    from penstock.runtime.loading.initializers import Array, Start
     from penstock.tools.session.origin import Origin
-    from penstock.tools.session.ranks import Ranks
+    from penstock.tools.session.ranks import Ranks, Share
     from penstock.tools.session.report import Report
 
 
@@ -69,7 +70,7 @@ class Executable(Displayed, ABC):
     def objections(self) -> Sequence[str]:
         """Why it is only run if that is allowed, each with its place if it is known."""
 
-    @property
+    @cached_property
     @abstractmethod
     def text(self) -> str:
         """The launch program as text."""
@@ -79,12 +80,36 @@ class Executable(Displayed, ABC):
     def program(self) -> ProgramOp:
         """The launch program."""
 
+    @property
     @abstractmethod
-    def opened_weights(self) -> AbstractContextManager[Mapping[str, Array]]:
+    def given(self) -> Mapping[str, Array]:
+        """The whole arrays that are given for variables, by the names of these."""
+
+    @property
+    @abstractmethod
+    def starts(self) -> Mapping[str, Start]:
+        """The starts of variables by name; given arrays take their place."""
+
+    @property
+    @abstractmethod
+    def directory(self) -> Path:
+        """The folder in which files of initialisers are looked up."""
+
+    @property
+    @abstractmethod
+    def share(self) -> Share | None:
+        """The share that the program is of what several ranks run, if it is one."""
+
+    @contextmanager
+    def opened_weights(self) -> Generator[Mapping[str, Array]]:
         """
         The whole arrays that variables start from, by the names that they are given by,
         each of them read when it is asked for.
         """
+        from penstock.runtime.loading.initializers import InitialValues, WeightFiles
+
+        with WeightFiles(self.directory) as files:
+            yield InitialValues(self.given, self.starts, files)
 
     @abstractmethod
     def without_weights(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
-    from penstock.tools.session.executable import Executable
     from penstock.tools.session.pipeline_choice import Lowering
-    from penstock.tools.session.ranks import Ranks
+    from penstock.tools.session.program_export import ExportedProgram
 
 
 KERNELS = "PENSTOCK_KERNELS"
@@ -221,13 +220,33 @@ def compile_model(
     compiler: tuple[Compiler, PassTable] | None = None,
     *,
     allow_source: bool = False,
-    ranks: Ranks | None = None,
-) -> Executable:
+) -> ExportedProgram:
     """
-    The executable that a model is compiled to; its module becomes the launch program,
-    or one of each of several `ranks`, of which the executable is that of this process.
+    The executable that a model is compiled to; its module becomes the launch program.
     Raises `Rejected` for kernels of a launch program that are only run if that is
     allowed, unless with `allow_source`, and what `lower` raises.
+    """
+    (executable,) = compile_programs(
+        model,
+        options,
+        compiler,
+        lambda lowered: [program_of(lowered)],
+        allow_source=allow_source,
+    )
+    return executable
+
+
+def compile_programs(
+    model: Model,
+    options: CompileOptions,
+    compiler: tuple[Compiler, PassTable] | None,
+    choose: Callable[[Model], Sequence[ProgramOp]],
+    *,
+    allow_source: bool = False,
+) -> list[ExportedProgram]:
+    """
+    The executables of the programs that are chosen of a lowered model. Raises what
+    `compile_model` does.
     """
     from penstock.tools.driver.compiler import installed_compiler
     from penstock.tools.session.program_export import ExportedProgram
@@ -236,13 +255,17 @@ def compile_model(
         check_kernels(model)
     front = compiler or installed_compiler(options.load)
     lowering = lower(*front, model, options)
-    return ExportedProgram(
-        program_of(model) if ranks is None else ranks.own(programs_of(model)),
-        model.weights,
-        model.directory,
-        lowering.origin_with(front[0].loaded),
-        lowering.options.threads,
-    )
+    origin = lowering.origin_with(front[0].loaded)
+    return [
+        ExportedProgram(
+            program,
+            model.weights,
+            model.directory,
+            origin,
+            lowering.options.threads,
+        )
+        for program in choose(model)
+    ]
 
 
 def database_of_environment() -> Path | None:

@@ -7,8 +7,7 @@ made here, once for each program. The runtime runs them, and knows no IR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from os.path import basename
@@ -52,7 +51,8 @@ if TYPE_CHECKING:
         VariableOp,
     )
     from penstock.dialects.regst import MemoryCaseAttr
-    from penstock.runtime.loading.initializers import Array, Initializer, WeightFiles
+    from penstock.runtime.loading.initializers import Array, Initializer, Start
+    from penstock.tools.session.ranks import Share
 
 
 class ExportedProgram(Executable):
@@ -73,6 +73,7 @@ class ExportedProgram(Executable):
         self._program = program
         self._given = given or {}
         self._directory = directory or Path()
+        self._share: Share | None = None
         self._origin = origin
         self._threads = threads
 
@@ -133,7 +134,7 @@ class ExportedProgram(Executable):
             for op, text in kernel_objections(self._program)
         ]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The program as text, with the places of its tasks."""
         from io import StringIO
@@ -144,13 +145,44 @@ class ExportedProgram(Executable):
         PlanPrinter(text).print_op(self._program)
         return f"{text.getvalue()}\n"
 
-    @contextmanager
-    def opened_weights(self) -> Generator[Mapping[str, Array]]:
-        """The arrays that variables start from; each is made when it is asked for."""
-        from penstock.runtime.loading.initializers import WeightFiles
+    @property
+    def given(self) -> Mapping[str, Array]:
+        """The arrays that are given for variables, by name."""
+        return self._given
 
-        with WeightFiles(self._directory) as files:
-            yield _InitialValues(self._program, self._given, files)
+    @property
+    def starts(self) -> Mapping[str, Start]:
+        """The starts of variables by name; given arrays take their place."""
+        from penstock.dialects.utils.numpy_types import dtype_name_of
+        from penstock.runtime.loading.initializers import Start
+
+        return {
+            op.port_name: Start(
+                initializer_of(op.init),
+                tuple(op.whole_shape),
+                dtype_name_of(op.type.element_type),
+            )
+            for op in variables_of(self._program)
+            if op.init is not None
+        }
+
+    @property
+    def directory(self) -> Path:
+        """The folder in which files of initialisers are looked up."""
+        return self._directory
+
+    @property
+    def share(self) -> Share | None:
+        """The share that the program is of what several ranks run, if it is one."""
+        return self._share
+
+    def as_share(self, share: Share) -> Self:
+        """The same as the program of one of several ranks, with its own variables."""
+        names = {op.port_name for op in variables_of(self._program)}
+        other = copy(self)
+        other._share = share
+        other._given = {name: x for name, x in self._given.items() if name in names}
+        return other
 
     def without_weights(self) -> Self:
         """The same for a program that is loaded, without what was given for it."""
@@ -166,36 +198,6 @@ class ExportedProgram(Executable):
         own = {kernel.sym_name.data: kernel for kernel in own_sources(self._program)}
         kernel = own[error.kernel]
         reject(f"{error}{author_of(kernel, error.line)}", place_of(kernel))
-
-
-class _InitialValues(Mapping[str, "Array"]):
-    """The whole arrays that the variables of a program start from, by port."""
-
-    def __init__(
-        self, program: ProgramOp, given: Mapping[str, Array], files: WeightFiles
-    ):
-        self._ops = {
-            op.port_name: op for op in variables_of(program) if op.init is not None
-        }
-        self._given = given
-        self._files = files
-
-    def __getitem__(self, name: str) -> Array:
-        from penstock.dialects.utils.numpy_types import dtype_of
-        from penstock.runtime.loading.initializers import initial_value
-
-        if name in self._given:
-            return self._given[name]
-        op = self._ops[name]
-        assert op.init is not None, "others are constants"
-        dtype, init = dtype_of(op.type.element_type), initializer_of(op.init)
-        return initial_value(init, name, op.whole_shape, dtype, self._files)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._ops, *self._given]))
-
-    def __len__(self) -> int:
-        return len(self._ops.keys() | self._given.keys())
 
 
 def variables_of(program: ProgramOp) -> list[VariableOp]:

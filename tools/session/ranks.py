@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -10,7 +9,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.loading.arrays import numpy_dtype
 from penstock.runtime.program.variable_part import Part
+from penstock.runtime.transport.whole_messages import receive, send
 from penstock.tools.driver.errors import FileError, InternalError, UsageError
 from penstock.tools.driver.files import path_of_rank
 
@@ -82,7 +82,6 @@ class Ranks:
         self.transport = transport
         self._communicator = transport.communicator()
         weakref.finalize(self, self._communicator.close)
-        self._digest = ""
         self._is_opening = self._has_agreed = False
         if count is not None and count != transport.size:
             error = UsageError(
@@ -90,11 +89,6 @@ class Ranks:
             )
             self._tell(error)
             raise error
-
-    @property
-    def share(self) -> Share:
-        """The share of this process in what was compiled."""
-        return Share(self.transport.rank, self.transport.size, self._digest)
 
     def own_path(self, path: Path) -> Path:
         """The file of this rank beside those of others."""
@@ -105,10 +99,10 @@ class Ranks:
         """Whether this is rank 0, which speaks for all."""
         return self.transport.rank == 0
 
-    def own(self, programs: Sequence[ProgramOp]) -> ProgramOp:
+    def in_order(self, programs: Sequence[ProgramOp]) -> list[ProgramOp]:
         """
-        The program of this rank. Raises UsageError unless there is one for each
-        process, the same ones in all processes.
+        The program of each rank. Raises UsageError unless there is one for each
+        process.
         """
         found: dict[int, ProgramOp] = {}
         for program in programs:
@@ -122,11 +116,27 @@ class Ranks:
                 f"the model is placed on ranks {ranks}, but "
                 f"{_processes(self.transport.size)}"
             )
-        text = "\n".join(map(str, programs))
-        self.agree_on(hashlib.sha256(text.encode()).hexdigest())
-        return found[self.transport.rank]
+        return [found[rank] for rank in sorted(found)]
 
-    def take(self, share: Share | None) -> None:
+    def give(self, packed: Sequence[Callable[[], bytes]]) -> None:
+        """
+        Give each other rank bytes, which are made when its turn comes, as rank 0, once
+        it is sure to have them. The others call `take` at the same time.
+        """
+        self._exchange([])
+        self._has_agreed = True
+        with closing(self.transport.communicator()) as messages:
+            for rank, make in enumerate(packed, 1):
+                send(messages, rank, make())
+
+    def take(self) -> bytearray:
+        """The bytes that rank 0 gives this one. Raises the error of rank 0 instead."""
+        self._exchange([])
+        self._has_agreed = True
+        with closing(self.transport.communicator()) as messages:
+            return receive(messages, 0)
+
+    def take_share(self, share: Share | None) -> None:
         """
         Run a saved plan, which was saved as this share. Raises UsageError unless it is
         that of this rank, and the others have those that were saved with it.
@@ -140,22 +150,24 @@ class Ranks:
             )
         if share.rank != rank:
             raise UsageError(f"rank {rank} has the plan of rank {share.rank}")
-        self.agree_on(share.digest)
+        self.agree_on({"another program": share.digest})
 
-    def agree_on(self, digest: str) -> None:
-        """Raise UsageError unless all ranks have the same programs, made alike."""
+    def agree_on(self, own: Mapping[str, str]) -> None:
+        """
+        Raise UsageError unless all ranks have the same text for each of some things, by
+        the words for a rank that has another one, and the same version.
+        """
         from penstock.tools.session.saved_plan.build import build
 
-        self._digest = digest
-        first, *others = self._exchange([digest, build()])
+        own = {**own, "another version of penstock": build()}
+        first, *others = self._exchange([*own.values()])
         for rank, other in enumerate(others, 1):
-            if other != first:
-                what = "program" if other[0] != first[0] else "version of penstock"
-                raise UsageError(
-                    f"rank {rank} has another {what} than rank 0: all processes need "
-                    "the same model, options and version"
-                )
-        self._has_agreed = True
+            for what, here, there in zip(own, first, other, strict=False):
+                if here != there:
+                    raise UsageError(
+                        f"rank {rank} has {what} than rank 0: all processes need the "
+                        "same model, options and version"
+                    )
 
     @contextmanager
     def opening(self) -> Generator[None]:
@@ -286,10 +298,13 @@ class Ranks:
         return offset_of(rounds)
 
     def jobs(self, own: Sequence[str]) -> list[str]:
-        """The names of the jobs of all ranks, in the order of the ranks."""
-        return list(
-            dict.fromkeys(job for found in self.values([*own]) for job in found)
-        )
+        """
+        The names of the jobs of all ranks, in the order of the ranks, once all have a
+        program: an error of one of them ends all from then on.
+        """
+        said = self._exchange([*own])
+        self._has_agreed = True
+        return list(dict.fromkeys(job for found in said for job in found))
 
     def ports(self, own: Mapping[str, Port]) -> dict[str, RemotePort]:
         """The ports of all ranks by name, in the order of the ranks."""

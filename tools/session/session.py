@@ -20,7 +20,6 @@ from penstock.tools.session.loading import load
 from penstock.tools.session.model import (
     KERNELS,
     Model,
-    compile_model,
     lower,
     program_of,
     read_model,
@@ -31,6 +30,12 @@ from penstock.tools.session.options import (
     Keywords,
     refuse_pipeline,
     with_keywords,
+)
+from penstock.tools.session.rank_programs import (
+    agree_on_file,
+    agree_on_model,
+    compile_for,
+    program_of_rank,
 )
 
 if TYPE_CHECKING:
@@ -98,8 +103,9 @@ class Session(Closing, Displayed):
     gives, too, have to agree with it.
     `ranks` is the number of processes that were started together for a model that is
     placed on so many ranks: each has such a session, runs the program of its rank,
-    feeds the inputs and gets the outputs that lie there (see
-    [several processes](ranks.md)).
+    which rank 0 compiles, feeds the inputs and gets the outputs that lie there (see
+    [several processes](ranks.md)). Ranks that are joined already have compared what
+    they ask for.
     A launch program whose kernels come with Python source of their own, or may reach
     outside of their memory, is refused, unless with `allow_source`, as these can do
     whatever you can.
@@ -123,10 +129,12 @@ class Session(Closing, Displayed):
         if variables is not None:
             # Other sessions assign values in the usual layout: weights stay unpacked.
             options = replace(options, panels=False)
-        self._ranks = joined(ranks) if isinstance(ranks, int) else ranks
-        with opening(self._ranks):
-            executable = compile_model(
-                model, options, compiler, allow_source=allow_source, ranks=self._ranks
+        self._ranks = own = joined(ranks) if isinstance(ranks, int) else ranks
+        with opening(own):
+            if own is not None and isinstance(ranks, int):
+                agree_on_model(own, model, options)
+            executable = compile_for(
+                own, model, options, compiler, allow_source=allow_source
             )
             if variables is not None:
                 _refuse_packed_variables(executable)
@@ -181,10 +189,10 @@ class Session(Closing, Displayed):
 
         options = with_keywords(options, keywords)
         check_name("engine", engine, ENGINES)
-        own = None if ranks is None else joined(ranks)
-        if is_plan(Path(path)):
+        own, path = None if ranks is None else joined(ranks), Path(path)
+        if is_plan(path):
             refuse_pipeline(options)
-            path = Path(path) if own is None else own.own_path(Path(path))
+            path = path if own is None else own.own_path(path)
             with opening(own):
                 plan = read_plan(path, options.device, options.load)
                 return cls.of(
@@ -194,13 +202,17 @@ class Session(Closing, Displayed):
                     allow_source=allow_source,
                     ranks=own,
                 )
-        from penstock.tools.driver.compiler import installed_compiler
-
         with opening(own), reading(path):
+            if own is not None:
+                agree_on_file(own, path, options)
+                if not own.is_first:
+                    return cls.of_rank(own, path.parent, engine)
+            from penstock.tools.driver.compiler import installed_compiler
+
             compiler = installed_compiler(options.load)
             return cls(
                 read_model(
-                    compiler[0], Path(path), separate_weights=options.separate_weights
+                    compiler[0], path, separate_weights=options.separate_weights
                 ),
                 options,
                 engine=engine,
@@ -256,6 +268,27 @@ class Session(Closing, Displayed):
         session._ranks = ranks
         with opening(ranks):
             session._load(executable, threads, engine)
+        return session
+
+    @classmethod
+    def of_rank(
+        cls,
+        ranks: Ranks,
+        folder: Path,
+        engine: str = "actors",
+        *,
+        show_progress: bool = False,
+    ) -> Self:
+        """
+        The session of this rank, which is not the first one, of a model that rank 0
+        compiles at the same time. Files of initialisers are looked up in a folder.
+        """
+        session = cls.__new__(cls)
+        session._ranks = ranks
+        with opening(ranks):
+            executable = program_of_rank(ranks, folder)
+            threads = executable.threads
+            session._load(executable, threads, engine, show_progress=show_progress)
         return session
 
     @property
@@ -524,12 +557,11 @@ class Session(Closing, Displayed):
         from penstock.tools.session.saved_plan.plan import save_plan
 
         path, executable, state = Path(path), self._executable, self._state()
-        if (ranks := self._ranks) is None:
-            save_plan(path, executable, state)
-            return
-        own = {x.port for x in executable.image.variables}
-        state = {name: array for name, array in state.items() if name in own}
-        save_plan(ranks.own_path(path), executable, state, ranks.share)
+        if self._ranks is not None:
+            own = {x.port for x in executable.image.variables}
+            state = {name: array for name, array in state.items() if name in own}
+            path = self._ranks.own_path(path)
+        save_plan(path, executable, state)
 
     def close(self) -> None:
         """End the threads of the executors."""

@@ -14,8 +14,9 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 from zlib import crc32
 
 from penstock.runtime.jit.cache_files import is_private
@@ -24,6 +25,8 @@ from penstock.tools.driver.errors import FileError, UsageError, explain_os_error
 
 Json: TypeAlias = dict[str, Any]
 """The value of a JSON text, which has no types."""
+Members: TypeAlias = Mapping[str, Sequence[bytes | memoryview]]
+"""Members by name, each in pieces."""
 
 MANIFEST = "manifest.json"
 ALIGNMENT = 64
@@ -40,25 +43,34 @@ class PlanError(FileError):
     """A file is no plan that can be used here; the text says why."""
 
 
-def write_archive(
-    path: Path, facts: Json, members: Mapping[str, Sequence[bytes | memoryview]]
-) -> None:
+def write_archive(path: Path, facts: Json, members: Members) -> None:
     """
     Write a file with these members, each given in pieces, and a manifest that says
     these facts. Nobody sees half of it. Raises UsageError if that fails.
     """
-    manifest = {**facts, "members": {n: _description(m) for n, m in members.items()}}
-    text = json.dumps(manifest, indent=1).encode()
     try:
         with drafting(path) as draft, draft.open("wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                _add(archive, MANIFEST, [text])
-                for name, pieces in members.items():
-                    _add(archive, name, pieces)
+            _write(file, facts, members)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise UsageError(f"cannot write {path}: {explain_os_error(error)}") from error
+
+
+def archive_bytes(facts: Json, members: Members) -> bytes:
+    """The bytes of such a file."""
+    file = BytesIO()
+    _write(file, facts, members)
+    return file.getvalue()
+
+
+def _write(file: IO[bytes], facts: Json, members: Members) -> None:
+    manifest = {**facts, "members": {n: _description(m) for n, m in members.items()}}
+    text = json.dumps(manifest, indent=1).encode()
+    with zipfile.ZipFile(file, "w") as archive:
+        _add(archive, MANIFEST, [text])
+        for name, pieces in members.items():
+            _add(archive, name, pieces)
 
 
 def _description(pieces: Iterable[bytes | memoryview]) -> Json:
@@ -88,23 +100,26 @@ def _add(
 
 class Archive:
     """
-    The members of a file, where they lie in it. Raises UsageError if it cannot be read,
-    PlanError if it holds anything but plain members and a manifest of them.
+    The members of a file, or of its `data`, where they lie in it. Raises UsageError if
+    it cannot be read, PlanError if it holds anything but plain members and a manifest
+    of them.
 
     Nothing is ever unpacked to disk, so names of members are names and no paths. The
     memory that is needed is at most the size of the file. With `private`, a file that
     others than this user can have written is not read.
     """
 
-    def __init__(self, path: Path, *, private: bool = False):
+    def __init__(
+        self, path: Path, data: memoryview | None = None, *, private: bool = False
+    ):
         self.path = path
         try:
-            with path.open("rb") as file:
+            with path.open("rb") if data is None else BytesIO(data) as file:
                 if private and not is_private(os.fstat(file.fileno())):
                     raise self.error("others can have written it")
-                self._data = memoryview(
-                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                )
+                if data is None:
+                    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                    data = memoryview(whole)
                 with zipfile.ZipFile(file) as archive:
                     infos = archive.infolist()
         except OSError as error:
@@ -112,6 +127,7 @@ class Archive:
             raise UsageError(text) from error
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise self.error(f"it is cut off, or no zip file: {error}") from error
+        self._data = data
         self._members: dict[str, memoryview] = {}
         self._checksums = {info.filename: info.CRC for info in infos}
         for info in infos:

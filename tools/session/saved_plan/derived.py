@@ -20,7 +20,12 @@ from penstock.runtime.jit.cache_files import FOR_USER, clear
 from penstock.runtime.program.executable import ProgramImage, image_from_json
 from penstock.tools.driver.errors import UsageError
 from penstock.tools.session.report import Report
-from penstock.tools.session.saved_plan.archive import Archive, write_archive
+from penstock.tools.session.saved_plan.archive import (
+    Archive,
+    Json,
+    Members,
+    write_archive,
+)
 from penstock.tools.session.saved_plan.arrays import Array, array_members, read_array
 from penstock.tools.session.saved_plan.build import build
 
@@ -65,44 +70,56 @@ def in_no_folder(image: ProgramImage) -> ProgramImage:
     return image._replace(actors=tuple(actors))
 
 
-def kept(text_hash: str) -> Derived | None:
-    """The entry of the cache for a text of this checksum; None without one."""
-    # Whatever else lies there is nothing, too.
-    with suppress(UsageError, KeyError, TypeError, ValueError):
-        archive = Archive(_path(text_hash), private=True)
-        archive.check_members()
-        sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
-        report = json.loads(archive.text("report.json"))
-        index = cast("dict[str, str]", archive.manifest["constants"])
-        return Derived(
-            image_from_json(archive.text("image.json")),
-            sources,
-            {name: read_array(archive, member) for name, member in index.items()},
-            Report(*report),
-            cast("list[str]", archive.manifest["own_sources"]),
-            cast("list[str]", archive.manifest["objections"]),
-        )
-    return None
+def derived_in(archive: Archive) -> Derived:
+    """
+    What an archive has derived from a text. Raises an error of some kind for an archive
+    that others than this package can have written.
+    """
+    sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
+    report = json.loads(archive.text("report.json"))
+    index = cast("dict[str, str]", archive.manifest["constants"])
+    return Derived(
+        image_from_json(archive.text("image.json")),
+        sources,
+        {name: read_array(archive, member) for name, member in index.items()},
+        Report(*report),
+        cast("list[str]", archive.manifest["own_sources"]),
+        cast("list[str]", archive.manifest["objections"]),
+    )
 
 
-def keep(text_hash: str, derived: Derived) -> None:
-    """Put into the cache what follows from the text of this checksum, if it can be."""
+def members_of(derived: Derived) -> tuple[Json, Members]:
+    """The facts and the members of an archive with what was derived from a text."""
     index, arrays = array_members("constants", derived.constants)
     texts = {
         "image.json": derived.image.to_json(),
         "sources.json": json.dumps(dict(derived.sources)),
         "report.json": json.dumps(derived.report),
     }
-    members = {name: [text.encode()] for name, text in texts.items()}
     facts = {
         "constants": index,
         "own_sources": list(derived.own_sources),
         "objections": list(derived.objections),
     }
+    return facts, {**{name: [text.encode()] for name, text in texts.items()}, **arrays}
+
+
+def kept(text_hash: str) -> Derived | None:
+    """The entry of the cache for a text of this checksum; None without one."""
+    # Whatever else lies there is nothing, too.
+    with suppress(UsageError, KeyError, TypeError, ValueError):
+        archive = Archive(_path(text_hash), private=True)
+        archive.check_members()
+        return derived_in(archive)
+    return None
+
+
+def keep(text_hash: str, derived: Derived) -> None:
+    """Put into the cache what follows from the text of this checksum, if it can be."""
     path = _path(text_hash)
     with suppress(OSError, UsageError):
         clear(path)
-        write_archive(path, facts, {**members, **arrays})
+        write_archive(path, *members_of(derived))
         path.chmod(FOR_USER)
 
 

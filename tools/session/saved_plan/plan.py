@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -29,6 +28,7 @@ from penstock.tools.session.ranks import Ranks, Share
 from penstock.tools.session.saved_plan.archive import (
     Archive,
     Json,
+    Members,
     PlanError,
     write_archive,
 )
@@ -38,6 +38,7 @@ from penstock.tools.session.saved_plan.derived import Derived, derive, keep, kep
 
 if TYPE_CHECKING:
     from penstock.dialects.launch import ProgramOp
+    from penstock.runtime.loading.initializers import Start
     from penstock.tools.session.report import Report
 
 SUFFIX = ".penstock"
@@ -84,12 +85,12 @@ class Plan(Executable):
     weights: Mapping[str, Array]
     found_origin: Origin = UNKNOWN
     """The origin that its file tells; an empty one for files without."""
-    share: Share | None = None
+    found_share: Share | None = None
     """The share of the rank that it is of."""
     is_own: bool = False
     """Whether this user has compiled it, and nobody else can have written it."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The launch program as text."""
         return self.written
@@ -144,13 +145,29 @@ class Plan(Executable):
         module = compiler.parse(self.written.encode(), PROGRAM)
         return program_of(Model(module, {}, Path()))
 
-    def opened_weights(self) -> AbstractContextManager[Mapping[str, Array]]:
-        """The whole arrays that variables start from, by name."""
-        return nullcontext(self.weights)
+    @property
+    def given(self) -> Mapping[str, Array]:
+        """The whole arrays of its variables by name."""
+        return self.weights
+
+    @property
+    def starts(self) -> Mapping[str, Start]:
+        """The starts of variables beside arrays: there are none."""
+        return {}
+
+    @property
+    def directory(self) -> Path:
+        """The folder for files of initialisers: it has none."""
+        return Path()
+
+    @property
+    def share(self) -> Share | None:
+        """The share of the rank that it is of, if it is one."""
+        return self.found_share
 
     def without_weights(self) -> Self:
-        """The same: its arrays are those of a file, which are read when needed."""
-        return self
+        """The same without its arrays."""
+        return replace(self, weights={})
 
     def locate(self, error: KernelError) -> None:
         """Raise `Rejected` with what a kernel notes of the author of its source."""
@@ -171,7 +188,7 @@ class Plan(Executable):
     def check_ranks(self, ranks: Ranks | None) -> None:
         """Raise UsageError unless it is the plan of this process."""
         if ranks is not None:
-            ranks.take(self.share)
+            ranks.take_share(self.share)
         elif self.share is not None:
             raise UsageError(
                 f"the plan is that of rank {self.share.rank}: start {self.share.size} "
@@ -182,18 +199,23 @@ class Plan(Executable):
 # Saving ------------------------------------------------------------------------------
 
 
-def save_plan(
-    path: Path,
-    executable: Executable,
-    weights: Mapping[str, Array],
-    share: Share | None = None,
-) -> None:
+def save_plan(path: Path, executable: Executable, weights: Mapping[str, Array]) -> None:
     """
-    Write an executable whose variables have these whole arrays; that of a rank is a
-    share. The same program and arrays give the same bytes. Raises UsageError if it
-    cannot be written.
+    Write an executable whose variables have these whole arrays. The same program and
+    arrays give the same bytes. Raises UsageError if it cannot be written.
     """
-    text, derived = executable.text, derive(executable)
+    derived = derive(executable)
+    facts, arrays = plan_facts(executable, derived, weights)
+    text, sources = executable.text, source_text(derived.sources)
+    members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
+    write_archive(path, facts, {**members, **arrays})
+    keep(_key(text, devices_of(derived.image)), derived)
+
+
+def plan_facts(
+    executable: Executable, derived: Derived, weights: Mapping[str, Array]
+) -> tuple[Json, Members]:
+    """The facts that the archive of a plan says, and its members that are arrays."""
     index, arrays = array_members("weights", dict(sorted(weights.items())))
     facts: Json = {
         "format": FORMAT,
@@ -204,19 +226,16 @@ def save_plan(
         "build": build(),
         "machine": platform.machine(),
         "cpu": cpu_name(),
-        "features": _needed_features(text),
+        "features": _needed_features(executable.text),
         "devices": devices_of(derived.image),
         "inputs": _ports(derived.image, "feed"),
         "outputs": _ports(derived.image, "fetch"),
         "weights": index,
         "origin": executable.origin.as_json(),
     }
-    if share is not None:
-        facts["share"] = list(share)
-    sources = source_text(derived.sources)
-    members = {PROGRAM: [text.encode()], KERNELS: [sources.encode()]}
-    write_archive(path, facts, {**members, **arrays})
-    keep(_key(text, devices_of(derived.image)), derived)
+    if executable.share is not None:
+        facts["share"] = list(executable.share)
+    return facts, arrays
 
 
 def source_text(sources: Mapping[str, str]) -> str:
@@ -291,7 +310,7 @@ def read_plan(path: Path, device: str | None = None, load: Sequence[str] = ()) -
     archive.check_members()
     if load:
         _load(archive, load)
-    _check_machine(archive, device)
+    check_machine(archive, device)
     return _plan_in(archive)
 
 
@@ -331,10 +350,11 @@ def _plan_in(archive: Archive) -> Plan:
     key = _key(text, _names(archive, "devices"))
     derived = kept(key) or _derive(archive, text, key)
     weights = _weights(archive, derived.image)
-    return Plan(text, derived, weights, _origin_in(archive), _share_in(archive))
+    return Plan(text, derived, weights, origin_in(archive), share_in(archive))
 
 
-def _origin_in(archive: Archive) -> Origin:
+def origin_in(archive: Archive) -> Origin:
+    """The origin that an archive tells, if it does."""
     if (value := archive.manifest.get("origin")) is None:
         return UNKNOWN
     try:
@@ -343,7 +363,8 @@ def _origin_in(archive: Archive) -> Origin:
         raise archive.error(f"its manifest holds {error}") from error
 
 
-def _share_in(archive: Archive) -> Share | None:
+def share_in(archive: Archive) -> Share | None:
+    """The share of what ranks run that the archive of a plan is, if it is one."""
     match archive.manifest.get("share"):
         case None:
             return None
@@ -377,7 +398,11 @@ def _version_in(facts: Json) -> str:
     return str(found.get("penstock", "of unknown version"))
 
 
-def _check_machine(archive: Archive, device: str | None) -> None:
+def check_machine(archive: Archive, device: str | None = None) -> None:
+    """
+    Raise PlanError for a plan that cannot run on this machine, or not on a kind of
+    device if one is named.
+    """
     facts = archive.manifest
     devices = _names(archive, "devices")
     if device is not None and device not in devices:
@@ -429,7 +454,7 @@ def _check_sources(archive: Archive, expected: str) -> None:
     if archive.manifest.get("build") != build():
         return
     # Devices of plug-ins may have sources of their own.
-    known = {*_origin_in(archive).plugins}
+    known = {*origin_in(archive).plugins}
     if _foreign_devices(archive) and known != {*installed_code(), *codes_of_files()}:
         return
     lines = zip(archive.text(KERNELS).splitlines(), expected.splitlines(), strict=False)
@@ -442,12 +467,18 @@ def _check_sources(archive: Archive, expected: str) -> None:
 
 
 def _weights(archive: Archive, image: ProgramImage) -> dict[str, Array]:
+    found = weights_in(archive)
+    needed = {x.port for x in image.variables if x.port is not None}
+    if needed != found.keys():
+        what = _listed(sorted(needed ^ found.keys()))
+        raise archive.error(f"its weights are not those of its program: {what}")
+    return found
+
+
+def weights_in(archive: Archive) -> dict[str, Array]:
+    """The arrays of variables by name in the archive of a plan."""
     index = archive.manifest.get("weights")
     members = cast("Json", index) if isinstance(index, dict) else {}
-    needed = {x.port for x in image.variables if x.port is not None}
-    if needed != set(members):
-        what = _listed(sorted(needed ^ set(members)))
-        raise archive.error(f"its weights are not those of its program: {what}")
     return {name: read_array(archive, str(member)) for name, member in members.items()}
 
 

@@ -11,6 +11,8 @@ from rank_threads import communicating, connected, in_threads
 
 from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Bytes, Channel
+from penstock.runtime.transport.naps import nap
+from penstock.runtime.transport.whole_messages import receive, send
 
 SIZES = (1, 8, 4096, 1 << 20)
 LARGE = 1 << 23
@@ -96,6 +98,39 @@ def test_communicators_have_messages_of_their_own() -> None:
             until(lambda x=first: list(x.poll()) == [0])
             until(lambda x=second: list(x.poll()) == [0])
     np.testing.assert_array_equal(got, sent)
+
+
+def test_bytes_of_any_size_are_given_to_one_rank() -> None:
+    """Of a size that it does not know before, and the other way, too."""
+    there, back = (random_bytes(size) for size in (LARGE, 1))
+    with communicating(3) as (first, _, last):
+
+        def give() -> bytes:
+            send(first, 2, there)
+            return bytes(receive(first, 2))
+
+        def take() -> bytes:
+            found = bytes(receive(last, 0))
+            send(last, 0, back)
+            return found
+
+        assert in_threads([give, take]) == [back, there]
+
+
+def random_bytes(size: int) -> bytes:
+    return np.random.default_rng().integers(0, 256, size, np.uint8).tobytes()
+
+
+def test_looks_for_a_rank_that_compiles_get_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr(time, "sleep", naps.append)
+    for looks in (0, 10, 100, 1000, 10**9):
+        nap(looks)
+    assert naps[0] == naps[1] < 0.001
+    assert naps[1] < naps[2] < naps[3] == naps[4]
+    assert 0.005 < naps[4] < 0.05
 
 
 def test_exchanges_of_communicators_are_apart() -> None:

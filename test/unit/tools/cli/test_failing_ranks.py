@@ -38,12 +38,15 @@ from penstock.runtime.core import watchdog
 from penstock.runtime.transport.join import RANK
 from penstock.runtime.transport.pulse import Sign, Silence
 from penstock.tools.cli.run import run_tool
+from penstock.tools.session import rank_programs
 from penstock.tools.session.session import Session
 
 how, after, *words = sys.argv[1:]
 file = Path(__file__).with_name("hit")
 heard = file.with_name("heard")
-is_hit = "1" in (os.environ.get(RANK), os.environ.get("PMI_RANK"))
+is_hit = ("0" if after == "compile" else "1") in (
+    os.environ.get(RANK), os.environ.get("PMI_RANK")
+)
 
 def hit():
     draft = file.with_suffix(".draft")
@@ -55,21 +58,27 @@ def clock():
     return time.time() - float(file.read_text().split()[1]) if file.exists() else 0.0
 
 watchdog.Watchdog = partial(watchdog.Watchdog, clock=clock)
-if is_hit and after not in ("open", "run"):
+if is_hit and after not in ("compile", "open", "run"):
     threading.Timer(float(after), hit).start()
-opened, run, hear = Session.__init__, Session.run, Silence.hear
+compiled, opened = rank_programs.compile_programs, Session.of_rank
+run, hear = Session.run, Silence.hear
 
 def hear_and_tell(self, sign, now):
     hear(self, sign, now)
     if sign is Sign.ALIVE and not is_hit:
         heard.touch()
 
-def stop_and_open(self, *given, **more):
+def stop_and_open(*given, **more):
     if is_hit and after == "open":
         while not heard.exists():
             time.sleep(0.01)
         hit()
-    opened(self, *given, **more)
+    return opened(*given, **more)
+
+def stop_and_compile(*given, **more):
+    if is_hit and after == "compile":
+        hit()
+    return compiled(*given, **more)
 
 def run_and_stop(self, *given):
     found = run(self, *given)
@@ -77,14 +86,15 @@ def run_and_stop(self, *given):
         hit()
     return found
 
-Session.__init__, Session.run = stop_and_open, run_and_stop
+Session.of_rank, Session.run = stop_and_open, run_and_stop
+rank_programs.compile_programs = stop_and_compile
 Silence.hear = hear_and_tell
 sys.exit(run_tool(words))
 """
 """
 `penstock-run`, in which rank 1 gets a signal: some time after its start, before it
-opens the model and once rank 0 has heard of it, or after a run. The clock of watchdogs
-goes from then on.
+opens the model and once rank 0 has heard of it, or after a run; or rank 0, before it
+compiles. The clock of watchdogs goes from then on.
 """
 
 WAIT = """
@@ -131,6 +141,8 @@ from penstock.tools.cli.run import run_tool
 is_it = "1" in (os.environ.get(RANK), os.environ.get("PMI_RANK"))
 if is_it and where == "before":
     words += ["--outputs", "/dev/null/there.npz"]
+if is_it and where == "other":
+    words[0] = words[0].replace("sums", "other")
 if is_it and where == "after":
     from penstock.tools.session.session import Session
     def run(*given):
@@ -138,7 +150,10 @@ if is_it and where == "after":
     Session.run = run
 sys.exit(run_tool(words))
 """
-"""`penstock-run`, of which rank 1 cannot write its outputs, or fails by a defect."""
+"""
+`penstock-run`, of which rank 1 cannot write its outputs, has another file, or fails by
+a defect.
+"""
 
 LATEST, SPANS = 0.8, 8
 """Seconds in which a rank starts and begins to run, and spans of them."""
@@ -234,12 +249,21 @@ def test_a_rank_that_is_killed_at_any_time_ends_all(
     assert "rank 1 was ended by SIGKILL" in said
 
 
+def test_a_first_rank_that_is_killed_while_others_wait_for_programs_ends_all(
+    run_ranks: Run, tmp_path: Path
+) -> None:
+    said = run_hit(run_ranks, tmp_path, "SIGKILL", "compile")
+    assert said == "penstock-run: rank 0 was ended by SIGKILL\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("run_ranks", "where", "code", "start"),
     [
         ("sockets", "before", 2, "penstock-run: error: rank 1: cannot write"),
         ("mpi", "before", 2, "penstock-run: error: rank 1: cannot write"),
+        ("sockets", "other", 2, "penstock-run: error: rank 1 has another model than"),
+        ("mpi", "other", 2, "penstock-run: error: rank 1 has another model than"),
         ("sockets", "after", 70, "penstock-run: rank 1: penstock-run: error: internal"),
         ("mpi", "after", 1, "rank 1 failed: planted"),
     ],
@@ -250,6 +274,7 @@ def test_an_error_on_one_rank_ends_all(
 ) -> None:
     """While others open the model, and while they wait for messages."""
     (tmp_path / "sums.mlir").write_text(SUMS)
+    (tmp_path / "other.mlir").write_text(SUMS.replace("op.exp", "op.tanh"))
     (tmp_path / "hit_rank.py").write_text(ONE_FAILS)
     done = run_ranks(tmp_path, tmp_path / "sums.mlir", "--random-inputs", 1, where)
     assert done.returncode == code, done.stderr

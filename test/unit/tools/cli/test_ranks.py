@@ -396,6 +396,14 @@ def test_there_is_a_process_for_each_rank(model: Path, run: Run) -> None:
     assert done.stderr == f"penstock-run: error: {text}\n"
 
 
+def test_an_error_of_the_compiler_is_told_once(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(SUMS.replace("every 4", "every 3", 1))
+    done = run(path, "--ranks", 2, "--random-inputs", 1, check=1)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{path}:4:1: error: convert-job-to-plan: ")
+
+
 @pytest.mark.slow
 def test_wrong_input_is_told_once_by_processes_of_mpi(tmp_path: Path) -> None:
     tool = ("-m", "penstock.tools.cli.run")
@@ -506,7 +514,7 @@ def test_logs_of_ranks_are_kept_and_their_warnings_given_once(
     logs = tmp_path / "logs"
     done = run(model, "--ranks", 2, "--random-inputs", 1, "--log-ranks", logs)
     assert [path.name for path in logs.iterdir()] == ["rank-1.txt"]
-    start = "penstock-run: warning: all ranks: nothing counts as measured: "
+    start = "penstock-run: warning: rank 0: nothing counts as measured: "
     (line,) = done.stderr.splitlines()
     assert line.startswith(start)
     assert "warning" not in (logs / "rank-1.txt").read_text()

@@ -47,11 +47,11 @@ def warn_in(ranks: Ranks, *texts: str) -> list[str]:
     return [str(x.message) for x in given]
 
 
-def fail_in(ranks: Ranks, error: Exception, agreed: str | None = None) -> None:
-    """Fail while a session is opened, once all have agreed on something or before."""
+def fail_in(ranks: Ranks, error: Exception, *, is_late: bool = False) -> None:
+    """Fail while a session is opened, once all have a program or before."""
     with ranks.opening():
-        if agreed is not None:
-            ranks.agree_on(agreed)
+        if is_late:
+            ranks.jobs([])
         raise error
 
 
@@ -122,27 +122,31 @@ def test_a_defect_of_one_rank_is_one_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("other", "what"),
-    [(["other", build()], "program"), (["digest", "other"], "version of penstock")],
+    [
+        (["other", "options", "other"], "another model"),
+        (["model", "other", build()], "other options"),
+        (["model", "options", "other"], "another version of penstock"),
+    ],
 )
-def test_ranks_have_one_program_and_one_version(other: list[str], what: str) -> None:
+def test_ranks_have_one_model_with_one_version(other: list[str], what: str) -> None:
     text = (
-        f"rank 2 has another {what} than rank 0: all processes need the same model, "
-        "options and version"
+        f"rank 2 has {what} than rank 0: all processes need the same model, options "
+        "and version"
     )
-    own = ["digest", build()]
+    own = ["model", "options", build()]
     with (
         one_of(0, [[], [None, *own], [None, *other]]) as ranks,
         pytest.raises(UsageError, match=f"^{text}$"),
     ):
-        ranks.agree_on("digest")
+        ranks.agree_on({"another model": "model", "other options": "options"})
 
 
-def test_an_error_after_the_ranks_have_agreed_ends_all(
+def test_an_error_of_a_rank_that_has_its_program_ends_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reasons: list[str] = []
-    with one_of(0, [[], [None, "digest", build()]]) as ranks:
+    with one_of(0, [[], [None, "train"]]) as ranks:
         monkeypatch.setattr(ranks.transport, "abort", reasons.append)
         with pytest.raises(PenstockError):
-            fail_in(ranks, PenstockError("no memory"), agreed="digest")
+            fail_in(ranks, PenstockError("no memory"), is_late=True)
     assert reasons == ["no memory"]
