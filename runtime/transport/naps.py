@@ -8,7 +8,7 @@ SHORTEST = 0.0002
 """Seconds between looks for an answer that comes soon."""
 LOOKS_EACH = 64
 """The fruitless looks after which a pause is twice as long."""
-DOUBLINGS = 6
+DOUBLINGS = 8
 """The doublings of a pause: rank 0 may compile for long while the others wait."""
 
 

@@ -154,7 +154,7 @@ class Search:
                 self.model.directory,
                 threads=lowering.options.threads,
             )
-            # What compiled it has looked at its kernels.
+            # Kernels that were read are checked above.
             return Session.of(
                 exported,
                 exported.threads,

@@ -72,8 +72,8 @@ def in_no_folder(image: ProgramImage) -> ProgramImage:
 
 def derived_in(archive: Archive) -> Derived:
     """
-    What an archive has derived from a text. Raises an error of some kind for an archive
-    that others than this package can have written.
+    The facts in an archive that were derived from a text. Raises PlanError, KeyError,
+    TypeError or ValueError for one that this package has not written.
     """
     sources = cast("dict[str, str]", json.loads(archive.text("sources.json")))
     report = json.loads(archive.text("report.json"))
