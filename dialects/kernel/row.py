@@ -275,9 +275,11 @@ class RowOp(StructuredOp):
                 raise VerifyException(f"the body computes scalars, got {op.name}")
 
     def _verify_inits(self) -> None:
-        shared = shared_values(self)
-        for op in self.body.block.ops:
-            if isinstance(op, AllReduceOp) and not shared.issuperset(op.inits):
+        ops = self.body.block.ops
+        folds = [op for op in ops if isinstance(op, AllReduceOp) and op.inits]
+        shared = shared_values(self) if folds else set[SSAValue]()
+        for op in folds:
+            if not shared.issuperset(op.inits):
                 raise VerifyException(
                     "a fold starts from numbers that all points of a row share"
                 )
@@ -287,7 +289,7 @@ class RowOp(StructuredOp):
         extents, reductions = self.loops()
         rows = {loop for loop, r in enumerate(reductions) if not r}
         several = {loop for loop, extent in enumerate(extents) if extent != 1}
-        last, shared = self.body.block.last_op, shared_values(self)
+        last = self.body.block.last_op
         assert isinstance(last, YieldOp), "checked"
         for number, map in enumerate(maps):
             used = map.used_dims()
@@ -300,7 +302,7 @@ class RowOp(StructuredOp):
                     "a result has an element for each point of a row, or one for the "
                     f"row, got {map}"
                 )
-            if not used & along and last.values[number] not in shared:
+            if not used & along and last.values[number] not in shared_values(self):
                 raise VerifyException(
                     f"result {number} has one element a row, but its value is another "
                     "one at each point"
