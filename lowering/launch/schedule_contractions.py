@@ -43,7 +43,9 @@ may be written in the input:
   32768 elements in `a`, which lies in no panels and has no windows: blocks of rows are
   packed, and all columns computed with the copy. Then `b` is packed as well, for at
   least 32 rows, and a block has as many terms as leave 32 KiB to a panel, and as many
-  rows as leave 384 KiB to their copy: for each block `b` is packed anew.
+  rows as leave 384 KiB to their copy: for each block `b` is packed anew. Several
+  `parts` share blocks and groups of panels, one to four times as many as they are, so
+  that they end together and little is packed twice.
 * *Group*, if factors are narrower than their accumulators: 8-bit integers with `i32`
   are in groups of four terms, `bf16` with `f32` in pairs. Then rows are copied always,
   and columns packed, unless `b` is a constant that only this kernel reads, of whole

@@ -7,6 +7,7 @@ schedules kernels by them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, inf, prod
 
 from penstock.dialects.launch.schedules.cpu_matmul import (
@@ -54,11 +55,11 @@ columns have to be packed for it.
 """
 COPIED_BYTES = 3 << 17
 """
-The largest copy of rows: half of a small L2, as each panel of columns reads it. For
-each copy all columns are packed anew.
+The largest copy of rows, which each panel of columns reads: it stays in L2. For each
+copy all columns are packed anew.
 """
-REUSE_PANELS = 4
-"""The panels that a part of the work should have."""
+PACKING_ELEMENT = 1
+"""The time of packing an element of rows or columns, in products of vectors."""
 UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
 MAX_WINDOW_TERMS = 200
@@ -165,9 +166,8 @@ def reuse_block(
 ) -> tuple[int, int, int]:
     """
     The rows and the terms of a block that is copied, and the panels that reuse a copy.
-    There are as many blocks and shares of the panels as make enough units of work for
-    all parts; of these those for which least is read: all rows for each share of the
-    panels, all panels for each block.
+    Threads share blocks of rows and groups of panels: of all numbers of them those with
+    which the last one is done first.
     """
     height, width = tile[0], tile[1] * lanes
     rows, columns, terms = contraction.extents
@@ -177,16 +177,27 @@ def reuse_block(
     most = max(1, COPIED_BYTES // size // depth // height)
     tiles, panels = ceil(rows / height), ceil(columns / width)
     fewest = ceil(tiles / most)
-    highest = max(fewest, tiles // min(most, ceil(MIN_HEIGHT / height)))
-    shares = range(1, max(1, panels // REUSE_PANELS) + 1)
-    pairs = [(share, n) for share in shares for n in range(fewest, highest + 1)]
     outer = prod(contraction.outer_extents)
-    share, blocks = min(
-        (pair for pair in pairs if is_shared(outer * prod(pair), parts)),
-        key=lambda pair: pair[0] * rows + pair[1] * columns,
-        default=pairs[-1],
-    )
-    return ceil(tiles / blocks) * height, depth * unit, ceil(panels / share)
+    units = UNITS_OF_A_PART * parts
+
+    def sizes(groups: int) -> Iterator[tuple[int, int]]:
+        """The tiles and panels of a unit, if there are so many groups of panels."""
+        for wanted in range(parts, units + 1, parts):
+            blocks = max(fewest, min(tiles, ceil(wanted / outer / groups)))
+            yield ceil(tiles / blocks), ceil(panels / groups)
+
+    def time(down: int, across: int) -> float:
+        """The time of all threads for each term, in products of vectors."""
+        blocks, groups = ceil(tiles / down), ceil(panels / across)
+        packed = (blocks * columns + groups * rows) * PACKING_ELEMENT
+        # Where other programs run, threads end half a unit apart.
+        turns = ceil(outer * blocks * groups / parts) + (parts > 1) / 2
+        return outer * packed / parts + turns * down * height * across * width / lanes
+
+    counts = range(1, min(panels, units) + 1)
+    found = {pair for groups in counts for pair in sizes(groups)}
+    down, across = min(found, key=lambda pair: (time(*pair), pair))
+    return down * height, depth * unit, across
 
 
 def grouped_schedule(

@@ -37,7 +37,7 @@ launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64
 // CHECK-LABEL: launch.kernel @large
 // CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [516, 128], packed, reuse 16>}
 // PARTS-LABEL: launch.kernel @large
-// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [258, 128], packed, reuse 6>}
+// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [342, 128], packed, reuse 4>}
 launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
   linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
 }
