@@ -22,14 +22,13 @@ from penstock.tools.session.model import (
     programs_of,
 )
 from penstock.tools.session.options import CompileOptions
-from penstock.tools.session.ranks import Ranks, Share
-from penstock.tools.session.saved_plan.sent_program import packed, unpacked
 
 if TYPE_CHECKING:
     from penstock.tools.driver.compiler import Compiler
     from penstock.tools.driver.pass_pipeline import PassTable
     from penstock.tools.session.executable import Executable
     from penstock.tools.session.program_export import ExportedProgram
+    from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.saved_plan.sent_program import SentProgram
 
 
@@ -81,6 +80,8 @@ def compile_for(
         return compile_model(model, options, compiler, allow_source=allow_source)
     if not ranks.is_first:
         return program_of_rank(ranks, model.directory)
+    from penstock.tools.session.saved_plan.sent_program import packed
+
     found = compile_programs(
         model,
         options,
@@ -95,6 +96,8 @@ def compile_for(
 
 def _shares(programs: list[ExportedProgram]) -> list[ExportedProgram]:
     """Programs as those of ranks. Raises `Rejected` if a kernel has no source."""
+    from penstock.tools.session.ranks import Share
+
     digest = _digest("\n".join(program.text for program in programs))
     made = [
         program.as_share(Share(rank, len(programs), digest))
@@ -110,6 +113,8 @@ def program_of_rank(ranks: Ranks, folder: Path) -> SentProgram:
     The executable that rank 0 has compiled for this one of the others, whose files of
     initialisers lie in a folder here. Raises the error of rank 0, if it has one.
     """
+    from penstock.tools.session.saved_plan.sent_program import unpacked
+
     return unpacked(ranks.take(), folder)
 
 
