@@ -97,7 +97,7 @@ def _linked(
     else:
         module, micro_kernels = map(_parsed, printed)
         passes.run(module, builder)
-        _passes_of_micro_kernels().run(micro_kernels, builder)
+        _simplify(micro_kernels)
         module.link_in(micro_kernels)
         _hide_all_but(symbol, module)
     return module, cast("binding.TargetMachine", codegen._tm)
@@ -111,17 +111,16 @@ def _parsed(text: str) -> binding.ModuleRef:
     return module
 
 
-def _passes_of_micro_kernels() -> binding.ModulePassManager:
+def _simplify(module: binding.ModuleRef) -> None:
     """
-    The optimisations of functions that are emitted as they are to run. All of LLVM's
-    take six times as long, and make nothing faster of them.
+    Simplify functions that are emitted as they are to run. All optimisations of LLVM
+    take more than twice as long, and make nothing faster of them.
     """
-    passes = binding.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_new_gvn_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    return passes
+    builder = _codegen()._pass_builder(opt=1)
+    passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
 
 
 @cache
