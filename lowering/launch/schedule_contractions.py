@@ -21,7 +21,10 @@ may be written in the input:
   that are not in L1, takes less time than packing.
 * *Tile*. Of all tiles that fit into the registers, the one with the least modelled
   time: for each term a tile takes as long as its products, as its loads, or as eight
-  products, whichever takes longest; tiles at the edges count like the others.
+  products, whichever takes longest; tiles at the edges count like the others. Or one
+  that many kernels have, so that few forms are compiled, if it takes 2 % more at most:
+  8 rows by 3 vectors or 4 by 4, with 16 registers 6 by 2 or 4 by 3, rather if no
+  columns are left. Windows that are read in place have the fastest tile.
 * *Panels*, if an operand is a constant that only this kernel reads, in this one place
   (`penstock.lowering.analysis.constant_arguments`): `a`, or a `b` that would be packed,
   or one of more than 256 KiB that one tile of all rows reads once, at the pace of

@@ -361,7 +361,7 @@ class MatmulPrinter:
             return False
         rest = self.columns % self.schedule.columns
         shares = self._kinds() == [False] and bool(rest)
-        return (tail or shares) and bool(rest % self.schedule.tile[2])
+        return tail or (shares and bool(rest % self.schedule.tile[2]))
 
     def _micro_kernel(self, tail: bool) -> list[str]:
         """The definitions of a micro-kernel, and of how its panel is packed."""
@@ -797,7 +797,7 @@ class MatmulPrinter:
         lanes = self.schedule.tile[2]
         if not self._is_masked(tail):
             return str(lanes)
-        columns = self.columns % self.schedule.columns % lanes
+        columns = self.columns % self.schedule.columns % lanes or lanes
         used = self._count(columns, "columns", "used")
         if tail:
             return used

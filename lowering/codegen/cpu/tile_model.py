@@ -8,9 +8,9 @@ tile has one more column, an *upright* one has vectors along rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 
 from penstock.lowering.codegen.body.contraction import Contraction
 from penstock.lowering.codegen.cpu.transposed_tiles import lines_of
@@ -21,6 +21,10 @@ IN_FLIGHT = 8
 """The number of independent products that keep a CPU core busy."""
 TILE_OVERHEAD = 20
 """The overhead of a tile, in products."""
+COMMON = {32: ((8, 3), (4, 4)), 16: ((6, 2), (4, 3))}
+"""The rows and vectors of tiles that most kernels have, for so many registers."""
+CLOSE = 1.02
+"""The time of a common tile, over that of the fastest, which is no loss if measured."""
 UNEVEN = 1.02
 """The penalty of strips of two kinds: they take twice as long to compile."""
 MAX_WIDTH = 24
@@ -98,22 +102,58 @@ def tile_seconds(
     total = whole * strip_time(tile, rows, tile[1], terms)
     if not rest:
         return total
-    return (total + strip_time(tile, rows, rest, terms)) * UNEVEN
+    return total + strip_time(tile, rows, rest, terms)
+
+
+def fastest_tile(
+    times: Mapping[tuple[int, int], float], columns: int, lanes: int
+) -> tuple[int, int]:
+    """The tile of least time, where strips of two kinds are worth a little."""
+
+    def time(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+        return times[tile] * (UNEVEN if leaves(tile, columns, lanes) else 1), tile
+
+    return min(times, key=time)
+
+
+def common_tile(
+    times: Mapping[tuple[int, int], float], columns: int, lanes: int, registers: int
+) -> tuple[int, int]:
+    """
+    A tile that many kernels have, if it takes hardly more time than the fastest one:
+    one that leaves no columns before others. Kernels of few tiles have few forms.
+    """
+    most = CLOSE * min(times.values())
+    near = [tile for tile in COMMON[registers] if times.get(tile, inf) <= most]
+    if not near:
+        return fastest_tile(times, columns, lanes)
+    return min(near, key=lambda tile: leaves(tile, columns, lanes))
+
+
+def leaves(tile: tuple[int, int], columns: int, lanes: int) -> bool:
+    """Whether whole strips of a tile leave columns."""
+    return ceil(columns / lanes) % tile[1] > 0
+
+
+def tiles_of(
+    rows: int, columns: int, lanes: int, registers: int
+) -> Iterator[tuple[int, int]]:
+    """The tiles that fit, and are no larger than the result."""
+    for tile in fitting_tiles(registers):
+        if tile[0] <= rows and tile[1] <= ceil(columns / lanes):
+            yield tile
 
 
 @lru_cache(maxsize=1024)
 def best_tile(
     rows: int, columns: int, terms: int, lanes: int, registers: int
 ) -> tuple[int, int]:
-    """The rows and vectors of the tile with which all strips take least time."""
-    tiles = [
-        tile
-        for tile in fitting_tiles(registers)
-        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
-    ]
-    return min(
-        tiles, key=lambda tile: (tile_seconds(tile, rows, columns, terms, lanes), tile)
-    )
+    """The rows and vectors of a tile with which all strips take little time."""
+    times = {
+        tile: tile_seconds(tile, rows, columns, terms, lanes)
+        for tile in tiles_of(rows, columns, lanes, registers)
+    }
+    return common_tile(times, columns, lanes, registers)
 
 
 @lru_cache(maxsize=1024)
@@ -156,25 +196,20 @@ def best_reusing_tile(
     rows: int, columns: int, terms: int, lanes: int, size: int, registers: int
 ) -> tuple[int, int]:
     """
-    The tile with which all strips take least time, if sums are added to for each block
+    A tile with which all strips take little time, if sums are added to for each block
     of terms.
     """
 
-    def time(tile: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+    def time(tile: tuple[int, int]) -> float:
         height, vectors = tile
         across, down = ceil(columns / lanes / vectors), ceil(rows / height)
         blocks = ceil(terms / reuse_depth(vectors * lanes, terms, size))
         sums = rows * ceil(columns / lanes) * blocks * SUMMING
         loads = across * down * terms * (height + vectors) * LOADING
-        time = tile_seconds(tile, rows, columns, terms, lanes)
-        return time + sums + loads, tile
+        return tile_seconds(tile, rows, columns, terms, lanes) + sums + loads
 
-    tiles = (
-        tile
-        for tile in fitting_tiles(registers)
-        if tile[0] <= rows and tile[1] <= ceil(columns / lanes)
-    )
-    return min(tiles, key=time)
+    times = {tile: time(tile) for tile in tiles_of(rows, columns, lanes, registers)}
+    return common_tile(times, columns, lanes, registers)
 
 
 def in_place_tile(
@@ -188,10 +223,12 @@ def in_place_tile(
         return None
     rows, columns, terms = contraction.in_lines.extents
     lanes = vector_bytes // BYTES[contraction.element]
-    tile = best_tile(rows, columns, terms, lanes, REGISTERS[vector_bytes])
+    tiles = tiles_of(rows, columns, lanes, REGISTERS[vector_bytes])
+    times = {tile: tile_seconds(tile, rows, columns, terms, lanes) for tile in tiles}
+    tile = fastest_tile(times, columns, lanes)
     lines, vectors = contraction.extents[1] // columns, ceil(columns / lanes)
     loads = LOADING_ACROSS * ceil(rows / tile[0]) * vectors * terms
-    time = max(tile_seconds(tile, rows, columns, terms, lanes), loads)
+    time = max(times[tile], loads)
     return lines * (time * ACROSS + STORING_ACROSS * rows * vectors), tile
 
 

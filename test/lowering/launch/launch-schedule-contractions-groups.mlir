@@ -120,11 +120,11 @@ launch.kernel @chunks target "cpu" (%a: memref<16x70xi8>, %b: memref<70x9xi8>, %
 
 // Pairs of bf16 with sums in f32 are multiplied at once; a block has whole pairs.
 // CHECK-LABEL: launch.kernel @pairs
-// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [258, 256], group 2, packed, reuse 6>
+// CHECK:         #launch.contraction<outer, tile [8, 3, 16], block [256, 256], group 2, packed, reuse 8>
 // CHECK-LABEL: launch.kernel @odd
 // CHECK:         #launch.contraction<outer, tile [5, 1, 16], block [5, 14], group 2, packed, reuse 1>
 // MATRICES-LABEL: launch.kernel @pairs
-// MATRICES:         #launch.contraction<outer, tile [6, 4, 16], block [258, 256], group 2, packed, reuse 6>
+// MATRICES:         #launch.contraction<outer, tile [8, 3, 16], block [256, 256], group 2, packed, reuse 8>
 launch.kernel @pairs target "cpu" (%a: memref<256x512xbf16>, %b: memref<512x384xbf16>, %o: memref<256x384xf32>) {
   kernel.contract indexing_maps = [#a, #b, #o] ins(%a, %b : memref<256x512xbf16>, memref<512x384xbf16>) outs(%o : memref<256x384xf32>)
 }

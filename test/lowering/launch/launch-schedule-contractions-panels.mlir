@@ -332,7 +332,7 @@ launch.program @upright rank 0 {
 // Each of them would read all of its panel again. Where that is too much for the nearest
 // cache (2 x 64 x 576 bytes), windows are packed.
 // CHECK-LABEL: launch.program @from_afar
-// CHECK:         #launch.contraction<outer, tile [6, 4, 16], block [66, 72], packed, panels a>
+// CHECK:         #launch.contraction<outer, tile [4, 4, 16], block [64, 72], packed, panels a>
 launch.program @from_afar rank 0 {
   launch.chunk @v on <0, host> size 1048576
   launch.chunk @c on <0, host> size 2097152

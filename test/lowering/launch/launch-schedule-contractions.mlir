@@ -18,7 +18,7 @@
 // A product has vectors of as many lanes as fit, and tiles that fit into 32 registers, or
 // 16 where vectors are short.
 // CHECK-LABEL:  launch.kernel @small
-// CHECK:        kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64]>}
+// CHECK:        kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [4, 4, 16], block [64, 64]>}
 // NARROW-LABEL: launch.kernel @small
 // NARROW:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 2, 8], block [66, 64]>}
 launch.kernel @small target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
@@ -32,12 +32,12 @@ launch.kernel @doubles target "cpu" (%a: memref<64x64xf64>, %b: memref<64x64xf64
   linalg.matmul ins(%a, %b : memref<64x64xf64>, memref<64x64xf64>) outs(%o : memref<64x64xf64>)
 }
 
-// Of a large product rows are copied, too, 516 with 128 terms at a time, and all columns
+// Of a large product rows are copied, too, 512 with 128 terms at a time, and all columns
 // computed with the copy; by parts that share the rows and the columns.
 // CHECK-LABEL: launch.kernel @large
-// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [516, 128], packed, reuse 16>}
+// CHECK:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [4, 4, 16], block [512, 128], packed, reuse 16>}
 // PARTS-LABEL: launch.kernel @large
-// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [342, 128], packed, reuse 4>}
+// PARTS:       kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [4, 4, 16], block [344, 128], packed, reuse 4>}
 launch.kernel @large target "cpu" (%a: memref<1024x1024xf32>, %b: memref<1024x1024xf32>, %o: memref<1024x1024xf32>) {
   linalg.matmul ins(%a, %b : memref<1024x1024xf32>, memref<1024x1024xf32>) outs(%o : memref<1024x1024xf32>)
 }
@@ -86,11 +86,11 @@ launch.kernel @rows target "cpu" (%a: memref<2x64xf32>, %b: memref<64x64xf32>, %
 // windows, unless lines fill vectors: then they are read where they lie. Windows of one tap
 // at each place are a product.
 // CHECK-LABEL: launch.kernel @short_lines
-// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [5, 5, 16], block [65, 315], packed>}
+// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [8, 3, 16], block [64, 468], packed>}
 // CHECK-LABEL: launch.kernel @windows
 // CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [13, 2, 16], block [65, 936]>}
 // CHECK-LABEL: launch.kernel @one_tap
-// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64]>}
+// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [4, 4, 16], block [64, 64]>}
 launch.kernel @short_lines target "cpu" (%w: memref<64x104x3x3xf32>, %x: memref<1x104x42x26xf32>, %o: memref<1x64x40x24xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(i, o, y, x, c, p, q) -> (i, c, y + p, x + q)>, affine_map<(i, o, y, x, c, p, q) -> (i, o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<64x104x3x3xf32>, memref<1x104x42x26xf32>) outs(%o : memref<1x64x40x24xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):

@@ -2,7 +2,7 @@
 // RUN: penstock-opt %s -p 'launch-select-kernels{vector-bytes=64 refusals=true}' | filecheck %s --check-prefix=REFUSED
 // RUN: penstock-opt %s -p 'launch-schedule-contractions{vector-bytes=64}' | grep schedule > %t.rules
 // RUN: penstock-opt %s -p 'launch-select-kernels{vector-bytes=64},launch-schedule-contractions{vector-bytes=64}' | grep schedule | diff %t.rules -
-// RUN: python %S/../Inputs/plant_times.py %s %t.db 'product: rules' 900 'product: loops' 600 'product: tiles <outer, tile [13, 2, 16], block [78, 64]>' 500 'near: rules' 100 'near: loops' 99 'lonely: loops' 70
+// RUN: python %S/../Inputs/plant_times.py %s %t.db 'product: rules' 900 'product: loops' 600 'product: tiles <outer, tile [6, 4, 16], block [66, 64]>' 500 'near: rules' 100 'near: loops' 99 'lonely: loops' 70
 // RUN: penstock-opt %s -p 'launch-select-kernels{vector-bytes=64 database="%t.db"},launch-schedule-contractions{vector-bytes=64}' | filecheck %s --check-prefix=MEASURED
 // RUN: penstock-opt %s -p 'launch-select-kernels{vector-bytes=64 database="%t.db"},launch-select-kernels{vector-bytes=64}' | grep 500
 // RUN: penstock-opt %s -p 'launch-select-kernels{vector-bytes=64 parts=2 database="%t.db"}' | filecheck %s
@@ -20,8 +20,8 @@
 // What is fastest by measurement is taken, under any name of the kernel and its values,
 // here a schedule.
 // MEASURED-LABEL: launch.kernel @product
-// MEASURED-SAME:  selected = "tiles <outer, tile [13, 2, 16], block [78, 64]>: 500 ns measured, rules 900 ns"
-// MEASURED-NEXT:  kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [13, 2, 16], block [78, 64]>}
+// MEASURED-SAME:  selected = "tiles <outer, tile [6, 4, 16], block [66, 64]>: 500 ns measured, rules 900 ns"
+// MEASURED-NEXT:  kernel.contract {{.*}}schedule = #launch.contraction<outer, tile [6, 4, 16], block [66, 64]>}
 launch.kernel @product target "cpu" (%a: memref<64x64xf32>, %b: memref<64x64xf32>, %o: memref<64x64xf32>) {
   kernel.contract indexing_maps = [#a, #b, #o, #o] ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%o : memref<64x64xf32>) start(%o : memref<64x64xf32>)
 }

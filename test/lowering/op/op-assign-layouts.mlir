@@ -110,7 +110,7 @@ job.job @made_by_others placement <cpu, [0:0]> {
 // 49 pieces of 256 channels would be 2 * 64 * 12544, of 5030732 products.
 
 // CHECK-LABEL: job.job @alone
-// CHECK:       %y = op.conv2d %x, %w {layouts = {input = "first: 5030732 products, last: 6648908 products", result = "first: 5030732 products, last: 10114028 products"}} : {{.*}} -> tensor<1x256x56x56xf32>
+// CHECK:       %y = op.conv2d %x, %w {layouts = {input = "first: 5067776 products, last: 6685952 products", result = "first: 5067776 products, last: 10154619 products"}} : {{.*}} -> tensor<1x256x56x56xf32>
 // CHECK-NOT:   op.transpose
 !narrow = tensor<1x64x56x56xf32>
 !wide = tensor<1x256x56x56xf32>
