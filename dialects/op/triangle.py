@@ -67,6 +67,12 @@ def triangle_of(array: Array) -> Triangle | None:
     return Triangle(float(inside), float(outside), offset)
 
 
+def near_offset(shape: Sequence[int], offset: int) -> int:
+    """The least offset, but for its sign, with the same triangles of a shape."""
+    rows, columns = shape[-2:]
+    return max(-rows, min(offset, columns - 1))
+
+
 def filled(
     shape: Sequence[int], numbers: Sequence[Array | np.generic], offset: int
 ) -> Array:
@@ -74,7 +80,7 @@ def filled(
     import numpy as np
 
     rows, columns = shape[-2:]
-    inside = np.tri(rows, columns, offset, dtype=np.bool_)
+    inside = np.tri(rows, columns, near_offset(shape, offset), dtype=np.bool_)
     return dense(np.broadcast_to(np.where(inside, *numbers), shape))
 
 
@@ -140,7 +146,7 @@ class TriangleOp(TensorOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        offset = self.offset.value.data
+        offset = near_offset(self.shape.get_values(), self.offset.value.data)
 
         def element(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
             *_, row, column = at

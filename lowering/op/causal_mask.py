@@ -7,7 +7,7 @@ them; reshaped and expanded, if matrices stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sys import float_info
 
@@ -52,10 +52,7 @@ def found_triangle(value: SSAValue) -> Triangle | None:
         case ConstantOp() if op.splat is None:
             return triangle_of(array_of(op.value))
         case TriangleOp():
-            inside, outside = map(splat_of, op.operands)
-            if inside is None or outside is None:
-                return None
-            return Triangle(inside, outside, op.offset.value.data)
+            return _of_numbers(map(splat_of, op.operands), op.offset.value.data)
         case ReshapeOp() | ExpandOp():
             source = op.operands[0]
             keeps = matrix_of(source) == matrix_of(value) is not None
@@ -78,10 +75,17 @@ def _chosen(op: WhereOp) -> Triangle | None:
     numbers = splat_of(op.lhs), splat_of(op.rhs)
     if condition is None or matrix_of(op.condition) != matrix_of(op.result):
         return None
-    inside, outside = numbers if condition.inside else reversed(numbers)
-    if inside is None or outside is None:
+    if not condition.inside:
+        numbers = numbers[::-1]
+    return _of_numbers(numbers, condition.offset)
+
+
+def _of_numbers(numbers: Iterable[float | None], offset: int) -> Triangle | None:
+    """The triangle of two numbers, or None if one is not known, or they are equal."""
+    inside, outside = numbers
+    if inside is None or outside is None or inside == outside:
         return None
-    return Triangle(inside, outside, condition.offset)
+    return Triangle(inside, outside, offset)
 
 
 def hides(number: float, scores: SSAValue) -> bool:

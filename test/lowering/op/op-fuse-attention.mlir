@@ -202,6 +202,15 @@ job.job @other_choice placement <cpu, [0:0]> {
   %s = op.softmax %a axis 2 : !s -> !s
   %y = op.matmul %s, %v : !s, !v -> !y
   job.output "y", %y : !y
+  // A triangle of equal numbers hides all or nothing.
+  // CHECK: no_attention = "scores are made by op.where"
+  %no = op.constant dense<false> : tensor<i1>
+  %never = op.triangle %no, %no to [24, 32] offset 0 : tensor<i1>, tensor<i1> -> tensor<24x32xi1>
+  %p2 = op.matmul %q, %k transpose_b : !q, !k -> !s
+  %a2 = op.where %never, %none, %p2 : tensor<24x32xi1>, tensor<f32>, !s -> !s
+  %s2 = op.softmax %a2 axis 2 : !s -> !s
+  %y2 = op.matmul %s2, %v : !s, !v -> !y
+  job.output "y2", %y2 : !y
 }
 
 // Constants that queries and keys are multiplied with are a part of it: 0.5 * 4 * 0.25.

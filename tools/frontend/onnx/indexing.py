@@ -21,7 +21,7 @@ from penstock.dialects.op.movement import GatherOp
 from penstock.dialects.op.requirement import RequireOp
 from penstock.dialects.op.scan import CumProdOp, CumSumOp, ScanOp
 from penstock.dialects.op.selection import ArgMaxOp, ArgMinOp, ArgOp, TopKOp
-from penstock.dialects.op.triangle import TriangleOp
+from penstock.dialects.op.triangle import TriangleOp, near_offset
 from penstock.dialects.op.verify import normal_axis
 from penstock.dialects.utils.numpy_types import dtype_of
 from penstock.tools.frontend.onnx.counted import inside_places, places_in, scalar
@@ -216,6 +216,7 @@ def triangle(node: Node) -> None:
     if node.int("upper", 1):
         parts, offset = parts[::-1], place - 1
     extents, shape = node.builder.extents, node.shape()
+    offset = near_offset(shape, offset)
     with extents.ignored([value], *range(len(shape))):
         found = node.ops.one(TriangleOp, *parts, shape=shape, offset=offset)
     extents.copy(found, value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from penstock.dialects.op.triangle import Triangle, triangle_of
+from penstock.dialects.op.triangle import Triangle, filled, triangle_of
 
 RANDOM = np.random.default_rng(12)
 
@@ -34,6 +34,13 @@ def test_triangles_are_told_by_their_diagonal(rows: int, columns: int) -> None:
         else:
             # The least row and the first column are all that tells the number inside.
             assert offset < 1 - rows or offset > columns - 2
+
+
+@pytest.mark.parametrize("offset", [-(2**63), -4, 5, 2**63 - 1])
+def test_diagonals_may_be_far_away(offset: int) -> None:
+    inside, outside = RANDOM.standard_normal((2, 4, 6)).astype(np.float32)
+    found = filled((4, 6), [inside, outside], offset)
+    np.testing.assert_array_equal(found, inside if offset > 0 else outside)
 
 
 def test_stacks_have_the_same_matrix() -> None:

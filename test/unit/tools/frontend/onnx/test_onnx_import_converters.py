@@ -435,6 +435,9 @@ CASES: dict[str, Case] = {
         "Transpose", [floats(2, 3, 4)], attributes={"perm": [1, 2, 0]}
     ),
     "unsqueeze": Case("Unsqueeze", [floats(3, 4), ints(-1, 0)], [1]),
+    "upper triangle from the least diagonal": Case(
+        "Trilu", [floats(3, 4), np.array(-(2**63))], [1]
+    ),
     "where": Case("Where", [booleans(3, 1), floats(4), floats(3, 4)]),
     "where a scalar is known": Case(
         "Where", [booleans(3, 4), floats(3, 4), np.array(-1e9, "f")], [2]
