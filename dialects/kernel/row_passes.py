@@ -116,7 +116,8 @@ def _facts_of(row: RowStage) -> list[object]:
     facts: list[object] = [*row.along_loops, *row.maps(), *block.args]
     facts += (value.type for value in row.outs)
     for op in block.ops:
-        facts += (op, *op.operands, None, *(value.type for value in op.results))
+        facts += (op, *op.operands, None, *op.properties.values())
+        facts += (value.type for value in op.results)
     return facts
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -296,12 +297,34 @@ def rare_collections() -> Generator[None]:
     A context with rare garbage collections. IR is made of cycles that live on: a
     collection finds nothing, and takes longer the more IR there is.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLDS)
+    _rare.begin()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        _rare.end()
+
+
+class _RareCollections:
+    """The thresholds of the process, for as long as any thread has them rare."""
+
+    def __init__(self) -> None:
+        self._lock, self._count, self._before = Lock(), 0, gc.get_threshold()
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._count:
+                self._before = gc.get_threshold()
+                gc.set_threshold(*GC_THRESHOLDS)
+            self._count += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                gc.set_threshold(*self._before)
+
+
+_rare = _RareCollections()
 
 
 def installed_compiler(files: Sequence[str] = ()) -> tuple[Compiler, PassTable]:

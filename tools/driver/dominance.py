@@ -19,7 +19,8 @@ def dominance_errors(top: Operation) -> list[Finding]:
 
     A value is available after its definition in its block, in the regions of the
     operations there unless they are isolated from above, and in the blocks that its
-    block dominates. Unreachable blocks may use anything.
+    block dominates. Unreachable blocks may use all that is not kept out by an isolated
+    operation around them.
     """
     checker = _Checker(top)
     for region in top.regions:
@@ -50,6 +51,18 @@ class _Checker:
                     stack.extend(children.get(block, ()))
                 case leaving:
                     self._available.difference_update(leaving)
+        for block in region.blocks if children else ():
+            if block not in children:
+                self._check_unreachable(block)
+
+    def _check_unreachable(self, block: Block) -> None:
+        for op in block.walk():
+            for index, value in enumerate(op.operands):
+                if isinstance(value, ErasedSSAValue):
+                    continue  # which its verifier reports
+                definition = _defining_op(value)
+                if definition is not None and _isolating_op(op, definition, value):
+                    self.errors.append((op, self._message(op, index, value)))
 
     def _check_block(self, block: Block) -> list[int]:
         """Check the operations of a block, and return the values that it defines."""

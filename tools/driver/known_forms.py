@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import attrgetter
 
 from xdsl.ir import Operation
@@ -36,23 +37,22 @@ class KnownForms:
         A context in which definitions check no op of a known form, and leave it to the
         dominance check which values an isolated op uses.
         """
-        forms, original = self, OpDef.verify
-
-        def verify(self: OpDef, op: Operation) -> None:
-            parts = _form_of(self, op)
-            key = (*map(id, parts),)
-            if key not in forms._right:
-                original(self, op)
-                forms._right[key] = parts
-                return
-            for trait in forms._checking(self):
-                trait.verify(op)
-
-        OpDef.verify = verify
+        before = _asked.set(self)
         try:
             yield
         finally:
-            OpDef.verify = original
+            _asked.reset(before)
+
+    def verify(self, definition: OpDef, op: Operation) -> None:
+        """Raise `VerifyException` for an op that is not as its definition says."""
+        parts = _form_of(definition, op)
+        key = (*map(id, parts),)
+        if key not in self._right:
+            verify_by_definition(definition, op)
+            self._right[key] = parts
+            return
+        for trait in self._checking(definition):
+            trait.verify(op)
 
     def _checking(self, definition: OpDef) -> list[OpTrait]:
         if (found := self._traits.get(id(definition))) is None:
@@ -63,6 +63,21 @@ class KnownForms:
                 and not isinstance(trait, IsolatedFromAbove)
             ]
         return found
+
+
+_asked: ContextVar[KnownForms | None] = ContextVar("known forms", default=None)
+"""The forms that are asked first: each thread has its own, as several may compile."""
+verify_by_definition = OpDef.verify
+
+
+def _verify(self: OpDef, op: Operation) -> None:
+    if (forms := _asked.get()) is None:
+        verify_by_definition(self, op)
+    else:
+        forms.verify(self, op)
+
+
+OpDef.verify = _verify
 
 
 def _form_of(definition: OpDef, op: Operation) -> list[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import attrgetter
 from typing import NoReturn, TypeAlias
 
@@ -233,19 +234,28 @@ class Culprits:
         A context in which `emit_error` records the operation instead of printing its
         whole module, which takes seconds for large modules.
         """
-
-        culprits = self
-
-        def raise_plainly(
-            self: Diagnostic, ir: IRNode, underlying_error: Exception
-        ) -> NoReturn:
-            if culprits.of(underlying_error) is None and isinstance(ir, Operation):
-                culprits._last = (underlying_error, ir)
-            raise underlying_error
-
-        original = Diagnostic.raise_exception
-        Diagnostic.raise_exception = raise_plainly
+        before = _recording.set(self)
         try:
             yield
         finally:
-            Diagnostic.raise_exception = original
+            _recording.reset(before)
+
+    def note(self, error: Exception, ir: IRNode) -> None:
+        """Note the operation that an error is raised for first."""
+        if self.of(error) is None and isinstance(ir, Operation):
+            self._last = (error, ir)
+
+
+_recording: ContextVar[Culprits | None] = ContextVar("culprits", default=None)
+"""The culprits that are recorded: each thread has its own, as several may compile."""
+_raise_with_module = Diagnostic.raise_exception
+
+
+def _raise(self: Diagnostic, ir: IRNode, underlying_error: Exception) -> NoReturn:
+    if (culprits := _recording.get()) is None:
+        _raise_with_module(self, ir, underlying_error)
+    culprits.note(underlying_error, ir)
+    raise underlying_error
+
+
+Diagnostic.raise_exception = _raise

@@ -159,7 +159,8 @@ class Ranks:
         """
         from penstock.tools.session.saved_plan.build import build
 
-        own = {**own, "another version of penstock": build()}
+        # Another version may write the same otherwise.
+        own = {"another version of penstock": build(), **own}
         first, *others = self._exchange([*own.values()])
         for rank, other in enumerate(others, 1):
             for what, here, there in zip(own, first, other, strict=False):

@@ -398,10 +398,12 @@ def _version_in(facts: Json) -> str:
     return str(found.get("penstock", "of unknown version"))
 
 
-def check_machine(archive: Archive, device: str | None = None) -> None:
+def check_machine(
+    archive: Archive, device: str | None = None, remedy: str = "compile the model anew"
+) -> None:
     """
     Raise PlanError for a plan that cannot run on this machine, or not on a kind of
-    device if one is named.
+    device if one is named; `remedy` is what helps against the former.
     """
     facts = archive.manifest
     devices = _names(archive, "devices")
@@ -413,7 +415,7 @@ def check_machine(archive: Archive, device: str | None = None) -> None:
     if missing := [name for name in _names(archive, "features") if name not in here]:
         raise archive.error(
             f"its kernels were tiled for {facts.get('cpu')} with {', '.join(missing)}, "
-            f"which this processor ({cpu_name()}) lacks: compile the model anew"
+            f"which this processor ({cpu_name()}) lacks: {remedy}"
         )
 
 

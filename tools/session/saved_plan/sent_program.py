@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.tools.session.ranks import Ranks
 
 NAME = Path("the program that rank 0 has compiled")
+REMEDY = "let a host whose processor has the fewest features run rank 0"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def unpacked(data: bytearray, folder: Path) -> SentProgram:
     were tiled for a processor with more features than this one.
     """
     archive = Archive(NAME, memoryview(data))
-    check_machine(archive)
+    check_machine(archive, remedy=REMEDY)
     derived = derived_in(archive)
     # They may be kept for longer than the arrays that are given, which may be large.
     constants = {name: array.copy() for name, array in derived.constants.items()}

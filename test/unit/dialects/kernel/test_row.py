@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 from kernel_runs import run_source
+from xdsl.dialects.builtin import IntegerAttr, i64
 
-from penstock.dialects.kernel.body_ops import KeepOp
+from penstock.dialects.kernel.body_ops import IndexOp, KeepOp
 from penstock.dialects.kernel.interface import Alias, Effect, How
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.kernel.row import RowOp
@@ -332,3 +333,20 @@ def test_folds_of_columns_leave_elements_between_results(
     wanted = np.full(7, 77, dtype)
     wanted[1:6:2] = x.max(0)
     np.testing.assert_array_equal(y, wanted)
+
+
+def test_passes_are_those_of_the_loops_that_indices_count(parse_kernel: Parse) -> None:
+    body = """
+      %i = kernel.index 1 : index
+      %j = arith.index_cast %i : index to i64
+      %s = kernel.all_reduce add %a : i64
+      %r = arith.addi %s, %j : i64
+      kernel.yield %r : i64
+    """
+    memref = "memref<3x4xi64>"
+    kernel = parse_kernel(kernel_text([("a", memref, ID)], [("", memref, ID)], body))
+    row = row_of(kernel)
+    assert [len(ops) for ops in passes_of(row).shared] == [0, 0, 0]
+    index = next(op for op in row.body.block.ops if isinstance(op, IndexOp))
+    index.loop = IntegerAttr(0, i64)
+    assert [len(ops) for ops in passes_of(row).shared] == [2, 1, 0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import test
+from xdsl.dialects import func, test
 from xdsl.dialects.builtin import (
+    FunctionType,
     ModuleOp,
     StringAttr,
     TensorType,
@@ -24,10 +27,20 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.dialects.op.elementwise import AddOp
-from penstock.tools.driver.compiler import Compiler, installed_compiler
+from penstock.tools.driver import known_forms
+from penstock.tools.driver.compiler import (
+    Compiler,
+    installed_compiler,
+    rare_collections,
+)
 from penstock.tools.driver.errors import Rejected
 from penstock.tools.driver.known_forms import KnownForms
-from penstock.tools.driver.verifier import facts_of, module_errors, seen_otherwise
+from penstock.tools.driver.verifier import (
+    Culprits,
+    facts_of,
+    module_errors,
+    seen_otherwise,
+)
 
 TEXT = """
 job.job @sums placement <cpu, [0:0]> {
@@ -260,19 +273,23 @@ def test_what_breaks_a_module_that_was_sound_before_is_found() -> None:
             compiler.apply(module, [Does(nothing), Does(change)])
 
 
-def test_definitions_are_asked_once_about_a_form(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-    original = OpDef.verify
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The definitions that are asked, by the names of their ops."""
+    names: list[str] = []
+    original = known_forms.verify_by_definition
 
     def verify(definition: OpDef, op: Operation) -> None:
-        asked.append(definition.name)
+        names.append(definition.name)
         original(definition, op)
 
-    monkeypatch.setattr(OpDef, "verify", verify)
+    monkeypatch.setattr(known_forms, "verify_by_definition", verify)
+    return names
+
+
+def test_definitions_are_asked_once_about_a_form(asked: list[str]) -> None:
     _, module = parsed()
-    known, before = KnownForms(), OpDef.verify
+    known = KnownForms()
     assert not module_errors(module, None, known)
     assert sorted(asked) == sorted(op.name for op in module.walk())
     asked.clear()
@@ -283,7 +300,9 @@ def test_definitions_are_asked_once_about_a_form(
     other_type(module)
     assert [text for _, text in module_errors(module, None, known)]
     assert "op.add" in asked
-    assert OpDef.verify is before
+    asked.clear()
+    only(module, JobOp).verify(verify_nested_ops=False)
+    assert asked == ["job.job"]
 
 
 def test_traits_are_asked_of_known_forms_too() -> None:
@@ -294,3 +313,48 @@ def test_traits_are_asked_of_known_forms_too() -> None:
     ((op, text),) = module_errors(module, None, known)
     assert op is only(module, AddOp)
     assert "mark" in text
+
+
+def test_known_forms_of_isolated_ops_use_nothing_outside_where_nothing_gets() -> None:
+    outside, dead = test.TestOp(result_types=[f32]), test.TestOp()
+    body = Region([Block([func.ReturnOp()]), Block([dead, func.ReturnOp()])])
+    function = func.FuncOp("f", FunctionType.from_lists([], []), body)
+    module, known = ModuleOp([outside, function]), KnownForms()
+    assert not module_errors(module, None, known)
+    dead.operands = [outside.results[0]]
+    ((op, text),) = module_errors(module, None, known)
+    assert op is dead
+    assert "is defined outside of func.func, which is isolated from above" in text
+
+
+def test_threads_that_compile_at_once_leave_each_other_and_python_alone(
+    asked: list[str],
+) -> None:
+    """One begins while the other compiles, and ends after it."""
+    before, (_, module) = gc.get_threshold(), parsed()
+    add = only(module, AddOp)
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def compile_longer() -> None:
+        with KnownForms().asked_first(), Culprits().recording(), rare_collections():
+            has_begun.set()
+            may_end.wait()
+
+    other = threading.Thread(target=compile_longer)
+    with KnownForms().asked_first(), Culprits().recording(), rare_collections():
+        other.start()
+        has_begun.wait()
+        for _ in range(2):
+            add.verify(verify_nested_ops=False)
+        assert len(asked) == 1
+    rare = gc.get_threshold()
+    may_end.set()
+    other.join()
+    assert gc.get_threshold() == before != rare
+    for _ in range(2):
+        add.verify(verify_nested_ops=False)
+    assert len(asked) == 3
+    # The module is printed again.
+    with pytest.raises(VerifyException) as caught:
+        add.emit_error("planted", VerifyException("planted"))
+    assert "job.output" in "".join(caught.value.__notes__)

@@ -123,9 +123,9 @@ def test_a_defect_of_one_rank_is_one_of_all() -> None:
 @pytest.mark.parametrize(
     ("other", "what"),
     [
-        (["other", "options", "other"], "another model"),
-        (["model", "other", build()], "other options"),
-        (["model", "options", "other"], "another version of penstock"),
+        ([build(), "other", "options"], "another model"),
+        ([build(), "model", "other"], "other options"),
+        (["other", "other", "other"], "another version of penstock"),
     ],
 )
 def test_ranks_have_one_model_with_one_version(other: list[str], what: str) -> None:
@@ -133,7 +133,7 @@ def test_ranks_have_one_model_with_one_version(other: list[str], what: str) -> N
         f"rank 2 has {what} than rank 0: all processes need the same model, options "
         "and version"
     )
-    own = ["model", "options", build()]
+    own = [build(), "model", "options"]
     with (
         one_of(0, [[], [None, *own], [None, *other]]) as ranks,
         pytest.raises(UsageError, match=f"^{text}$"),

@@ -118,7 +118,8 @@ def test_a_program_is_not_run_without_the_features_that_it_was_tiled_for(
     monkeypatch.setattr(plan, "_needed_features", needed)
     data = bytearray(packed(executable))
     text = "the program that rank 0 has compiled: its kernels were tiled for .* warp"
-    with pytest.raises(PlanError, match=f"^{text}, which this processor"):
+    help = "let a host whose processor has the fewest features run rank 0"
+    with pytest.raises(PlanError, match=f"^{text}, which this .* lacks: {help}$"):
         unpacked(data, tmp_path)
 
 
