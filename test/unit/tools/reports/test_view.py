@@ -442,15 +442,11 @@ def test_plans_of_ranks_are_shown_together(
     (model := tmp_path / "pair.mlir").write_text(RANKS)
     programs, plan = programs_in(model), tmp_path / "pair.penstock"
     for rank, program in enumerate(programs):
-        save_plan(
-            path_of_rank(plan, rank),
-            ExportedProgram(program),
-            {},
-            Share(rank, 2, "digest"),
-        )
+        share = ExportedProgram(program).as_share(Share(rank, 2, "digest"))
+        save_plan(path_of_rank(plan, rank), share, {})
     assert [str(x) for x in programs_in(plan)] == [str(x) for x in programs]
     last = path_of_rank(plan, 1)
-    save_plan(last, ExportedProgram(programs[1]), {}, Share(1, 2, "other"))
+    save_plan(last, ExportedProgram(programs[1]).as_share(Share(1, 2, "other")), {})
     message = f"{last} was not saved together with {path_of_rank(plan, 0)}"
     refuses(capsys, message, str(plan), "-o", str(tmp_path / "o.html"))
 
