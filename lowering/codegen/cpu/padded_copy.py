@@ -15,7 +15,9 @@ from xdsl.dialects import linalg
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
+from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.canonicalization_patterns.scf import RehoistConstInLoops
 from xdsl.transforms.common_subexpression_elimination import cse
 
 from penstock.dialects.kernel.builder import memref_type
@@ -32,6 +34,8 @@ def copy_by_rows(op: Operation) -> bool:
     if not isinstance(op, linalg.ops.GenericOp) or (view := _image(op)) is None:
         return False
     region = stages_by(lambda k: _build_rows(k, view, op.outputs[0]))
+    # Canonical loops, as no pass after this one makes them so.
+    PatternRewriteWalker(RehoistConstInLoops()).rewrite_region(region)
     cse(region)
     for stage in region.block.ops:
         stage.location = op.location

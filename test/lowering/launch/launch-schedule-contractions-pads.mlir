@@ -14,11 +14,14 @@
 // CHECK:           memref.store %[[N]], %y
 // CHECK:           scf.for %[[X:.+]] =
 // CHECK-NEXT:        %[[E:.+]] = memref.load %x
+// CHECK-NOT:         arith.constant
 // CHECK:             arith.select %{{.+}}, %[[E]], %[[N]] : f32
+// CHECK-NOT:         arith.constant
+// CHECK:             memref.store
 // CHECK:         linalg.fill
-launch.kernel @image target "cpu" (%x: memref<2x5x6xf32>, %y: memref<2x6x8xf32>) {
-  %p = kernel.padded %x low [0, 1, 1] high [0, 0, 1] value -1.5 : f32 : memref<2x5x6xf32> to memref<2x6x8xf32>
-  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p : memref<2x6x8xf32>) outs(%y : memref<2x6x8xf32>) {
+launch.kernel @image target "cpu" (%x: memref<2x5x6xf32>, %y: memref<2x6x10xf32>) {
+  %p = kernel.padded %x low [0, 1, 3] high [0, 0, 1] value -1.5 : f32 : memref<2x5x6xf32> to memref<2x6x10xf32>
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p : memref<2x6x10xf32>) outs(%y : memref<2x6x10xf32>) {
   ^bb0(%v: f32, %old: f32):
     linalg.yield %v : f32
   }
