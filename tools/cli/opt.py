@@ -46,7 +46,7 @@ from penstock.tools.cli.pipeline_options import (
 from penstock.tools.cli.results import reserved_output, say, write
 from penstock.tools.driver import expected_diagnostics as expected
 from penstock.tools.driver import plugins
-from penstock.tools.driver.compiler import Compiler
+from penstock.tools.driver.compiler import Compiler, rare_collections
 from penstock.tools.driver.diagnostics import (
     Diagnosis,
     InternalError,
@@ -84,11 +84,6 @@ _PROGRAM = "penstock-opt"
 _TARGETS_OF_JSON = ("cuda-resources", "memory-report", "op-stats")
 """Targets with a format `json`."""
 _SPLIT_LINE = re.compile(rb"^// -----[ \t\r]*$", re.MULTILINE)
-_GC_THRESHOLDS = (100_000, 20, 100)
-"""
-Thresholds of the garbage collector: IR is made of cycles that live on, so that frequent
-collections find nothing.
-"""
 
 
 @dataclass(frozen=True)
@@ -614,8 +609,8 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         with reserved_output():
             tool = PenstockOptMain(args=argv)
             gc.freeze()
-            gc.set_threshold(*_GC_THRESHOLDS)
-            tool.run()
+            with rare_collections():
+                tool.run()
     except UsageError as error:
         if debug:
             traceback.print_exception(error)
