@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator
 from random import Random, randrange
 
-import numpy as np
 import pytest
 from kernel_cases import Array, case_of
 from kernel_runs import parse_kernel, run_on_copies
-from kernel_sweep import USUAL, WAYS
+from kernel_sweep import USUAL, WAYS, close
 from xdsl.ir import BlockArgument
 
 from penstock.dialects.kernel.interface import StructuredOp
@@ -49,11 +48,10 @@ def joined(kernel: KernelOp) -> Iterator[tuple[KernelOp, int, int]]:
 
 
 def results(kernel: KernelOp, arrays: list[Array], way: str) -> list[Array]:
-    """The arguments after a kernel; NumPy takes no NaN of `bf16` for another one."""
+    """The arguments after a kernel."""
     WAYS["cpu"][way](kernel, Random(0))
     kernel.verify()
-    found = run_on_copies(kernel, arrays)
-    return [x.astype(float) if x.dtype.name == "bfloat16" else x for x in found]
+    return run_on_copies(kernel, arrays)
 
 
 @pytest.mark.parametrize("way", ["plain", USUAL])
@@ -70,8 +68,9 @@ def test_what_may_be_one_memref_may(kind: str, way: str) -> None:
             together = results(kernel, arrays, way)
             for number, (one, other) in enumerate(zip(apart, together, strict=True)):
                 if number != operand:
-                    message = f"{kind} {seed}, {operand} in {out}\n{kernel}"
-                    np.testing.assert_array_equal(one, other, message)
+                    print(f"{kind} {seed}, {operand} in {out}\n{kernel}")
+                    # Loops over one memref may sum in an order of their own.
+                    close(case, other, one)
             found += 1
         if found >= WANTED:
             break
