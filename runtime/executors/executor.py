@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.runtime.core.core import Core, address_of_recorder
 from penstock.runtime.core.direct_calls import (
+    DirectCall,
     Input,
     Output,
     Runs,
@@ -121,13 +122,26 @@ class Executor(Closing):
         self._gate = np.zeros(1, np.int64)
         self._guard()
         self._runs = self._runs_of(self._core)
-        self._direct = None if self._runs is None else direct_call(self._runs)
+        self._direct = self._direct_call()
+
+    def _direct_call(self) -> DirectCall | None:
+        """The runs by compiled code, with outputs as they are returned."""
+        call = None if self._runs is None else direct_call(self._runs)
+        cuts = self._cuts
+        if call is None or not cuts:
+            return call
+
+        def cut(inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+            found = call(inputs)
+            return None if found is None else cut_outputs(found, cuts)
+
+        return cut
 
     def _runs_of(self, core: Core | None) -> Runs | None:
         """The facts for runs by compiled code; None if there is more to do in each."""
         inputs, outputs = self._program.inputs, self._program.outputs
         ports = *inputs.values(), *outputs.values()
-        if core is None or self._cuts or any(x.repetitions > 1 for x in ports):
+        if core is None or any(x.repetitions > 1 for x in ports):
             return None
         starts, ends = zip(*(self._changing or [(0, 0)]), strict=True)
         return Runs(
@@ -305,23 +319,24 @@ class Executor(Closing):
             own = named | dict(zip(ports, results, strict=True))
             named = {name: own[name] for name in program.outputs}
         given = dict(zip(program.inputs, fed, strict=True))
-        run = partial(self._run_bound, given, named)
+        run: Callable[[], dict[str, Array]] = partial(self._run_bound, given, named)
         # Inputs may lie where the program assigns.
-        if self._runs is None or self._changing:
-            return Bound(run)
-        return Bound(bound_call(self._runs, given, named, run))
+        if self._runs is not None and not self._changing:
+            run = bound_call(self._runs, given, named, run)
+        cuts = self._cuts
+        return Bound((lambda: cut_outputs(run(), cuts)) if cuts else run)
 
     def _run_bound(
         self, given: dict[str, Array], results: dict[str, Array]
     ) -> dict[str, Array]:
-        """A run on bound arrays with more to do before, in or after it."""
+        """A run on bound arrays with more to do before it, or in it."""
         with self._lock:
             self._check_free()
             self._check_counted()
             self._point([self._all_apart(given)], [results])
             self._act(1)
             self._held = None
-        return self._cut([results])[0]
+        return results
 
     def run_many(self, pieces: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
         """

@@ -26,11 +26,12 @@ def cut_outputs(
     The outputs by name, cut to their counts, without the counts. An output that is cut
     is a view of what is given if its elements lie one after the other, else a copy.
     """
-    counts = {cut.by for cut in cuts}
-    found = {name: array for name, array in outputs.items() if name not in counts}
+    found = dict(outputs)
     for port, count, axis in cuts:
         if port in found:
             found[port] = first_of(found[port], int(outputs[count]), axis)
+    for cut in cuts:
+        found.pop(cut.by, None)
     return found
 
 
@@ -38,4 +39,5 @@ def first_of(array: Array, count: int, axis: int) -> Array:
     """The first elements of an array along an axis, one after the other."""
     import numpy as np
 
-    return np.ascontiguousarray(array[(slice(None),) * axis + (slice(count),)])
+    cut = array[(slice(None),) * axis + (slice(count),)]
+    return cut if cut.flags.c_contiguous else np.ascontiguousarray(cut)

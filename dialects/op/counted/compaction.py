@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i1, i64
@@ -36,7 +36,7 @@ from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.verify import check_rank, normal_axis
 from penstock.dialects.utils.gradients import NO_FLOATS
-from penstock.dialects.utils.tensors import element_count, tensor_type
+from penstock.dialects.utils.tensors import element_bytes, element_count, tensor_type
 
 if TYPE_CHECKING:
     from penstock.dialects.kernel.builder import KernelBuilder
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 
 COUNT = TensorType(i64, [])
 """The type of a number of elements that is known at run time."""
+
+LEAST_BRANCH_BYTES = 64
+"""
+The bytes of a slice above which to ask whether it is kept is faster than to write it
+anyway: the next one is written over it, and what a mask says is not foreseen.
+"""
 
 
 class CountedOp(TensorOp, ConditionallySpeculatableInterface, ABC):
@@ -278,51 +284,45 @@ class CompressOp(CountedOp):
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]
     ) -> None:
-        once(k, lambda k: self._count(k, ins[1], outs[1]))
         shape = memref_type(ins[0]).get_shape()
         axis = normal_axis(self.axis.value.data, len(shape))
         room = memref_type(outs[0]).get_shape()[axis]
         outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
         if not outer * inner * room:
+            once(k, lambda k: self._end(k, self._kept(k, ins[1]), outs[1]))
             return
         source = k.view(ins[0], [outer, shape[axis], inner])
         target = k.view(outs[0], [outer, room, inner])
-        k.parallel(
-            [outer, inner],
-            lambda k, at: self._line(
-                k, Line(source, at[:1], at[1:]), Line(target, at[:1], at[1:]), ins[1]
-            ),
-        )
+        # All zeros that stand behind the last slice are one line.
+        line = k.view(outs[0], [outer, room * inner])
 
-    def _count(self, k: KernelBuilder, mask: SSAValue, count: SSAValue) -> None:
-        ends = [(k.index(0), k.index(self.bound()))]
-        found = k.accumulate(
-            ends, k.index(0), lambda k, at, n: more(k, n, k.load(mask, at))
-        )
+        def compress(k: KernelBuilder, at: Sequence[SSAValue]) -> None:
+            found = self._kept(k, ins[1], _Slices(source, target, at[0]))
+            is_first = k.compare("eq", at[0], k.index(0))
+            k.when(is_first, lambda k: self._end(k, found, outs[1]))
+            zero = k.constant(0, memref_type(line).element_type)
+            zeros_from(k, Line(line, at), k.mul(found, k.index(inner)), zero)
+
+        k.parallel([outer], compress)
+
+    def _end(self, k: KernelBuilder, found: SSAValue, count: SSAValue) -> None:
         self.check_count(k, found)
         k.store(to_i64(k, found), count, [])
 
-    def _line(
-        self, k: KernelBuilder, source: Line, target: Line, mask: SSAValue
-    ) -> None:
-        room = target.extent
+    def _kept(
+        self, k: KernelBuilder, mask: SSAValue, slices: _Slices | None = None
+    ) -> SSAValue:
+        """The number of slices that a mask keeps, which are written if given."""
 
         def step(
             k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             is_kept = k.load(mask, [index])
-            has_room = k.compare("lt", carried[0], k.index(room))
-            k.when(
-                k.insert(arith.AndIOp(is_kept, has_room)),
-                lambda k: target.store(
-                    k, source.load(k, index), within(k, carried[0], room)
-                ),
-            )
+            if slices is not None:
+                slices.write(k, index, carried[0], is_kept)
             return [more(k, carried[0], is_kept)]
 
-        (found,) = k.loop(k.index(0), k.index(self.bound()), [k.index(0)], step)
-        element = memref_type(target.memref).element_type
-        zeros_from(k, target, found, k.constant(0, element))
+        return k.loop(k.index(0), k.index(self.bound()), [k.index(0)], step)[0]
 
     def gradient(self, o: GradientBuilder, *grads: SSAValue | None) -> Gradients:
         """Each slice that is kept has the gradient at the number of those before it."""
@@ -337,6 +337,31 @@ class CompressOp(CountedOp):
         places = o.minimum(before, o.shape(g)[axis] - 1)
         column = o.reshape(mask, [-1 if i == axis else 1 for i in range(len(shape))])
         return [o.where(column, o.one("op.gather", g, places, axis=axis), 0), None]
+
+
+class _Slices(NamedTuple):
+    """The slices of an operand and of a result at an index of the axes before."""
+
+    source: SSAValue
+    target: SSAValue
+    outer: SSAValue
+
+    def write(
+        self, k: KernelBuilder, index: SSAValue, place: SSAValue, is_kept: SSAValue
+    ) -> None:
+        """Write the slice at an index to a place, if it is kept and there is room."""
+        type = memref_type(self.target)
+        _, room, inner = type.get_shape()
+        is_written = k.compare("lt", place, k.index(room))
+        if inner * element_bytes(type) > LEAST_BRANCH_BYTES:
+            is_written = k.insert(arith.AndIOp(is_kept, is_written))
+        own = within(k, place, room)
+
+        def copy(k: KernelBuilder, i: SSAValue) -> None:
+            value = k.load(self.source, [self.outer, index, i])
+            k.store(value, self.target, [self.outer, own, i])
+
+        k.when(is_written, lambda k: k.each(inner, copy))
 
 
 def zeros_from(k: KernelBuilder, line: Line, first: SSAValue, zero: SSAValue) -> None:

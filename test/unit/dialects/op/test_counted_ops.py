@@ -68,6 +68,26 @@ def test_more_elements_than_the_maximum_are_an_error(
         run_op(made(op, arrays, **settings), *arrays)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype"),
+    [((2, 9, 3), 1, np.int8), ((19, 21), 0, np.float32), ((3, 9), 1, np.float16)],
+)
+def test_slices_are_compressed_whether_they_are_short_or_long(
+    run_op: RunOp, shape: tuple[int, ...], axis: int, dtype: Any
+) -> None:
+    random = np.random.default_rng(24)
+    array = random.integers(1, 99, shape).astype(dtype)
+    mask = random.permutation(np.arange(shape[axis] - 1) < 5)
+    wanted = np.compress(mask, array, axis)
+    for room in (len(mask), 5):
+        op = made(CompressOp, [array, mask], axis=axis, max=room)
+        kept, count = run_op(op, array, mask)
+        found, rest = np.split(kept, [5], axis)
+        np.testing.assert_array_equal(found, wanted)
+        assert count == 5
+        assert not rest.any()
+
+
 def test_only_what_may_have_no_room_can_fail() -> None:
     mask = np.ones(4, np.bool_)
     assert not can_fail(made(NonZeroOp, [mask]))
