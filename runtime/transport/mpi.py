@@ -13,12 +13,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.program.channels import Channel, Collective
 from penstock.runtime.transport.naps import nap
 from penstock.runtime.transport.protocol import Functions, Sign
@@ -26,7 +26,9 @@ from penstock.runtime.transport.protocol import Functions, Sign
 EAGER_TESTS = 100
 """Fruitless tests of an exchange after which a process begins to sleep."""
 ALIVE, LEFT = 1, 2
-"""The byte of a sign of life."""
+"""The tags of a sign of life, and of the last one."""
+LAST_SECONDS = 1.0
+"""The time in which the last messages of a rank that has ended still come."""
 
 
 def _mpi() -> Any:
@@ -50,6 +52,8 @@ class GroupCollective:
 
     def __init__(self, mpi: Any, group: Any, collective: Collective):
         self._mpi, self._group, self._collective = mpi, group, collective
+        self.ranks = collective.ranks
+        """The ranks of it."""
         self._sizes = [x.size for x in (*collective.sources, *collective.targets)]
         kinds = {
             "all_gather": group.Iallgather,
@@ -76,22 +80,52 @@ class GroupCollective:
         self._group.Free()
 
 
+class Departures:
+    """The ranks that have ended, whose messages this one must not wait for."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._times: dict[int, float] = {}
+
+    def __contains__(self, rank: int) -> bool:
+        return rank in self._times
+
+    def add(self, rank: int) -> None:
+        """Take in that a rank has ended."""
+        self._times[rank] = self._clock()
+
+    @property
+    def ended(self) -> list[int]:
+        """The ranks all of whose messages have come by now."""
+        if not self._times:
+            return []
+        latest = self._clock() - LAST_SECONDS
+        return [rank for rank, then in [*self._times.items()] if then < latest]
+
+    def refuse(self, ranks: Iterable[int]) -> None:
+        """Raise PeerError if one of these ranks has ended, which are waited for."""
+        ended = self.ended
+        if ended and (gone := [rank for rank in ranks if rank in ended]):
+            raise PeerError(gone[0], "has ended")
+
+
 class Neighbours:
     """
-    The signs of life to the next rank and of the one before: a byte each, in persistent
-    requests of a communicator of their own.
+    The signs of life to the next rank and of the one before, a byte each in persistent
+    requests of a communicator of their own, and the last ones, which go to all ranks.
     """
 
-    def __init__(self, mpi: Any, world: Any):
-        self._own = world.Dup()
+    def __init__(self, mpi: Any, world: Any, departures: Departures):
+        self._mpi, self._own, self._departures = mpi, world.Dup(), departures
         rank, size = self._own.Get_rank(), self._own.Get_size()
-        self._byte, self._next = mpi.BYTE, (rank + 1) % size
-        self._into, out = bytearray(1), [bytes([ALIVE]), 1, mpi.BYTE]
-        self._send = self._own.Ssend_init(out, self._next)
-        into = [self._into, 1, mpi.BYTE]
-        self._receive = self._own.Recv_init(into, (rank - 1) % size)
+        self._others = [(rank + i) % size for i in range(1, size)]
+        self._next, self._before = (rank + 1) % size, (rank - 1) % size
+        self._sign = [bytearray(1), 1, mpi.BYTE]
+        self._send = self._own.Ssend_init(self._sign, self._next, ALIVE)
+        into = [bytearray(1), 1, mpi.BYTE]
+        self._receive = self._own.Recv_init(into, self._before, ALIVE)
         self._receive.Start()
-        self._has_left = False
+        self._status = mpi.Status()
 
     def give(self) -> bool:
         """Give a sign; False if the last one is on its way."""
@@ -102,23 +136,26 @@ class Neighbours:
 
     def take(self) -> Sign:
         """The sign of the rank before, if there is a new one."""
-        if self._has_left or not self._receive.Test():
-            return Sign.SILENT
-        self._has_left = self._into[0] == LEFT
-        if self._has_left:
+        while self._own.Iprobe(self._mpi.ANY_SOURCE, LEFT, self._status):
+            rank = self._status.Get_source()
+            self._own.Recv([bytearray(1), 1, self._mpi.BYTE], rank, LEFT)
+            self._departures.add(rank)
+        if self._before in self._departures:
             return Sign.LEFT
+        if not self._receive.Test():
+            return Sign.SILENT
         self._receive.Start()
         return Sign.ALIVE
 
     def leave(self) -> None:
         """
-        Give the last sign, and all requests back. The next rank may listen no more, so
-        this one waits neither for it nor for a sign that is still on its way.
+        Give the last sign to all, and all requests back. They may listen no more, so
+        this one waits neither for them nor for a sign that is still on its way.
         """
-        self._own.Isend([bytes([LEFT]), 1, self._byte], self._next).Free()
-        if not self._has_left:
-            self._receive.Cancel()
-            self._receive.Wait()
+        for rank in self._others:
+            self._own.Isend(self._sign, rank, LEFT).Free()
+        self._receive.Cancel()
+        self._receive.Wait()
         self._receive.Free()
         self._send.Free()
 
@@ -126,8 +163,8 @@ class Neighbours:
 class MpiCommunicator:
     """The messages of one program, in a communicator of MPI of their own."""
 
-    def __init__(self, mpi: Any, own: Any):
-        self._mpi, self._own = mpi, own
+    def __init__(self, mpi: Any, own: Any, departures: Departures):
+        self._mpi, self._own, self._departures = mpi, own, departures
         self.rank: int = own.Get_rank()
         """The rank of this process."""
         self.size: int = own.Get_size()
@@ -171,6 +208,11 @@ class MpiCommunicator:
         """The error that a code of MPI says."""
         return self._mpi.Get_error_string(code)
 
+    @property
+    def ended(self) -> Sequence[int]:
+        """The ranks that have ended, and all of whose messages have come."""
+        return self._departures.ended
+
     def _add(self, channel: Channel | GroupCollective) -> int:
         self._channels.append(channel)
         self._under_way.append(deque())
@@ -209,15 +251,20 @@ class MpiCommunicator:
             while requests and requests[0].Test():
                 requests.popleft()
                 found.append(handle)
+        pairs = zip(self._channels, self._under_way, strict=True)
+        self._departures.refuse(
+            rank for channel, requests in pairs if requests for rank in _peers(channel)
+        )
         return found
 
     def exchange(self, data: bytes) -> list[bytes]:
         """The bytes that each rank gives, by rank."""
         sizes = np.zeros(self.size, np.int64)
-        _wait(self._own.Iallgather(np.array([len(data)], np.int64), sizes))
+        given = np.array([len(data)], np.int64)
+        _wait(self._own.Iallgather(given, sizes), self._departures)
         whole = bytearray(int(sizes.sum()))
         place = [whole, sizes.tolist(), None, self._mpi.BYTE]
-        _wait(self._own.Iallgatherv(data, place))
+        _wait(self._own.Iallgatherv(data, place), self._departures)
         ends = np.cumsum(sizes).tolist()
         starts = [0, *ends[:-1]]
         return [bytes(whole[a:b]) for a, b in zip(starts, ends, strict=True)]
@@ -251,11 +298,20 @@ class MpiCommunicator:
         self._under_way, self._channels, self._requests = [], [], {}
 
 
-def _wait(request: Any) -> None:
-    """Wait for the end of a collective, and let others have the core meanwhile."""
+def _peers(channel: Channel | GroupCollective) -> Sequence[int]:
+    """The ranks that a message or a collective needs."""
+    return [channel.peer] if isinstance(channel, Channel) else channel.ranks
+
+
+def _wait(request: Any, departures: Departures) -> None:
+    """
+    Wait for the end of a collective of all ranks, and let others have the core
+    meanwhile. Raises PeerError if a rank has ended.
+    """
     tests = 0
     while not request.Test():
         tests += 1
+        departures.refuse(departures.ended)
         if tests < EAGER_TESTS:
             time.sleep(0)
         else:
@@ -270,7 +326,8 @@ class MpiTransport:
         if self._mpi.Query_thread() < self._mpi.THREAD_MULTIPLE:
             raise PenstockError("this MPI may not be called by several threads at once")
         self._world = self._mpi.COMM_WORLD.Dup()
-        self._neighbours = Neighbours(self._mpi, self._world)
+        self._departures = Departures()
+        self._neighbours = Neighbours(self._mpi, self._world, self._departures)
         self._lock = threading.Lock()
 
     @property
@@ -287,8 +344,8 @@ class MpiTransport:
         """A new communicator, once all ranks ask for it."""
         with self._lock:
             made, request = self._world.Idup()
-            _wait(request)
-        return MpiCommunicator(self._mpi, made)
+            _wait(request, self._departures)
+        return MpiCommunicator(self._mpi, made, self._departures)
 
     def pulse(self) -> Sign:
         """Give the next rank a sign of life; that of the rank before this one."""
@@ -296,7 +353,7 @@ class MpiTransport:
         return self._neighbours.take()
 
     def leave(self) -> None:
-        """Give the last sign, if the next rank listens."""
+        """Give the last sign to all ranks that listen."""
         self._neighbours.leave()
 
     def abort(self, reason: str) -> None:

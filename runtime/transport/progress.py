@@ -28,7 +28,7 @@ from penstock.runtime.core.entry_points import (
     move_on,
 )
 from penstock.runtime.core.message_table import MessageTable
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.program.channels import Bytes, Channel, Collective
 from penstock.runtime.program.tables import Tables
 from penstock.runtime.transport.protocol import (
@@ -215,18 +215,25 @@ class CompiledMessages:
 
     @property
     def error(self) -> PenstockError | None:
-        """The error of the library that has failed."""
-        if not (code := int(self._table.head[m.FAILURE])):
+        """The error of the library that has failed, or of a rank that has ended."""
+        if code := int(self._table.head[m.FAILURE]):
+            text = self._communicator.error_text(code)
+            return PenstockError(f"messages between ranks have failed: {text}")
+        if not (ended := self._communicator.ended):
             return None
-        text = self._communicator.error_text(code)
-        return PenstockError(f"messages between ranks have failed: {text}")
+        gone = (x.peer for x in self._missing if x.peer in ended)
+        return next((PeerError(rank, "has ended") for rank in gone), None)
 
     @property
     def missing(self) -> list[str]:
         """The messages that have begun, and not ended."""
+        return [str(channel) for channel in self._missing]
+
+    @property
+    def _missing(self) -> list[Channel]:
         rows = self._table.channels.reshape(-1, m.CHANNEL_WORDS)
         pairs = zip(self._channels, rows[:, m.BEGUN] > rows[:, m.ENDED], strict=True)
-        return [str(channel) for channel, is_missing in pairs if is_missing]
+        return [channel for channel, is_missing in pairs if is_missing]
 
 
 class MessageThread:

@@ -128,6 +128,11 @@ class CompiledCommunicator(Communicator, Protocol):
         """The error that a code of a function says."""
         ...
 
+    @property
+    def ended(self) -> Sequence[int]:
+        """The ranks that have ended, and all of whose messages have come."""
+        ...
+
 
 @runtime_checkable
 class CollectiveCommunicator(Communicator, Protocol):

@@ -42,6 +42,8 @@ class Wires:
         self._fails = fails
         self.is_closed = False
         self.calls_after_close = 0
+        self.ended: list[int] = []
+        """The ranks that have ended."""
         self.is_asked = threading.Event()
         """Whether a function was called."""
         start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -108,6 +110,7 @@ class WireCommunicator:
         self._wires = wires
         self.rank, self.size = rank, size
         self.functions = wires.functions
+        self.ended = wires.ended
 
     def requests(self, channel: Channel, places: Sequence[int]) -> list[int]:
         ends = self.rank, channel.peer

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.tools.cli.results import results
-from penstock.tools.driver.errors import printable
+from penstock.tools.driver.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -27,10 +27,15 @@ _UNKNOWN = "unrecognized arguments: "
 class CommandParser(ArgumentParser):
     """An argument parser whose errors are one line, without a list of all options."""
 
+    raises = False
+    """Whether an error is raised as a UsageError: else it ends the process."""
+
     def error(self, message: str) -> NoReturn:
         """Print an error of the command line, and end the process."""
         if message.startswith(_UNKNOWN):
             message = self._unknown(message.removeprefix(_UNKNOWN).split(" ")[0])
+        if self.raises:
+            raise UsageError(message)
         print(printable(f"{self.prog}: error: {message}"), file=sys.stderr)
         sys.exit(EXIT_USAGE)
 

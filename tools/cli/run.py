@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ from penstock.tools.cli.debugging_options import (
     shows_passes,
 )
 from penstock.tools.cli.exit_codes import exit_code_of
-from penstock.tools.cli.results import results, say, write
+from penstock.tools.cli.rank_output import keep_output
+from penstock.tools.cli.results import say, write
 from penstock.tools.cli.run_arguments import PROGRAM, arguments, engine_of, options_of
 from penstock.tools.cli.run_observers import Watching
 from penstock.tools.cli.run_output import RunOutput
@@ -91,7 +93,13 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
     exit code: 0, 1 for bad input, a failed run or a failed check, 2 for a bad command
     line, 70 for a defect, 130 when interrupted.
     """
-    args = arguments().parse_args(argv)
+    parser = arguments()
+    # Rank 0 tells of a wrong command line.
+    parser.raises = is_joined()
+    try:
+        args = parser.parse_args(argv)
+    except UsageError as error:
+        return exit_code_of(partial(_refuse, error), PROGRAM, Path(), debug=False)
     name = STDIN if is_standard_input(args.file) else args.file
 
     def run() -> int:
@@ -100,7 +108,7 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
                 raise UsageError(NO_STANDARD_INPUT)
             check_messages(args.file, args.load)
             words = sys.argv[1:] if argv is None else argv
-            return start_ranks(MODULE, words, args.ranks, args.log_ranks, args.watchdog)
+            return start_ranks(MODULE, words, args.ranks, args.watchdog)
         if args.log_ranks is not None and not is_joined():
             raise UsageError("--log-ranks is for --ranks")
         if not is_joined():
@@ -110,6 +118,12 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
             return _run_rank(args)
 
     return exit_code_of(run, PROGRAM, name, debug=args.debug)
+
+
+def _refuse(error: UsageError) -> int:
+    """Raise an error of the command line of this rank on all."""
+    with ending_all(), opening(joined(None)):
+        raise error
 
 
 @dataclass
@@ -251,14 +265,14 @@ def _join(args: argparse.Namespace) -> None:
         # Ranks are watched from their start on, and not only in runs.
         watch(_watchdog(args.watchdog))
     args.ranks = args.ranks or transport.size
-    if transport.rank > 0 and args.log_ranks is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), results().fileno())
 
 
 def _run_rank(args: argparse.Namespace) -> int:
     """Run as one of several ranks, of which each has a saved plan of its own."""
     ranks = joined(args.ranks)
     with opening(ranks):
+        if not ranks.is_first:
+            keep_output(ranks.transport.rank, args.log_ranks)
         if is_standard_input(args.file):
             raise UsageError(NO_STANDARD_INPUT)
         if is_plan(args.file):

@@ -14,13 +14,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import IO
 
 from penstock.runtime.jit.child import child_command
 from penstock.runtime.transport.join import RANK, SOCKETS, STARTER
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER
-from penstock.tools.driver.errors import UsageError, explain_os_error, printable
+from penstock.tools.driver.errors import printable
 
 LOOK_SECONDS = 0.01
 """The time between two looks whether a process has ended."""
@@ -37,39 +36,27 @@ Streams = tuple[IO[bytes] | int | None, IO[bytes] | int | None]
 
 
 def start_ranks(
-    module: str,
-    argv: Sequence[str],
-    count: int,
-    logs: Path | None = None,
-    patience: float | None = None,
+    module: str, argv: Sequence[str], count: int, patience: float | None = None
 ) -> int:
     """
     Run a module of this package with these arguments in so many processes, and return
-    the exit code of the first that has failed, or 0. Rank 0 speaks; what the others
-    print goes to files `rank-<n>.txt` in a folder of `logs`, or is shown only for one
-    that fails by itself. A rank that is stopped for `patience` seconds and a bit has
-    failed. Raises UsageError if there can be no such files.
+    the exit code of the first that has failed, or 0. Rank 0 speaks; errors of the
+    others are shown only for one that fails by itself. A rank that is stopped for
+    `patience` seconds and a bit has failed.
     """
     with ExitStack() as stack:
-        streams = [_streams(rank, logs, stack) for rank in range(count)]
+        streams = [_streams(rank, stack) for rank in range(count)]
         started = _start(module, argv, streams)
         stack.callback(_end, started)
         stops = None if patience is None else Stops(started, patience)
-        return _wait(started, streams, stops, shows=logs is None)
+        return _wait(started, streams, stops)
 
 
-def _streams(rank: int, logs: Path | None, stack: ExitStack) -> Streams:
+def _streams(rank: int, stack: ExitStack) -> Streams:
     """Where the output and the errors of a rank go."""
     if rank == 0:
         return None, None
-    if logs is None:
-        return subprocess.DEVNULL, stack.enter_context(tempfile.TemporaryFile())
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-        file = stack.enter_context((logs / f"rank-{rank}.txt").open("wb"))
-    except OSError as error:
-        raise UsageError(f"cannot write {logs}: {explain_os_error(error)}") from error
-    return file, file
+    return subprocess.DEVNULL, stack.enter_context(tempfile.TemporaryFile())
 
 
 def _start(
@@ -142,8 +129,6 @@ def _wait(
     started: Sequence[subprocess.Popen[bytes]],
     streams: Sequence[Streams],
     stops: Stops | None,
-    *,
-    shows: bool,
 ) -> int:
     """Wait for all ranks, and end them once one has failed; the exit code."""
     failed: int | None = None
@@ -179,7 +164,7 @@ def _wait(
         _say(f"rank {rank} was ended by {name}")
         return EXIT_FAILED
     errors = streams[rank][1]
-    if rank > 0 and shows and not isinstance(errors, int | None):
+    if rank > 0 and not isinstance(errors, int | None):
         errors.seek(0)
         for line in errors.read().decode(errors="replace").splitlines():
             _say(f"rank {rank}: {line}")

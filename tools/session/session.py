@@ -586,10 +586,10 @@ def opening(ranks: Ranks | None) -> AbstractContextManager[None]:
     return nullcontext() if ranks is None else ranks.opening()
 
 
-def joined(count: int) -> Ranks:
+def joined(count: int | None) -> Ranks:
     """
-    This process as one of so many ranks. Raises PenstockError for a process that was
-    started alone, and UsageError if there are more or fewer.
+    This process as one of so many ranks, or of all that there are. Raises PenstockError
+    for a process that was started alone, and UsageError if there are more or fewer.
     """
     from penstock.runtime.transport.join import join
     from penstock.tools.session.ranks import Ranks

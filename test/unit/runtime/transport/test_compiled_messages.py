@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from rank_threads import in_threads
 from wires import Wires, WireTransport
 
-from penstock.runtime.errors import PenstockError
+from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.loading.initializers import Array
 from penstock.runtime.testing.fault_injection import Gate, KernelFault, inject
+from penstock.runtime.transport.mpi import LAST_SECONDS, Departures
 from penstock.runtime.transport.protocol import CompiledCommunicator
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.model import Model, lower, programs_of
@@ -125,6 +126,30 @@ def test_an_error_of_the_library_ends_a_run(programs: list[ExportedProgram]) -> 
         pytest.raises(PenstockError, match="messages between ranks have failed: code"),
     ):
         first.run({"x": random_input(16)})
+
+
+def test_a_rank_that_has_ended_is_not_waited_for(
+    programs: list[ExportedProgram],
+) -> None:
+    wires = Wires()
+    wires.ended.append(1)
+    with (
+        opened(programs, wires) as (first, _),
+        pytest.raises(PeerError, match="rank 1 has ended"),
+    ):
+        first.run({"x": random_input(16)})
+
+
+def test_messages_of_a_rank_that_has_ended_may_still_come() -> None:
+    now = 0.0
+    departures = Departures(lambda: now)
+    departures.refuse(range(3))
+    departures.add(2)
+    departures.refuse(range(3))
+    now = 2 * LAST_SECONDS
+    departures.refuse(range(2))
+    with pytest.raises(PeerError, match="rank 2 has ended"):
+        departures.refuse(range(3))
 
 
 def test_nobody_looks_at_messages_that_are_closed(

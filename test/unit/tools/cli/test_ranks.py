@@ -375,19 +375,46 @@ def test_ranks_sum_by_mpi(model: Path, run_here: RunHere) -> None:
     assert "loss differs by 0.00e+00" in out
 
 
-def test_an_exception_on_one_rank_ends_all_of_mpi(model: Path, tmp_path: Path) -> None:
-    script = tmp_path / "fails.py"
-    script.write_text(
-        f"import numpy as np\n{OPENED}\n"
-        f"with Session.open({str(model)!r}, ranks=2) as session:\n"
-        "    if session.ranks.transport.rank == 1:\n"
-        "        raise ValueError('planted')\n"
-        "    ports = session.inputs().items()\n"
-        "    session.run({x: np.ones(port.shape, port.dtype) for x, port in ports})\n"
-    )
-    done = run_by_mpi(script)
+ENDS = """
+import sys
+import numpy as np
+from penstock.tools.session.session import Session
+
+model, way, error, waits = sys.argv[1:]
+with Session.open(model, ranks=2, collectives=way) as session:
+    if session.ranks.transport.rank == 1:
+        raise {"ValueError": ValueError, "SystemExit": SystemExit}[error]("planted")
+    ports = session.inputs().items()
+    given = {x: np.ones(port.shape, port.dtype) for x, port in ports}
+    session.run(given) if waits == "run" else session.state()
+"""
+"""A program that each rank runs, of which one ends while the other waits for it."""
+
+
+@pytest.mark.parametrize(
+    ("way", "error", "waits", "message"),
+    [
+        ("copies", "ValueError", "run", "rank 1 failed: planted"),
+        *(
+            pytest.param(
+                way,
+                "SystemExit",
+                waits,
+                "rank 0 failed: rank 1 has ended",
+                marks=pytest.mark.slow,
+            )
+            for way, waits in (("copies", "run"), ("mpi", "run"), ("copies", "state"))
+        ),
+    ],
+)
+def test_a_rank_that_ends_before_others_ends_all_of_mpi(
+    model: Path, way: str, error: str, waits: str, message: str
+) -> None:
+    script = model.with_name("ends.py")
+    script.write_text(ENDS)
+    done = run_by_mpi(script, model, way, error, waits)
     assert done.returncode != 0
-    assert "rank 1 failed: planted" in done.stderr
+    assert message in done.stderr
 
 
 def test_there_is_a_process_for_each_rank(model: Path, run: Run) -> None:
@@ -507,17 +534,45 @@ def test_a_file_that_is_not_there_is_told_by_the_ranks(
     assert "cannot read" in done.stderr
 
 
+@pytest.mark.parametrize("by_mpi", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_logs_of_ranks_are_kept_and_their_warnings_given_once(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+    model: Path, monkeypatch: pytest.MonkeyPatch, run: Run, *, by_mpi: bool
 ) -> None:
     monkeypatch.setenv("PENSTOCK_KERNELS", str(model))
-    logs = tmp_path / "logs"
-    done = run(model, "--ranks", 2, "--random-inputs", 1, "--log-ranks", logs)
+    logs = model.with_name("logs")
+    words = (model, "--random-inputs", 1, "--log-ranks", logs)
+    if by_mpi:
+        done = run_by_mpi("-m", "penstock.tools.cli.run", *words)
+    else:
+        done = run(*words, "--ranks", 2)
+    assert re.findall(r"train_\d", done.stdout) == ["train_0"]
     assert [path.name for path in logs.iterdir()] == ["rank-1.txt"]
     start = "penstock-run: warning: rank 0: nothing counts as measured: "
     (line,) = done.stderr.splitlines()
     assert line.startswith(start)
-    assert "warning" not in (logs / "rank-1.txt").read_text()
+    kept = (logs / "rank-1.txt").read_text()
+    assert kept.startswith("train_1: ")
+    assert "warning" not in kept
+
+
+def test_an_error_of_a_rank_with_a_log_is_told(tmp_path: Path, run: Run) -> None:
+    path, logs = tmp_path / "fails.mlir", tmp_path / "logs"
+    path.write_text(FAILS)
+    options = ("--inputs", "x=4xf32=1,2,3,4", "--inputs", "i=2xi64=0,9")
+    done = run(path, "--ranks", 2, *options, "--log-ranks", logs, check=1)
+    (line,) = done.stderr.splitlines()
+    assert line == f"penstock-run: rank 1: {(logs / 'rank-1.txt').read_text().strip()}"
+    done = run(path, "--ranks", 2, *options, "--log-ranks", path, check=2)
+    assert "error: rank 1: cannot write" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_wrong_command_line_is_told_once_by_processes_of_mpi(model: Path) -> None:
+    tool = ("-m", "penstock.tools.cli.run")
+    done = run_by_mpi(*tool, model, "--random-inputs", "one")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("penstock-run: error: argument --random-inputs: ")
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(
