@@ -75,15 +75,24 @@ def build_heap(
     k: KernelBuilder, places: PlaceLine, count: SSAValue, before: Before
 ) -> None:
     """Let the first `count` places of a line be a heap, with the last one at rank 0."""
-    one = k.index(1)
+    one, ranks = k.index(1), max(places.line.extent, 1)
     # The first half of a heap has children.
     half = k.insert(arith.ShRSIOp(k.maximum(count, k.index(0)), one))
 
-    def build(k: KernelBuilder, turn: SSAValue) -> None:
-        root = k.sub(k.sub(half, one), turn)
-        _sift(k, places, root, count, places.load(k, root), before)
+    # Half of the roots have but one level below them, and few have many.
+    def level(k: KernelBuilder, below: SSAValue) -> None:
+        depth = k.sub(k.index(ranks.bit_length() - 2), below)
+        width = k.insert(arith.ShLIOp(one, depth))
+        last = k.minimum(k.sub(k.add(width, width), one), half)
 
-    _each(k, half, build)
+        def build(k: KernelBuilder, turn: SSAValue) -> None:
+            root = k.sub(k.sub(last, one), turn)
+            levels = k.add(below, one)
+            _sift(k, places, root, count, places.load(k, root), levels, before)
+
+        _each(k, k.sub(last, k.sub(width, one)), build)
+
+    _each(k, k.index(ranks.bit_length() - 1), level)
 
 
 def take_root(
@@ -91,7 +100,8 @@ def take_root(
 ) -> SSAValue:
     """The root of a heap of which `end` places are left then."""
     moved, root = places.load(k, end), places.load(k, k.index(0))
-    _sift(k, places, k.index(0), end, moved, before)
+    levels = k.index(max(places.line.extent, 1).bit_length() - 1)
+    _sift(k, places, k.index(0), end, moved, levels, before)
     return root
 
 
@@ -113,9 +123,13 @@ def _sift(
     root: SSAValue,
     end: SSAValue,
     place: SSAValue,
+    levels: SSAValue,
     before: Before,
 ) -> None:
-    """Let a place sink from a root until no child comes after it."""
+    """
+    Let a place sink from a root, below which there are at most so many levels, until no
+    child comes after it.
+    """
     one, extent = k.index(1), k.index(max(places.line.extent, 1))
 
     def step(
@@ -125,16 +139,22 @@ def _sift(
         left = k.add(k.add(hole, hole), one)
 
         def sink(k: KernelBuilder) -> SSAValue:
-            child = _later_child(k, places, left, end, before)
-            found = places.load(k, child)
-            sinks = before(k, place, found)
-            places.store(k, k.select(sinks, found, place), hole)
-            # Behind the last rank there are no children.
-            return k.select(sinks, child, extent)
+            child, found = _later_child(k, places, left, end, before)
+
+            def sink_on(k: KernelBuilder) -> SSAValue:
+                places.store(k, found, hole)
+                return child
+
+            def stay(k: KernelBuilder) -> SSAValue:
+                places.store(k, place, hole)
+                # Behind the last rank there are no children.
+                return extent
+
+            # A branch, as the next level need not wait for what is foreseen.
+            return k.either(before(k, place, found), sink_on, stay)
 
         return [k.either(k.compare("lt", left, end), sink, lambda k: hole)]
 
-    levels = k.index(max(places.line.extent, 1).bit_length())
     (hole,) = k.loop(k.index(0), levels, [root], step)
     is_open = k.compare("lt", hole, extent)
     k.when(is_open, lambda k: places.store(k, place, hole))
@@ -146,9 +166,10 @@ def _later_child(
     left: SSAValue,
     end: SSAValue,
     before: Before,
-) -> SSAValue:
-    """The child of the two, if there are two, whose place comes later."""
+) -> tuple[SSAValue, SSAValue]:
+    """The child of the two, if there are two, whose place comes later; that place."""
     one = k.index(1)
     right = k.minimum(k.add(left, one), k.sub(end, one))
-    is_left = before(k, places.load(k, right), places.load(k, left))
-    return k.select(is_left, left, right)
+    there, here = places.load(k, right), places.load(k, left)
+    is_left = before(k, there, here)
+    return k.select(is_left, left, right), k.select(is_left, here, there)

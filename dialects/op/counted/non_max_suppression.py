@@ -323,33 +323,23 @@ class _Class(NamedTuple):
     ) -> SSAValue:
         """
         Whether intersection over union with the box at a place is above the threshold.
-        Most boxes lie apart, which one axis shows.
+        No branch asks whether boxes have something in common, which is not foreseen.
         """
-        zero, no = k.constant(0, self.overlap.type), k.constant(0, i1)
-
-        def along(k: KernelBuilder, axis: int, found: Sequence[SSAValue]) -> SSAValue:
-            if axis > 1:
-                return self._is_too_far(k, area, *found)
-            other = self._interval(k, place, axis)
-            common = _length(k, _common(k, box[axis], other))
-            return k.either(
-                k.compare("gt", common, zero),
-                lambda k: along(k, axis + 1, [*found, common, _length(k, other)]),
-                lambda k: no,
-            )
-
-        return along(k, 0, [])
+        others = [self._interval(k, place, axis) for axis in (0, 1)]
+        width, height = (
+            _length(k, _common(k, own, other))
+            for own, other in zip(box, others, strict=True)
+        )
+        other = k.mul(*(_length(k, side) for side in others))
+        found = self._is_too_far(k, area, other, k.mul(width, height))
+        for length in (width, height):
+            is_there = k.compare("gt", length, k.constant(0, length.type))
+            found = k.insert(arith.AndIOp(found, is_there))
+        return found
 
     def _is_too_far(
-        self,
-        k: KernelBuilder,
-        area: SSAValue,
-        width: SSAValue,
-        other_width: SSAValue,
-        height: SSAValue,
-        other_height: SSAValue,
+        self, k: KernelBuilder, area: SSAValue, other: SSAValue, common: SSAValue
     ) -> SSAValue:
-        common, other = k.mul(width, height), k.mul(other_width, other_height)
         union = k.sub(k.add(area, other), common)
         # The quotient is the one that is compared, as products are rounded otherwise.
         too_far = k.compare("gt", k.div(common, union), self.overlap)
