@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from draws import fresh_seed
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.kernel.windows import Window, outside
@@ -45,9 +46,7 @@ def test_ops_on_wide_images_go_through_the_pipeline(op: str) -> None:
 
 
 def test_taps_and_windows_are_counted_as_they_are_listed() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng, count = random.Random(seed), 0
+    rng, count = random.Random(fresh_seed()), 0
     while count < 2000:
         pads = rng.randint(0, 5), rng.randint(0, 5)
         steps = rng.randint(1, 3), rng.random() < 0.3

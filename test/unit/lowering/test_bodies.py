@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.lowering import get_all_passes
@@ -66,9 +67,7 @@ TIMED = ["op-split-groups"]
 
 @cache
 def inputs() -> dict[str, Array]:
-    seed = int(np.random.default_rng().integers(1 << 32))
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     shapes = {"h0": (3, 4), "xs": (5, 3, 4), "w": (4, 4)}
     floats = {
         name: random.standard_normal(shape).astype(np.float32)

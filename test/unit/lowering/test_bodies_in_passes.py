@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
@@ -122,9 +123,7 @@ CASES = cases()
 
 @cache
 def inputs() -> dict[str, Array]:
-    seed = int(np.random.default_rng().integers(1 << 32))
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     return {
         "x": random.integers(-5, 6, (2, 4)),
         "w": random.integers(-5, 6, (4, 4)),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from draws import draws
+from draws import draws, fresh_seed
 from random_flow import RandomJob
 
 from penstock.runtime.errors import PenstockError
@@ -27,17 +27,12 @@ PIPELINES = [
 
 
 def random_job(seed: int) -> RandomJob:
-    print(f"seed {seed}")
     return RandomJob(np.random.default_rng(seed))
-
-
-def seeds(count: int) -> list[int]:
-    return [int(x) for x in np.random.default_rng().integers(1 << 32, size=count)]
 
 
 @pytest.mark.parametrize("number", range(draws(2)))
 def test_rewritten_jobs_give_the_same_bits(number: int):
-    (seed,) = seeds(1)
+    seed = fresh_seed()
     made = random_job(seed)
     text, given = made.text(depth=3, size=5), made.inputs()
     compiler, passes = installed_compiler()
@@ -62,7 +57,7 @@ ENGINES = ["actors", "sequential"]
 @pytest.mark.slow
 @pytest.mark.parametrize("placement", SEVERAL)
 def test_loops_over_several_devices_give_the_same_bits(placement: str):
-    (seed,) = seeds(1)
+    seed = fresh_seed()
     made = random_job(seed)
     made.placement = placement
     made.others = ("<cpu, [0:0]>", "<cpu, [0:1]>")
@@ -98,8 +93,7 @@ job.job @sums placement <cpu, [0:0-1]> {
 
 @pytest.mark.slow
 def test_a_loop_over_devices_that_fails_leaves_variables_and_later_runs_alone():
-    (seed,) = seeds(1)
-    print(f"seed {seed}")
+    seed = fresh_seed()
     random = np.random.default_rng(seed)
     x, xs = random.random((4, 6), "f4"), 1 + random.random((9, 4, 6), "f4")
     compiler, passes = installed_compiler()
@@ -127,7 +121,7 @@ def test_a_value_of_a_loop_over_devices_is_made_by_one_task_a_device():
 
 @pytest.mark.slow
 def test_kernels_of_random_jobs_give_the_same_bits():
-    (seed,) = seeds(1)
+    seed = fresh_seed()
     made = random_job(seed)
     text, given = made.text(depth=2, size=3), made.inputs()
     compiler, passes = installed_compiler()

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 
 from penstock.runtime.executors.simulator import Simulation
 from penstock.tools.session.session import Session
@@ -60,9 +61,7 @@ def most_in_flight(found: Simulation) -> int:
     ("place", "slots"), [("[0:0]", 1), ("[0:0]", 3), ("[0:0-1]", 2)]
 )
 def test_pieces_in_flight(tmp_path: Path, place: str, slots: int) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     path = tmp_path / "sums.mlir"
     text = JOB.replace("PLACE", f"#job.placement<cpu, {place}>")
     asked = f"slots = {slots} : i64, " if slots > 1 else ""

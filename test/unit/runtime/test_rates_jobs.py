@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from draws import draws
+from draws import draws, fresh
 
 from penstock.runtime.executors.stream import Stream
 from penstock.tools.driver.compiler import installed_compiler
@@ -224,7 +224,7 @@ job.job @j placement <cpu, [0:0]> {
 
 
 def test_numpy_reads_a_variable_as_often_as_an_op_takes_it() -> None:
-    random = np.random.default_rng()
+    random = fresh()
     x, w = random.random((8, 4), np.float32), random.random((2, 4), np.float32)
     expected = (x.reshape(4, 2, 4) * w).sum(0) + w
     model = model_of(OF_A_VARIABLE)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
@@ -187,12 +188,6 @@ def check(
     ulp = np.exp2(np.floor(np.log2(right)) - BITS[type])
     bound = cuts * ulp * 0.5 + case.terms * 2.0**-24 * right
     np.testing.assert_array_less(np.abs(found - right), bound * (1 + 1e-9))
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize(("name", "type"), KINDS)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from random import Random, randrange
+from random import Random
 
 import pytest
+from draws import fresh_seed
 from kernel_cases import Array, case_of
 from kernel_runs import parse_kernel, run_on_copies
 from kernel_sweep import USUAL, WAYS, close
@@ -15,7 +15,6 @@ from xdsl.ir import BlockArgument
 from penstock.dialects.kernel.interface import StructuredOp
 from penstock.dialects.launch import KernelOp
 
-SEED = int(os.environ.get("PENSTOCK_SWEEP_SEED", randrange(1 << 30)))
 MOST_TRIED, WANTED = 60, 2
 
 
@@ -57,9 +56,8 @@ def results(kernel: KernelOp, arrays: list[Array], way: str) -> list[Array]:
 @pytest.mark.parametrize("way", ["plain", USUAL])
 @pytest.mark.parametrize("kind", ["rows", "products"])
 def test_what_may_be_one_memref_may(kind: str, way: str) -> None:
-    print(f"PENSTOCK_SWEEP_SEED={SEED}")
-    found = 0
-    for seed in range(SEED, SEED + MOST_TRIED):
+    start, found = fresh_seed(), 0
+    for seed in range(start, start + MOST_TRIED):
         case = case_of(kind, seed)
         for kernel, operand, out in joined(parse_kernel(case.text)):
             apart = results(parse_kernel(case.text), [*case.arrays], way)

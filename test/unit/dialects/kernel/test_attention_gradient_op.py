@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
@@ -162,9 +163,7 @@ CASES = (
 def test_meaning_loops_and_schedule_agree_with_numpy(
     sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     wanted = sizes.gradients(arrays)
     tolerance = 400 * float(np.finfo(DTYPES[sizes.type]).eps)
 
@@ -191,10 +190,8 @@ def test_meaning_loops_and_schedule_agree_with_numpy(
 def test_meaning_is_that_of_central_differences(
     parse_kernel: Callable[[str], KernelOp],
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
     sizes = Sizes(2, 4, 5, 3, 2, causal=1, type="f64")
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     found = gradient_in(parse_kernel(sizes.text)).evaluate(*arrays)
     named = dict(zip(sizes.shapes, arrays, strict=True))
     exact = {name: array.astype(np.float64) for name, array in named.items()}
@@ -214,9 +211,7 @@ def test_results_do_not_depend_on_parts(
     parse_kernel: Callable[[str], KernelOp],
 ) -> None:
     sizes = Sizes(5, 40, 40, 16, 16, causal=0)
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     kernel = parse_kernel(sizes.text)
     schedule_attention(kernel, 32)
     whole = run_on_copies(kernel, arrays)[-3:]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
@@ -114,9 +115,7 @@ CASES = (
 def test_meaning_loops_and_schedule_agree_with_numpy(
     sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     wanted = exact(sizes, arrays)
     # Scores are off by what their terms round to, and means by as much times values.
     tolerance = 200 * float(np.finfo(DTYPES[sizes.type]).eps)
@@ -211,12 +210,10 @@ def with_sums(text: str, shape: str, type: str) -> str:
 def test_sums_of_rows_are_a_second_result(
     sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
     rows = f"{sizes.stack}x{sizes.rows}"
     kernel = parse_kernel(with_sums(sizes.text, rows, sizes.type))
     op = attention_in(kernel)
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     # A row that sees nothing.
     arrays[3][1] = -np.inf
     given = [*arrays, np.full((sizes.stack, sizes.rows), 7.5, arrays[0].dtype)]

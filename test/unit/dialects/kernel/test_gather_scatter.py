@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_source
 from numpy.typing import NDArray
 
@@ -93,12 +94,6 @@ CASES = (
     Sizes((7, 0), (2,), 0),
     Sizes((3, 17), (33,), 1),
 )
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def op_in(kernel: KernelOp) -> StructuredOp:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import result_of
 from numpy.typing import NDArray
 
@@ -68,7 +69,7 @@ def test_a_copy_has_the_number_around_it(
     type: str, target: str, parse_kernel: Parse
 ) -> None:
     text, number, dtype = NUMBERS[type]
-    x = np.random.default_rng().integers(-9, 9, (3, 4)).astype(dtype)
+    x = fresh().integers(-9, 9, (3, 4)).astype(dtype)
     kernel = parse_kernel(copy_text(type, text, target))
     wanted = np.full((5, 7), number, dtype)
     wanted[1:4, 2:6] = x
@@ -100,7 +101,7 @@ def padded_kernel(parse_kernel: Parse, stage: str, target: str) -> KernelOp:
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("stage", [ROW, PRODUCT], ids=["row", "product"])
 def test_stages_read_the_number(stage: str, target: str, parse_kernel: Parse) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     x, w = (random.normal(size=n).astype(np.float32) for n in ((4, 6), (7, 5)))
     whole = np.pad(x, ((1, 0), (1, 2)), constant_values=3)
     below = whole - whole.max(1, keepdims=True)

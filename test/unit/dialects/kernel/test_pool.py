@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from draws import draws
+from draws import draws, fresh
 from kernel_runs import result_of
 from xdsl.dialects.builtin import StringAttr
 
@@ -191,12 +191,6 @@ def op_in(kernel: KernelOp) -> PoolOp:
     (op,) = kernel.body.block.ops
     assert isinstance(op, PoolOp)
     return op
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def operands(op: PoolOp, case: Case, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr
@@ -119,9 +120,7 @@ CASES = (
 def test_meaning_loops_and_schedule_agree_with_numpy(
     sizes: Sizes, parse_kernel: Callable[[str], KernelOp]
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    arrays = sizes.arrays(np.random.default_rng(seed))
+    arrays = sizes.arrays(fresh())
     wanted = exact(sizes, arrays)
     # At most 36 terms of about 1, each rounded a few times.
     tolerance = 400 * float(np.finfo(DTYPES[sizes.type]).eps)
@@ -190,7 +189,7 @@ def test_a_finish_with_two_results_is_a_stage_of_its_own(
     schedule_kernel(kernel, 32)
     why = "finish: transforms store one result"
     assert transform_in(kernel).attributes[NO_FINISH] == StringAttr(why)
-    arrays = sizes.arrays(np.random.default_rng())
+    arrays = sizes.arrays(fresh())
     found = run_on_copies(kernel, [*arrays, np.full_like(arrays[-1], 7.5)], parts=3)
     tolerance = 400 * float(np.finfo(np.float32).eps)
     wanted = exact(sizes, arrays)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, f32, i1
 from xdsl.utils.test_value import create_ssa_value
@@ -137,9 +138,7 @@ def test_numbers_that_are_none_are_one_row_at_the_end(run_op: RunOp) -> None:
 
 
 def test_many_boxes_are_selected_as_their_order_says(run_op: RunOp) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     corners = rng.random((1, 3000, 4), np.float32)
     corners[..., 2:] = corners[..., :2] + 0.1 * corners[..., 2:]
     scores = rng.random((1, 1, 3000), np.float32)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from central_differences import check_gradients, gradient_job, outputs_of
+from draws import fresh
 from xdsl.context import Context
 from xdsl.ir import Block, Region, SSAValue
 
@@ -26,12 +27,6 @@ from penstock.dialects.op.op_builder import OpBuilder
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.utils.tensors import tensor_type
 from penstock.lowering import pass_of
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def lstm(o: OpBuilder, ins: Sequence[SSAValue], form: str) -> list[SSAValue]:

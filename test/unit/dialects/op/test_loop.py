@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh_seed
 
 from penstock.tools.driver.compiler import installed_compiler, run_pipeline
 from penstock.tools.session.model import Model
@@ -31,7 +32,7 @@ TEXT = """job.job @sums placement <cpu, [0:0]> {{
 
 @pytest.mark.parametrize("backward", ["", "backward"])
 def test_iterations_have_what_the_last_one_made(backward: str):
-    seed = int(np.random.default_rng().integers(1 << 32))
+    seed = fresh_seed()
     random = np.random.default_rng(seed)
     shapes = {"a": 4, "xs": (5, 4), "w": 4}
     inputs = {

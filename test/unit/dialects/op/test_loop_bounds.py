@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh_seed
 
 from penstock.runtime.errors import TaskError
 from penstock.runtime.loading.initializers import Array
@@ -88,7 +89,7 @@ def session_of(form: str) -> Session:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_iterations_are_made_up_to_a_count_and_while_a_condition_holds(form: str):
-    seed = int(np.random.default_rng().integers(1 << 32))
+    seed = fresh_seed()
     random = np.random.default_rng(seed)
     compiler, passes = installed_compiler()
     models: list[Model] = []
@@ -109,7 +110,7 @@ def test_iterations_are_made_up_to_a_count_and_while_a_condition_holds(form: str
 
 @pytest.mark.parametrize("form", FORMS[-1:])
 def test_kernels_of_a_loop_make_the_same(form: str):
-    seed = int(np.random.default_rng().integers(1 << 32))
+    seed = fresh_seed()
     random = np.random.default_rng(seed)
     given = {**inputs(random), "limit": np.asarray(6)}
     with session_of(form) as session:

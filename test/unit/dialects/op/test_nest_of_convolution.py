@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pytest
+from draws import fresh_seed
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block
 
@@ -42,8 +42,7 @@ def convolution(random: Random) -> Conv2dOp:
 
 @pytest.mark.parametrize("number", range(20))
 def test_it_is_that_of_the_kernel(number: int) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
+    seed = fresh_seed()
     op = convolution(Random(seed + number))
     block = op.input.owner
     assert isinstance(block, Block)

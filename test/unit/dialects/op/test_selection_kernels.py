@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i64
 from xdsl.utils.test_value import create_ssa_value
@@ -26,7 +27,7 @@ KINDS = ["normal", "equal", "special", "ascending", "descending"]
 
 def lines(kind: str, shape: tuple[int, ...], axis: int, dtype: str = "f4") -> Array:
     """Random numbers along an axis: few different ones, NaNs and zeros, or in order."""
-    random = np.random.default_rng()
+    random = fresh()
     values = random.normal(size=shape)
     match kind:
         case "equal":

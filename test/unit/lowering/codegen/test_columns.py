@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 
@@ -204,7 +205,7 @@ def test_columns_of_halves_are_computed_in_f32(
 ) -> None:
     parsed = parse_kernel(kernel(HALF_SUMS, extent, type))
     assert f"memory=['{type}', '{type}']" in kernel_source(parsed)
-    random = np.random.default_rng()
+    random = fresh()
     x = random.normal(size=(3, 5, extent)).astype(HALVES[type])
     wide = x.astype(np.float32)
     sums = [wide[:, 0]]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 from crafted_schedules import set_schedule
+from draws import fresh
 from kernel_runs import run_on_copies, run_source
 from numpy.typing import NDArray
 from scipy import special
@@ -173,7 +174,7 @@ def test_a_matmul_of_three_results_is_one_kernel_on_a_device(
     source = kernel_source(kernel)
     assert len(re.findall(r"\bStage\(stage_[0-9]+,", source)) == 1
     assert f"{stores}(" in source
-    random = np.random.default_rng()
+    random = fresh()
     # Sums of so few terms are exact in 8 bits.
     shapes = [type.get_shape() for type in kernel.arguments]
     dtype = dtype_of(kernel.arguments[0].element_type)
@@ -207,7 +208,7 @@ def test_results_on_a_device_have_strides_of_their_own(
       }""")
     cuda.schedule_kernel(kernel, 132)
     assert NO_FINISH not in contraction_in(kernel).attributes
-    random = np.random.default_rng()
+    random = fresh()
     shapes = [type.get_shape() for type in kernel.arguments]
     arrays = [random.integers(-3, 4, x).astype(np.float32) for x in shapes]
     a, b, _, _ = arrays
@@ -238,9 +239,7 @@ def test_gelu_and_a_sum_of_one_matmul_are_one_kernel(type: str, bound: float) ->
     for name, factory in get_all_dialects().items():
         context.register_dialect(name, factory)
     module = Parser(context, JOB.format(t=type)).parse_module()
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     shapes = {"x": (9, 33), "w": (33, 19), "r": (9, 19)}
     given = {
         name: random.normal(size=shape).astype(np.dtype(type.replace("f", "float")))

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from random import Random, randrange
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from crafted_schedules import craft, source_if_any
+from draws import fresh_seed
 from kernel_runs import UNSET, run_source
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
@@ -219,7 +220,7 @@ def test_what_is_not_refused_computes_the_op(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_refused_has_a_message(name: str) -> None:
-    start = randrange(1 << 30)
+    start = fresh_seed()
     seeds = iter(range(start, start + 25))
     for _, kernel, _ in printed(CASES[name][0], seeds):
         kernel.verify()
@@ -273,7 +274,7 @@ def test_what_is_not_refused_computes_the_op_on_devices(
     types = [(type.get_shape(), type.element_type) for type in usual.arguments]
     *ins, out = (rng.standard_normal(x).astype(dtype_of(y)) for x, y in types)
     wanted = meaning(*(x.astype(float) for x in ins))
-    start, ran = randrange(1 << 30), 0
+    start, ran = fresh_seed(), 0
     for seed in range(start, start + 25):
         kernel = usual.clone()
         print(f"seed {seed}")

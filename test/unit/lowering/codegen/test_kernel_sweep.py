@@ -23,13 +23,12 @@ takes: one by default, as each run has another, and 50 for thousands of runs.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from random import Random, randrange
+from random import Random
 
 import pytest
 from crafted_schedules import schedule_classes, set_any_schedules
-from draws import draws
+from draws import draws, fresh_seed
 from kernel_cases import MAKERS
 from kernel_runs import parse_kernel
 from kernel_sweep import PLAIN, TARGETS, USUAL, WAYS, Pair, Sweep, pairs_in
@@ -45,7 +44,6 @@ from penstock.runtime.kernels.cpu.amx_permission import may_use_amx
 
 assert schedules
 
-SEED = int(os.environ.get("PENSTOCK_SWEEP_SEED", randrange(1 << 30)))
 CASES = draws(1)
 """The kernels of each kind, target and way that the slow test compiles."""
 MOST_TRIED = 200
@@ -100,7 +98,6 @@ def kinds_of(op: str) -> list[str]:
 
 def report(sweep: Sweep) -> None:
     """Print the kernels that ran, and fail if one was wrong."""
-    print(f"PENSTOCK_SWEEP_SEED={SEED}")
     print(f"{sum(sweep.ran.values())} kernels in {sweep.runs} runs")
     for pair, count in sorted(sweep.ran.items()):
         print(*pair, count, "refused", sweep.refused[pair], sep=" | ")
@@ -118,6 +115,7 @@ def test_there_are_cases_of_all_ops() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("op", OPS)
 def test_each_schedule_computes_what_the_op_means(op: str, target: str) -> None:
+    start = fresh_seed()
     sweep = Sweep(parse_kernel)
     missing = pairs_of(op, target)
     for seed in range(MOST_TRIED):
@@ -125,7 +123,7 @@ def test_each_schedule_computes_what_the_op_means(op: str, target: str) -> None:
             for way in WAYS[target]:
                 pairs = {*pairs_in(sweep.kernel_of(kind, seed, target, way))}
                 if pairs & missing or (not seed and way == "plain"):
-                    sweep.check(kind, seed, target, [way], [SEED])
+                    sweep.check(kind, seed, target, [way], [start])
                     missing -= {*sweep.ran}
         if not missing:
             break
@@ -136,8 +134,9 @@ def test_each_schedule_computes_what_the_op_means(op: str, target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_each_op_has_a_schedule_or_says_why_not(kind: str, target: str) -> None:
+    start = fresh_seed()
     sweep, way = Sweep(parse_kernel), USUAL if target == "cpu" else "usual"
-    for seed in range(SEED, SEED + 5):
+    for seed in range(start, start + 5):
         kernel = sweep.kernel_of(kind, seed, target, way)
         for op in kernel.body.block.ops:
             if isinstance(op, StructuredOp):
@@ -147,19 +146,21 @@ def test_each_op_has_a_schedule_or_says_why_not(kind: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_chains_compute_what_their_ops_mean(target: str) -> None:
+    start = fresh_seed()
     sweep = Sweep(parse_kernel)
     for seed in range(2):
-        sweep.check("chains", seed, target, [[*WAYS[target]][1]], [SEED])
+        sweep.check("chains", seed, target, [[*WAYS[target]][1]], [start])
     report(sweep)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_schedules_of_any_class_are_refused_in_a_line(target: str) -> None:
+    start = fresh_seed()
     sweep = Sweep(parse_kernel)
     for kind in MAKERS:
-        usual = sweep.kernel_of(kind, SEED, target, "plain")
+        usual = sweep.kernel_of(kind, start, target, "plain")
         for number in range(8):
-            set_any_schedules(Random(f"{SEED} {number}"), kernel := usual.clone())
+            set_any_schedules(Random(f"{start} {number}"), kernel := usual.clone())
             print(kernel)
             sweep.source_of(kernel)
     assert sweep.refused
@@ -169,26 +170,29 @@ def test_schedules_of_any_class_are_refused_in_a_line(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_schedules_of_any_class_compute_what_ops_mean(kind: str, target: str) -> None:
+    start = fresh_seed()
     sweep = Sweep(parse_kernel)
-    for seed in range(SEED, SEED + CASES):
+    for seed in range(start, start + CASES):
         sweep.check_any(kind, seed, target, ANY)
     report(sweep)
 
 
 @pytest.mark.parametrize("kind", ["maps", "rows", "products"])
 def test_kernels_run_on_code_that_was_compiled_for_other_extents(kind: str) -> None:
+    start = fresh_seed()
     sweep = Sweep(parse_kernel)
     seeds = range(MOST_TRIED)
-    assert any(sweep.check_other_extents(kind, seed, SEED) for seed in seeds)
+    assert any(sweep.check_other_extents(kind, seed, start) for seed in seeds)
     report(sweep)
 
 
 def test_bytes_are_multiplied_in_tile_registers() -> None:
+    start = fresh_seed()
     sweep, kind = Sweep(parse_kernel), "products of bytes"
     kernels = ((n, sweep.kernel_of(kind, n, "cpu", "matrices")) for n in range(99))
     for seed, kernel in kernels:
         if "matrices" in str(kernel):
-            sweep.check(kind, seed, "cpu", ["matrices"], [SEED])
+            sweep.check(kind, seed, "cpu", ["matrices"], [start])
         if sum(sweep.ran.values()) == 2:
             break
     report(sweep)
@@ -201,12 +205,13 @@ def test_bytes_are_multiplied_in_tile_registers() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", MAKERS)
 def test_random_kernels_compute_what_their_ops_mean(kind: str, target: str) -> None:
-    sweep, data = Sweep(parse_kernel), range(SEED, SEED + draws(2))
-    for seed in range(SEED, SEED + CASES):
+    start = fresh_seed()
+    sweep, data = Sweep(parse_kernel), range(start, start + draws(2))
+    for seed in range(start, start + CASES):
         ways = [*WAYS[target]]
         random = Random(seed)
         some = [random.choice(ways[:-3]), random.choice(ways[-3:])]
         sweep.check(kind, seed, target, some, data)
         if target == "cpu":
-            sweep.check_other_extents(kind, seed, SEED)
+            sweep.check_other_extents(kind, seed, start)
     report(sweep)

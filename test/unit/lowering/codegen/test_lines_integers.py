@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
@@ -54,7 +55,7 @@ def run(
 
 def integers(dtype: str, *shape: int) -> Array:
     limits = np.iinfo(dtype)
-    random = np.random.default_rng()
+    random = fresh()
     found = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
     found[0, :2] = limits.min, limits.max
     return found
@@ -92,7 +93,7 @@ def test_floats_become_integers(
     kernel = parse_kernel(along(["f32"], f"i{bits}", extent, body))
     dtype = f"{SIGNS[sign]}{bits}"
     limits = np.iinfo(dtype)
-    random = np.random.default_rng()
+    random = fresh()
     x = random.uniform(limits.min, limits.max * 0.999, (3, extent)).astype(np.float32)
     found = run(kernel, [x], dtype, run_kernel)
     np.testing.assert_array_equal(found, x.astype(dtype))
@@ -120,7 +121,7 @@ def test_sums_are_made_bytes(
       %r = arith.fptosi %k : f32 to i8
     """
     kernel = parse_kernel(along(["i32", "i32"], "i8", extent, body))
-    random = np.random.default_rng()
+    random = fresh()
     a, b = (random.integers(-20000, 20000, (3, extent), np.int32) for _ in "ab")
     found = run(kernel, [a, b], "i1", run_kernel)
     wanted = np.round((a - 3 * b).astype(np.float32) * np.float32(0.0078125)) + 12

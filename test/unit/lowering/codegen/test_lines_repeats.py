@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import run_on_copies
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
@@ -36,7 +37,7 @@ CASES = [
 def test_elements_that_come_several_times(
     shape: tuple[int, ...], factors: tuple[int, int], type: str, parts: int
 ) -> None:
-    rng = np.random.default_rng()
+    rng = fresh()
     x: Array = rng.integers(-100, 100, shape).astype(type)
     images, rows, columns = shape
     down, across = factors
@@ -74,7 +75,7 @@ def test_enlarged_images_are_added_to_others(parse_kernel: ParseKernel) -> None:
     }"""
     kernel = parse_kernel(text)
     assert "repeats=[2, 1]" in kernel_source(kernel)
-    rng = np.random.default_rng()
+    rng = fresh()
     x, s, y = (rng.integers(-99, 99, n).astype("f4") for n in ((5, 21), 5, (5, 21, 2)))
     *_, found = run_on_copies(kernel_source(kernel), [x, s, y, np.zeros_like(y)])
     np.testing.assert_array_equal(found, (x * s[:, None])[:, :, None] + y)

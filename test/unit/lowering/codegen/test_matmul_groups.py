@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import result_of
 from ml_dtypes import bfloat16
 from numba import njit
@@ -57,7 +58,7 @@ SIGNS = [*product([False, True], repeat=2)]
 
 def bytes_(signed: bool, *shape: int) -> Array:
     """Any bytes, the extreme ones more often than others."""
-    random = np.random.default_rng()
+    random = fresh()
     limits = np.iinfo(np.int8 if signed else np.uint8)
     low, high = limits.min, limits.max
     some = random.integers(low, high, shape, np.int64, endpoint=True)
@@ -302,7 +303,7 @@ def test_processors(signs: Signs, kind: str | None) -> None:
 
 def pairs_(*shape: int) -> Array:
     """Normal numbers of `bf16`."""
-    return np.random.default_rng().standard_normal(shape).astype(bfloat16)
+    return fresh().standard_normal(shape).astype(bfloat16)
 
 
 def check(found: Array, a: Array, b: Array, more: float | Array = 0) -> None:
@@ -360,7 +361,7 @@ def test_stacks_of_products_of_pairs() -> None:
 def test_convolutions_of_single_pixels_of_pairs() -> None:
     """Where they skip pixels, these are windows."""
     x, w = pairs_(2, 23, 9, 11), pairs_(14, 23, 1, 1)
-    bias = np.random.default_rng().standard_normal(14).astype(np.float32)
+    bias = fresh().standard_normal(14).astype(np.float32)
     op = wide(Conv2dOp, [x, w, bias], strides=int_list([2, 2]))
     found = run(op, [x, w, bias])
     pixels = x[:, :, ::2, ::2].reshape(2, 23, -1)
@@ -369,7 +370,7 @@ def test_convolutions_of_single_pixels_of_pairs() -> None:
 
 def test_scaled_products_of_pairs() -> None:
     a, b = pairs_(6, 40), pairs_(40, 20)
-    c = np.random.default_rng().standard_normal(20).astype(np.float32)
+    c = fresh().standard_normal(20).astype(np.float32)
     scale = {"alpha": FloatAttr(0.5, f64), "beta": FloatAttr(2.0, f64)}
     found = run(wide(GemmOp, [a, b, c], **scale), [a, b, c])
     check(found, (a / 2).astype(bfloat16), b, 2.0 * c)

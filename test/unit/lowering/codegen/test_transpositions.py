@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.dialects.launch import KernelOp
@@ -67,7 +68,7 @@ def drawn(random: np.random.Generator, shape: Sequence[int], type: str) -> Array
 def test_matrices(
     rows: int, type: str, parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     columns = int(random.choice(EXTENTS))
     a = drawn(random, (rows, columns), type)
     made = parse_kernel(moved(a.shape, (1, 0), type))
@@ -81,7 +82,7 @@ def test_matrices(
 def test_permutations(
     axes: tuple[int, ...], parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     shape = [int(n) for n in random.integers(1, 24, 4)]
     for type in ("f32", "i16"):
         a = drawn(random, shape, type)
@@ -95,7 +96,7 @@ def test_permutations(
 def test_blocks_in_parts(
     shape: tuple[int, int], parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> None:
-    a = drawn(np.random.default_rng(), shape, "f32")
+    a = drawn(fresh(), shape, "f32")
     out = np.full(shape[::-1], np.nan, np.float32)
     run_kernel(parse_kernel(moved(shape, (1, 0), "f32")), [a, out])
     np.testing.assert_array_equal(out, a.T)
@@ -139,7 +140,7 @@ def test_bodies_that_compute(
 ) -> None:
     """With an operand apart from the results, or in place, in turns."""
     second = "%b" if (EXTENTS.index(rows) + (type == "f64")) % 2 else "%o"
-    random = np.random.default_rng()
+    random = fresh()
     columns = int(random.choice([*EXTENTS, 300]))
     text = COMPUTED.replace("ROW", str(rows)).replace("COL", str(columns))
     made = parse_kernel(text.replace("TYPE", type).replace("SECOND", second))
@@ -174,7 +175,7 @@ HALVES = """
 def test_halves_are_computed_in_f32(
     rows: int, parse_kernel: ParseKernel, run_kernel: RunKernel
 ) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     columns = int(random.choice(EXTENTS))
     made = parse_kernel(HALVES.replace("ROW", str(rows)).replace("COL", str(columns)))
     assert "memory=['f16', 'f16']" in kernel_source(made)
@@ -198,7 +199,7 @@ def test_operands_with_steps_in_all_loops_are_no_transposition(
     text = text.replace("memref<16x9xf32>", "memref<8x9xf32>")
     made = parse_kernel(text)
     assert "transposition" not in kernel_source(made)
-    a = drawn(np.random.default_rng(), (9, 16), "f32")
+    a = drawn(fresh(), (9, 16), "f32")
     out = np.zeros((8, 9), np.float32)
     run_kernel(made, [a, out])
     np.testing.assert_array_equal(out, a[:, ::2].T)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -284,7 +285,7 @@ def test_the_means_of_windows(case: str, include: bool) -> None:
 
 
 def test_means_are_divided_as_a_division_rounds() -> None:
-    random = np.random.default_rng()
+    random = fresh()
     powers = random.integers(-100, 100, (1, 40, 7, 9)).astype(np.float32)
     x = random.normal(size=powers.shape).astype(np.float32) * np.exp2(powers)
     x[0, 0, 0, 0], x[0, 1, 3, 4], x[0, 2, 6, 8] = np.inf, -np.inf, np.nan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from draws import fresh
 
 from penstock.tools.session.options import CompileOptions
 from penstock.tools.session.session import Session
@@ -42,7 +42,7 @@ def test_buckets_change_no_sum(tmp_path: Path) -> None:
     path.write_text(TRAIN)
     assert sums(path, "cpu{collectives=ring}") == 2
     assert sums(path, "cpu{collectives=ring bucket=4096}") == 1
-    inputs = np.random.default_rng().standard_normal((3, 8, 6)).astype("float32")
+    inputs = fresh().standard_normal((3, 8, 6)).astype("float32")
     found: list[list[object]] = []
     for pipeline in (None, "cpu{bucket=4096}"):
         with Session.open(path, simulate_ranks=True, pipeline=pipeline) as session:

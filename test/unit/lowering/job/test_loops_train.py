@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 
 from penstock.tools.session.session import Session
 
@@ -115,9 +116,7 @@ def widened(arrays: Mapping[str, Array]) -> dict[str, Wide]:
 
 
 def drawn(steps: int) -> Array:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed).normal(size=(steps, 3, 4)).astype(np.float32)
+    return fresh().normal(size=(steps, 3, 4)).astype(np.float32)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh
 from training_steps import SMALL, perceptron
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, f64
@@ -48,9 +49,7 @@ def peak_of(module: ModuleOp) -> int:
 
 
 def inputs_of(module: ModuleOp) -> dict[str, Any]:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     ports = [op for op in module.walk() if isinstance(op, InputOp)]
     return {
         op.port.data: rng.normal(size=tensor_type(op.result).get_shape()).astype(

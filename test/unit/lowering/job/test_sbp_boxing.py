@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -245,9 +246,7 @@ def random_way(
 
 
 def test_random_ways_lead_to_the_same_parts() -> None:
-    seed = int(np.random.default_rng().integers(1 << 30))
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     lengths: list[int] = []
 
     def wander(request: BoxingRequest) -> list[tuple[str, ...]]:

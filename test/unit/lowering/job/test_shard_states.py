@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 
 from penstock.dialects.job import VariableOp
 from penstock.dialects.op.multirate import AccOp
@@ -268,9 +269,7 @@ def test_rows_of_a_table_are_those_of_numpy(
     """With rows of two gathers and two pieces, some twice and some from the end."""
     path = tmp_path / "step.mlir"
     path.write_text(TABLE.format(batch=4, devices=devices), encoding="utf-8")
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     batches = [
         (random.integers(-4, 4, 8), random.normal(size=(8, 3))) for _ in range(STEPS)
     ]

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 from smooth_points import smooth_inputs
 
 import penstock
@@ -147,9 +148,7 @@ def cast_to(float: type, arrays: Arrays) -> dict[str, Array]:
 
 
 def inputs_of(network: Network, shapes: Shapes) -> dict[str, Array]:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     made: dict[str, Array] = {
         f"w.{i}": rng.normal(size=each) / 2 for i, each in enumerate(shapes.values())
     }

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
@@ -80,9 +81,7 @@ def test_branches_that_share_nothing_are_one_wave(threads: int) -> None:
         "given up: memory, 64 tasks act together and need 16.5 KiB at once, "
         "264 B apart",
     )
-    seed = int(np.random.default_rng().integers(1 << 32))
-    print(f"seed {seed}")
-    x = np.random.default_rng(seed).normal(size=(64, 33)).astype(np.float32)
+    x = fresh().normal(size=(64, 33)).astype(np.float32)
     with Session(Model(module, {}, Path()), threads=threads) as session:
         for array in (x, -x):
             fed = {f"x{i}": row[None] for i, row in enumerate(array)}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from draws import fresh
 from kernel_runs import result_of
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ class Windows(NamedTuple):
 
     def operands(self) -> list[Array]:
         """Random images, weights and a bias."""
-        random = np.random.default_rng()
+        random = fresh()
         shapes = [type.get_shape() for type in self.kernel().arguments[:3]]
         return [random.normal(size=shape).astype(self.dtype) for shape in shapes]
 

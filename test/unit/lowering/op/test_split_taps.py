@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -63,7 +64,7 @@ def error_of(found: NDArray[Any], wanted: NDArray[np.float64]) -> float:
 
 @pytest.mark.slow
 def test_sessions_multiply_with_the_weights_of_each_tap() -> None:
-    rng = np.random.default_rng()
+    rng = fresh()
     x, w = (rng.normal(size=shape).astype(np.float32) for shape in (X, W))
     with Session(model(), threads=1) as session:
         assert "kernel.padded" not in str(session.program)

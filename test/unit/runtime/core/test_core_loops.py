@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 from loop_programs import actor, loaded, memory
 
 from penstock.runtime.errors import TaskError
@@ -15,15 +16,13 @@ from penstock.runtime.loading.loader import LoadedProgram
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 
-SEED = np.random.SeedSequence().generate_state(1)[0]
 Floats: TypeAlias = npt.NDArray[np.float64]
 V, N = "memref<2xf64>", "memref<i64>"
 
 
 @pytest.fixture(autouse=True)
 def rng() -> np.random.Generator:
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
+    return fresh()
 
 
 @pytest.fixture(scope="module", params=["actors", "sequential", "sim"])

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 
 from penstock.dialects.launch import KernelOp, LibraryAttr
 from penstock.lowering.codegen.body.epilogue import stages_of
@@ -248,7 +249,7 @@ def some_convolution(
 
 @pytest.mark.parametrize("element", DTYPES)
 def test_convolutions_of_random_layouts_are_those_of_numpy(element: str):
-    random = np.random.default_rng()
+    random = fresh()
     api = Api()
     library = Cudnn(api)
     library.open(0)
@@ -473,7 +474,7 @@ def opened(model: Model, driver: RecordedDriver) -> Session:
 def test_a_library_computes_convolutions_of_jobs(case: str, fake: Fake):
     op, x, w, o, options = CASES[case]
     model = selected(JOB.format(op=op, x=x, w=w, o=o, options=options))
-    random = np.random.default_rng()
+    random = fresh()
     shape = [*map(int, x.split("x"))]
     given = random.standard_normal(shape).astype(np.float32)
     with opened(model, RecordedDriver()) as session:
@@ -538,7 +539,7 @@ def test_channels_may_be_last(
 ):
     channels, _, _, stride, groups = LAST[case]
     model = selected(last_job(case, input_last, result_last))
-    random = np.random.default_rng()
+    random = fresh()
     x = random.standard_normal((2, channels, 7, 8)).astype(np.float32)
     given = np.ascontiguousarray(np.moveaxis(x, 1, -1)) if input_last else x
     with opened(model, RecordedDriver()) as session:
@@ -554,7 +555,7 @@ def test_channels_may_be_last(
 
 
 def test_images_whose_channels_are_last_are_generated_too():
-    random = np.random.default_rng()
+    random = fresh()
     x = random.standard_normal((2, 7, 8, 4)).astype(np.float32)
     model = parsed(last_job("windows", True, False))
     with opened(model, RecordedDriver()) as session:
@@ -628,7 +629,7 @@ job.job @twice placement <cuda, [0:0]> {
 
 def run_twice(driver: RecordedDriver) -> tuple[list[str], list[bool]]:
     """The problems with the order of three pieces, and whether each is right."""
-    random = np.random.default_rng()
+    random = fresh()
     model = selected(TWICE, streams=2)
     with opened(model, driver) as session:
         program = watched(session.executor.program, driver)

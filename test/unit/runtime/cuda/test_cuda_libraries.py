@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 
 from penstock.dialects.kernel.contract import ContractOp
 from penstock.dialects.launch import KernelOp, LibraryAttr
@@ -128,7 +129,7 @@ class FakeApi:
 
 @pytest.mark.parametrize("element", DTYPES)
 def test_products_of_random_layouts_are_those_of_numpy(element: str):
-    random = np.random.default_rng()
+    random = fresh()
     dtype = DTYPES[element]
     api = FakeApi()
     library = Cublas(api)
@@ -419,7 +420,7 @@ def test_a_library_computes_a_stage_in_its_place(
     library = FakeLibrary(is_capturable)
     register(library)
     driver = RecordedDriver()
-    random = np.random.default_rng()
+    random = fresh()
     pieces = [
         {"x": random.standard_normal((2, 5, 8)).astype(np.float32)} for _ in range(3)
     ]

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pytest
 from cuda_loop_jobs import CASES, EDITS, FAILING, check, model_of
+from draws import fresh, fresh_seed
 from forked_tool import ForkedCommands
 
 from penstock.runtime.cuda import device, resources
@@ -91,7 +92,7 @@ loaded = load_program(op, sources, devices=open_devices(["cuda"]))
 def number(value):
     return np.array(value, np.int64)
 
-rng = np.random.default_rng()
+rng = np.random.default_rng(SEED)
 with Executor(loaded) as executor:
     for n, e in ((0, 0), (3, 7), (3, 8), (9, 2)):
         xs, h = rng.random((4, 2)), rng.random(2)
@@ -116,7 +117,11 @@ with Executor(loaded) as executor:
 
 
 def run_simulated(forked_cuda: ForkedCommands, folder: Path, text: str) -> None:
-    """Run a program that imports helpers of tests; it fails by an exception."""
+    """
+    Run a program that imports helpers of tests, with a fresh seed; it fails by an
+    exception.
+    """
+    text = text.replace("SEED", str(fresh_seed()))
     environment = {**os.environ, "PYTHONPATH": str(HELPERS)}
     done = forked_cuda.outcome(["python", "-c", text], folder, environment)
     assert done.returncode == 0, done.stderr
@@ -134,7 +139,7 @@ import numpy as np
 from cuda_loop_jobs import CASES, EDITS, check, model_of
 from penstock.tools.session.session import Session
 
-random = np.random.default_rng()
+random = np.random.default_rng(SEED)
 for case in CASES.values():
     with Session(model_of(case.text), engine="sequential", edits=EDITS) as session:
         piece = case.piece(random)
@@ -151,8 +156,7 @@ def test_loops_of_jobs_run_on_the_simulated_device(
 
 def session_on(text: str, engine: Engine, captures: bool) -> Session:
     """A session on a device that NumPy plays, in an order of chance."""
-    seed = int(np.random.default_rng().integers(1 << 32))
-    print(f"seed {seed}")
+    seed = fresh_seed()
     driver = RecordedDriver(seed=seed, captures=captures)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "open_cuda", lambda: device.Cuda(driver))
@@ -162,7 +166,7 @@ def session_on(text: str, engine: Engine, captures: bool) -> Session:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("engine", "captures"), [("sequential", 1), ("actors", 0)])
 def test_loops_of_jobs_run_in_the_emulator(name: str, engine: Engine, captures: int):
-    case, random = CASES[name], np.random.default_rng()
+    case, random = CASES[name], fresh()
     pieces = [case.piece(random) for _ in range(4)]
     with session_on(case.text, engine, bool(captures)) as session:
         for found, piece in zip(session.run_many(pieces), pieces, strict=True):
@@ -177,7 +181,7 @@ def test_a_loop_that_fails_on_a_device_leaves_variables(
 ):
     # Eight calls use three statuses again and again.
     monkeypatch.setattr(resources, "MOST_STATUSES", statuses)
-    table = np.random.default_rng().random((6, 3), "f4")
+    table = fresh().random((6, 3), "f4")
     given = {"table": table, "n": np.asarray(4), "at": np.asarray(0)}
     too_many = "{}: task 'h' failed at act 0 with code {}: a loop of at most 4 "
     too_many += "iterations was to make {}"
@@ -204,7 +208,7 @@ def test_a_loop_that_fails_on_a_device_leaves_variables(
 @pytest.mark.parametrize("captures", [True, False])
 def test_a_kernel_in_a_loop_of_known_length_names_its_iteration(captures: bool):
     text = FAILING.replace("up to 4 count(%n)", "4")
-    table = np.random.default_rng().random((6, 3), "f4")
+    table = fresh().random((6, 3), "f4")
     pieces = [
         {"table": table, "n": np.asarray(0), "at": np.asarray(at)} for at in (0, 1, 3)
     ]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
@@ -238,7 +239,7 @@ def test_functions_of_two_numbers_at_borders(name: str) -> None:
 
 
 def test_remainders_are_exact() -> None:
-    rng = np.random.default_rng()
+    rng = fresh()
     bits = rng.integers(0, 1 << 32, (2, 1 << 16), dtype=np.uint32)
     x, y = bits.view(np.float32)
     near = rng.normal(0, 1, 1 << 16).astype(np.float32)
@@ -251,7 +252,7 @@ def test_remainders_are_exact() -> None:
 
 
 def test_directions_are_as_near_as_documented() -> None:
-    rng = np.random.default_rng()
+    rng = fresh()
     bits = rng.integers(0, 1 << 32, (2, 1 << 16), dtype=np.uint32)
     near = rng.normal(0, 1, (2, 1 << 16)).astype(np.float32)
     for y, x in (bits.view(np.float32), near):

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.runtime.loading import contiguous as module
@@ -18,7 +19,7 @@ Array: TypeAlias = NDArray[Any]
 def drawn(shape: Sequence[int], kind: str) -> Array:
     """Elements of random bytes, which all have to arrive as they are."""
     dtype = np.dtype(kind)
-    data = np.random.default_rng().bytes(int(np.prod(shape)) * dtype.itemsize)
+    data = fresh().bytes(int(np.prod(shape)) * dtype.itemsize)
     return np.frombuffer(data, dtype).reshape(shape)
 
 
@@ -50,7 +51,7 @@ def check(array: Array) -> None:
 
 @pytest.mark.parametrize("kind", ["i1", "f4"])
 def test_axes_in_any_order_are_copied_by_squares(kind: str, kernels: list[str]) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     rows, columns = (int(x) for x in random.integers(260, 300, 2))
     batch, height = int(random.integers(2, 4)), 9
     check(drawn((rows, columns), kind)[::-1].T)
@@ -64,7 +65,7 @@ def test_axes_in_any_order_are_copied_by_squares(kind: str, kernels: list[str]) 
 def test_elements_apart_are_copied_by_lines(
     kind: str, step: int, kernels: list[str]
 ) -> None:
-    random = np.random.default_rng()
+    random = fresh()
     rows, columns = (int(x) for x in random.integers(260, 300, 2))
     # Of the last row nothing follows the last element.
     row = step * (columns - 1) + 1

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from draws import fresh_seed
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 
 from penstock.dialects.launch import ChunkOp, ProgramOp
@@ -181,9 +182,7 @@ def test_streams_of_a_near_chain_take_little_more_than_one(streams: int):
 
 
 def test_streams_of_random_jobs_take_at_most_half_more_than_one():
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = random.Random(fresh_seed())
     for back in (3, 20):
         text = ordered(random_job(rng, 20, back))
         one, free = planned(text, 1), planned(text, 2, "stream")

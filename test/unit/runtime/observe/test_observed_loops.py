@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 
 from penstock.runtime.observe.chrome_trace import Trace
 from penstock.runtime.observe.metrics import CostObserver
@@ -52,7 +53,7 @@ def session_of(times: int, engine: Engine) -> Generator[tuple[Session, Inputs]]:
     """A session of a loop of two kernels, and random inputs."""
     compiler, _ = installed_compiler()
     module = compiler.parse(SCAN.replace("TIMES", str(times)).encode(), "scan.mlir")
-    random = np.random.default_rng()
+    random = fresh()
     shapes = {"x": (1, WIDTH), "w": (WIDTH, WIDTH)}
     with Session(Model(module, {}, Path()), engine=engine) as session:
         yield session, {name: random.random(x, "f4") for name, x in shapes.items()}

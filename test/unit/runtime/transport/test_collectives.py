@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 from rank_threads import communicating, in_threads
 
 from penstock.runtime.program.channels import Bytes, Collective
@@ -124,7 +125,7 @@ def test_a_ring_gives_each_rank_its_part(
 
 
 def test_sums_of_a_ring_are_the_same_bits_everywhere() -> None:
-    generator = np.random.default_rng()
+    generator = fresh()
     given = [[generator.standard_normal(1001).astype("float32")] for _ in range(4)]
     results = [np.zeros_like(x) for (x,) in given]
     with communicating(4) as communicators:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from rank_threads import in_threads
 from wires import Wires, WireTransport
@@ -80,7 +81,7 @@ def opened(
 
 
 def random_input(*shape: int) -> NDArray[np.float32]:
-    return np.random.default_rng().standard_normal(shape).astype(np.float32)
+    return fresh().standard_normal(shape).astype(np.float32)
 
 
 def test_the_communicator_is_one_for_compiled_code() -> None:

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+from draws import fresh
 from rank_threads import connected
 
 from penstock.runtime.loading.initializers import Array
@@ -38,7 +39,7 @@ def test_messages_come_and_go_in_the_act_of_a_kernel() -> None:
     model = Model(front[0].parse(JOB.encode(), "net.mlir"), {}, Path())
     lower(*front, model)
     programs = [ExportedProgram(program) for program in programs_of(model)]
-    x = np.random.default_rng().standard_normal(16).astype(np.float32)
+    x = fresh().standard_normal(16).astype(np.float32)
     gate, found = Gate(), list[dict[str, Array]]()
     with (
         connected(2) as transports,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from draws import fresh
 from rank_threads import communicating, connected, in_threads
 
 from penstock.runtime.errors import PeerError
@@ -31,7 +32,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_message_ends_where_it_is_to_lie(size: int) -> None:
-    sent = np.random.default_rng().integers(0, 256, size, np.uint8)
+    sent = fresh().integers(0, 256, size, np.uint8)
     got = np.zeros_like(sent)
     with communicating(2) as (first, second):
         out = first.open(channel(is_send=True, peer=1, size=size))
@@ -66,7 +67,7 @@ def test_a_send_waits_for_the_receiver() -> None:
 
 
 def test_a_receiver_may_be_ready_before_the_sender_has_opened_anything() -> None:
-    sent = np.random.default_rng().integers(0, 256, 16, np.uint8)
+    sent = fresh().integers(0, 256, 16, np.uint8)
     got = np.zeros_like(sent)
     with connected(2) as (here, there):
         second = there.communicator()
@@ -85,7 +86,7 @@ def test_a_receiver_may_be_ready_before_the_sender_has_opened_anything() -> None
 
 def test_communicators_have_messages_of_their_own() -> None:
     """Two programs send under one tag; the one begun first ends last."""
-    sent = np.random.default_rng().integers(0, 256, (2, 16), np.uint8)
+    sent = fresh().integers(0, 256, (2, 16), np.uint8)
     got = np.zeros_like(sent)
     with connected(2) as ranks:
         pairs = [[x.communicator() for x in ranks] for _ in range(2)]
@@ -118,7 +119,7 @@ def test_bytes_of_any_size_are_given_to_one_rank() -> None:
 
 
 def random_bytes(size: int) -> bytes:
-    return np.random.default_rng().integers(0, 256, size, np.uint8).tobytes()
+    return fresh().integers(0, 256, size, np.uint8).tobytes()
 
 
 def test_looks_for_a_rank_that_compiles_get_seldom(
@@ -149,7 +150,7 @@ def test_exchanges_of_communicators_are_apart() -> None:
 
 def test_a_communicator_that_is_closed_touches_no_bytes() -> None:
     """One end of each, in the middle of a message, and others go on."""
-    sent = np.random.default_rng().integers(1, 256, LARGE, np.uint8)
+    sent = fresh().integers(1, 256, LARGE, np.uint8)
     got = np.zeros_like(sent)
     small, come = np.arange(16, dtype=np.uint8), np.zeros(16, np.uint8)
     with connected(2) as ranks:
@@ -184,7 +185,7 @@ def test_a_communicator_that_is_closed_touches_no_bytes() -> None:
 
 
 def test_messages_of_several_tags_find_their_places() -> None:
-    random = np.random.default_rng()
+    random = fresh()
     sent = [np.frombuffer(random.bytes(1 + 7 * i), np.uint8) for i in range(20)]
     got = [np.zeros(x.size, np.uint8) for x in sent]
     order: list[int] = random.permutation(len(sent)).tolist()

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import pytest
+from draws import fresh
 from forked_tool import ForkedCommands
 
 from penstock.runtime.transport.join import RANK, STARTER
@@ -243,7 +243,7 @@ def test_a_rank_that_is_killed_at_any_time_ends_all(
     run_ranks: Run, tmp_path: Path, span: int
 ) -> None:
     """From the start of its process on, before there are messages and with them."""
-    after = (span + np.random.default_rng().uniform()) * LATEST / SPANS
+    after = (span + fresh().uniform()) * LATEST / SPANS
     print(f"killed after {after} s")
     said = run_hit(run_ranks, tmp_path, "SIGKILL", str(after))
     assert "rank 1 was ended by SIGKILL" in said

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh_seed
 
 from penstock import data
 from penstock.tools.data.order import Shard, order_of
@@ -131,8 +132,7 @@ SOURCES: Sequence[Callable[[], data.Source | data.Samples]] = [
 def test_a_loader_that_is_restored_goes_on_with_the_same_bits(
     make: Callable[[], data.Source | data.Samples], prefetch: int
 ) -> None:
-    seed = randrange(1 << 32)
-    print("seed", seed)
+    seed = fresh_seed()
 
     def noisy(batch: Batch, generator: np.random.Generator) -> Batch:
         return {**batch, "noise": generator.normal(size=len(batch["x"]))}

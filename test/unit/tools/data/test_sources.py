@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from random import randrange
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from draws import fresh
 from ml_dtypes import bfloat16
 from safetensors import numpy as safetensors
 
@@ -57,9 +57,7 @@ def test_an_npz_file_is_a_source(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_safetensors_is_read_by_samples(tmp_path: Path) -> None:
-    seed = randrange(1 << 32)
-    print("seed", seed)
-    random = np.random.default_rng(seed)
+    random = fresh()
     x = random.normal(size=(9, 2, 3)).astype(np.float32)
     y, h = random.integers(0, 9, 9), random.normal(size=9).astype(bfloat16)
     for number, (start, end) in enumerate([(0, 4), (4, 4), (4, 9)]):

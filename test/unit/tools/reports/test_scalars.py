@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from random import randrange
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
+from draws import fresh
 
 from penstock.tools.cli.view import run_tool
 from penstock.tools.data.scalars import ScalarLog
@@ -67,9 +66,7 @@ def test_values_that_are_no_numbers_leave_a_gap(tmp_path: Path) -> None:
 
 
 def test_a_long_log_keeps_its_peaks() -> None:
-    seed = randrange(1 << 32)
-    print("seed", seed)
-    values = np.random.default_rng(seed).normal(size=10_007)
+    values = fresh().normal(size=10_007)
     points = [(step, float(value)) for step, value in enumerate(values)]
     found = thinned(points)
     assert len(found) <= 2 * MOST_PARTS

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh_seed
 
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.errors import UsageError
@@ -71,9 +72,7 @@ def test_arrays_of_numpy_are_read_in_any_order_and_compressed(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_is_read_or_refused_by_name(tmp_path: Path, kind: str) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = random.Random(fresh_seed())
     write_model_file(path := tmp_path / f"model.{kind}", ARRAYS)
     whole = path.read_bytes()
     errors: list[str] = []

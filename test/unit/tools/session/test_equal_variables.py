@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh
 
 from penstock.dialects.job import VariableOp
 from penstock.runtime.errors import PenstockError
 from penstock.tools.driver.compiler import installed_compiler
 from penstock.tools.session.model import read_model
 from penstock.tools.session.session import Session
-
-SEED = int(np.random.SeedSequence().generate_state(1)[0])
-RANDOM = np.random.default_rng(SEED)
 
 FILE = 'init <npz, file = "w.npz"> : tensor<4x4xf32>'
 
@@ -52,8 +50,7 @@ job.job @other placement <cpu, [0:0]> {{
 
 @pytest.fixture
 def weights(tmp_path: Path) -> dict[str, np.ndarray]:
-    print(f"seed {SEED}")
-    a, b = RANDOM.normal(size=(2, 4, 4)).astype(np.float32)
+    a, b = fresh().normal(size=(2, 4, 4)).astype(np.float32)
     found = {"a": a, "b": b, "d": a.copy(), "g": a.copy()}
     np.savez(tmp_path / "w.npz", **found)
     return found
@@ -98,7 +95,7 @@ def test_a_state_in_which_they_differ_is_refused_unless_they_are_several(
 ) -> None:
     (path := tmp_path / "job.mlir").write_text(JOB)
     a, b = weights["a"], weights["b"]
-    x = RANDOM.normal(size=(2, 4)).astype(np.float32)
+    x = fresh().normal(size=(2, 4)).astype(np.float32)
     zeros = np.zeros((4, 4), np.float32)
     state = dict.fromkeys("acdg", a) | {"b": b, "e": zeros, "f": zeros}
     changed = {**state, "d": 2 * a}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from rank_threads import connected, in_threads
 
@@ -75,7 +76,7 @@ def test_rank_0_compiles_for_all(
         return lower(compiler, passes, model, *more)
 
     monkeypatch.setattr(models, "lower", note)
-    u, v, w = np.random.default_rng().standard_normal((3, 16)).astype(np.float32)
+    u, v, w = fresh().standard_normal((3, 16)).astype(np.float32)
     # Files are those of each rank, and arrays that are given those of rank 0.
     np.savez(tmp_path / "v.npz", v=v)
     both = net(tmp_path / "of 0", u=u, w=w), net(tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh
 from forked_tool import ForkedCommands
 from numpy.typing import NDArray
 from rank_threads import connected, in_threads
@@ -144,7 +145,7 @@ sys.exit(start_ranks(sys.argv[1], sys.argv[2:], 2))
 
 
 def random_inputs(*shape: int) -> NDArray[np.float32]:
-    return np.random.default_rng().standard_normal(shape).astype(np.float32)
+    return fresh().standard_normal(shape).astype(np.float32)
 
 
 def expected(x: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from random import randrange
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from draws import fresh, fresh_seed
 from ml_dtypes import bfloat16
 
 import penstock
@@ -49,9 +49,7 @@ class Torch:
 
 
 def random_state() -> dict[str, Array]:
-    seed = randrange(1 << 32)
-    print("seed", seed)
-    random = np.random.default_rng(seed)
+    random = fresh()
     return {
         "fc.weight": random.normal(size=(4, 3)).astype(np.float32),
         "fc.bias": random.normal(size=4).astype(np.float16),
@@ -239,8 +237,7 @@ job.job @train placement <cpu, [0:0]> {
 
 def test_a_run_with_adamw_goes_on_from_a_checkpoint_bit_by_bit(tmp_path: Path) -> None:
     (path := tmp_path / "train.mlir").write_text(ADAMW)
-    seed = randrange(1 << 32)
-    print("seed", seed)
+    seed = fresh_seed()
     rows = np.random.default_rng(seed).normal(size=(11, 4)).astype(np.float32)
 
     def loader() -> data.Loader:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from central_differences import check_gradients, check_op, gradient_job, shape_of
+from draws import fresh
 from xdsl.ir import Block, Region, SSAValue
 
 from penstock.dialects.op import AttentionOp, IfOp, YieldOp
@@ -33,9 +34,7 @@ CASES: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("shapes", "settings"), CASES, ids=str)
 def test_attention(shapes: list[tuple[int, ...]], settings: dict[str, Any]) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     operands: Any = [rng.normal(size=shape) for shape in shapes]
     check_op(AttentionOp, *operands, **settings)
 
@@ -80,9 +79,7 @@ SHAPES = [
 def test_kernels_compute_what_the_formula_of_a_softmax_gives(
     shapes: Sequence[tuple[int, ...]], causal: int | None, tmp_path: Path
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
 
     def build(o: OpBuilder, ins: Sequence[SSAValue]) -> Sequence[SSAValue]:

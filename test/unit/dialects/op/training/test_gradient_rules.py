@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 from central_differences import check_gradients, gradient_job, outputs_of
+from draws import fresh
 from xdsl.context import Context
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -25,12 +26,6 @@ def forgotten() -> Iterator[None]:
     yield
     forget(__name__)
     unload()
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def repeated(name: str, o: OpBuilder, ins: Sequence[SSAValue]) -> list[SSAValue]:

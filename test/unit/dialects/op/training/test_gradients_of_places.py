@@ -13,6 +13,7 @@ from central_differences import (
     gradient_job,
     outputs_of,
 )
+from draws import fresh
 from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 from xdsl.context import Context
@@ -39,12 +40,6 @@ from penstock.lowering import pass_of
 
 Array: TypeAlias = NDArray[Any]
 RunOp: TypeAlias = Callable[..., list[Array]]
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def apart(rng: np.random.Generator, *shape: int) -> Array:

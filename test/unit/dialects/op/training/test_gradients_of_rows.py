@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from central_differences import check_gradients, check_op
+from draws import fresh
 
 from penstock.dialects.op import (
     BatchNormOp,
@@ -17,12 +17,6 @@ from penstock.dialects.op import (
     SoftmaxOp,
 )
 from penstock.dialects.op.training.cross_entropy import SoftmaxCrossEntropyOp
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

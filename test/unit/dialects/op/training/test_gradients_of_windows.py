@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from central_differences import check_gradients, check_op
+from draws import fresh
 
 from penstock.dialects.op import (
     AveragePool2dOp,
@@ -16,12 +17,6 @@ from penstock.dialects.op import (
     MaxPool2dOp,
 )
 from penstock.dialects.op.training import BatchNormStatisticsOp
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType, f32, i64
 from xdsl.ir import Operation, SSAValue
@@ -75,12 +76,6 @@ def reference(op: RandomOp, *operands: Array) -> Array:
     return op.meaning(*operands)[0]
 
 
-def seeded() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print("seed", seed)
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize(("counter", "key", "words"), KNOWN_ANSWERS)
 def test_words_are_those_that_the_authors_publish(
     counter: Sequence[int], key: Sequence[int], words: Sequence[int]
@@ -114,7 +109,7 @@ SHAPES: list[Sequence[int]] = [
 def test_kernels_make_the_bits_of_the_reference(
     run_op: RunOp, shape: Sequence[int]
 ) -> None:
-    random = seeded()
+    random = fresh()
     operands = [np.array(each) for each in random.integers(-(2**63), 2**63 - 1, 2)]
     # One of 32 bits, and the same each time: it is in the kernel.
     op = bits_of(shape, ONES - 3**15 * SHAPES.index(shape))
@@ -140,7 +135,7 @@ PARTS = [
 def test_a_part_has_the_bits_of_its_places(
     run_op: RunOp, whole: Sequence[int], starts: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
-    random = seeded()
+    random = fresh()
     operands = [np.array(random.integers(2**62)) for _ in range(2)]
     box = tuple(slice(a, a + b) for a, b in zip(starts, shape, strict=True))
     all_bits = reference(bits_of(whole, 5), *operands)[box]
@@ -184,7 +179,7 @@ EPSILONS: dict[Any, float] = {
 def test_dropout_keeps_elements_by_their_bits(
     run_op: RunOp, dtype: Any, ratio: float
 ) -> None:
-    random = seeded()
+    random = fresh()
     x = random.normal(size=(6, 19)).astype(dtype)
     seed, step = (np.array(random.integers(2**62)) for _ in range(2))
     (found,) = run_op(dropout_of(x, ratio, 9), x, seed, step)
@@ -222,7 +217,7 @@ def test_bits_are_distributed_as_random_ones_are() -> None:
 
 
 def test_the_gradient_of_dropout_makes_the_bits_again() -> None:
-    random = seeded()
+    random = fresh()
     x, g = random.normal(size=(2, 3, 10))
     seed, step = np.array(5), np.array(6)
     op = dropout_of(x, 0.3, 8)

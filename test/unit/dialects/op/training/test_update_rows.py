@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Region, SSAValue
@@ -68,9 +69,7 @@ def expected(
 def test_rows_are_updated_one_after_the_other(
     indices: list[int], rows: int, columns: tuple[int, ...], run_op: RunOp
 ) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
+    rng = fresh()
     w, m = (rng.normal(size=(rows, *columns)).astype(np.float32) for _ in range(2))
     g = rng.normal(size=(len(indices), *columns)).astype(np.float32)
     arrays = np.array(indices, np.int64), w, m, g, np.array(0.1, np.float32)

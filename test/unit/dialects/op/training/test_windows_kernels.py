@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -32,12 +33,6 @@ HALVES = [np.float16, ml_dtypes.bfloat16]
 TYPES = [np.float32, *HALVES]
 TERMS = 8
 """The units in the last place of the sum of all magnitudes that a sum may be off."""
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def given(rng: np.random.Generator, type: Any, *shape: int) -> Array:

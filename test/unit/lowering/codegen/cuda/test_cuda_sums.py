@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE
@@ -201,7 +202,7 @@ def test_blocks_have_several_folds_of_rows_side_by_side(
         assert row.attributes[SCHEDULE] == RowsAttr("grid", 256, 32)
     else:
         row.attributes[SCHEDULE] = schedule
-    x = np.random.default_rng().normal(size=(points, rows)).astype(np.float32)
+    x = fresh().normal(size=(points, rows)).astype(np.float32)
     m, o = np.full(rows, np.nan, np.float32), np.full_like(x, np.nan)
     source = kernel_source(kernel)
     assert run_lanes(source, [x.reshape(-1), m, o.reshape(-1)]) == 0

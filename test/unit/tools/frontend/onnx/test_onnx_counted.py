@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
@@ -26,14 +27,7 @@ from penstock.tools.frontend.onnx.session import OnnxSession
 Array: TypeAlias = NDArray[Any]
 Ports: TypeAlias = Mapping[str, Array]
 
-SEED = int(np.random.SeedSequence().generate_state(1)[0])
-RANDOM = np.random.default_rng(SEED)
 node = helper.make_node
-
-
-@pytest.fixture(autouse=True)
-def _shown_seed() -> None:
-    print(f"seed {SEED}")
 
 
 def graph(
@@ -80,7 +74,7 @@ def check(
 
 
 def floats(*shape: int) -> Array:
-    return RANDOM.normal(size=shape).astype(np.float32)
+    return fresh().normal(size=shape).astype(np.float32)
 
 
 def test_places_are_read_reduced_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +94,7 @@ def test_places_are_read_reduced_and_counted(monkeypatch: pytest.MonkeyPatch) ->
     known = {"rows": np.array([1]), "half": np.float32(0.5)}
     known = {name: np.asarray(value) for name, value in known.items()}
     pieces = [
-        {"x": np.where(RANDOM.random((4, 5)) < share, floats(4, 5), np.float32(0))}
+        {"x": np.where(fresh().random((4, 5)) < share, floats(4, 5), np.float32(0))}
         for share in (0.5, 0.9, 0, 1)
     ]
     outputs = "y t v s n sum last q large again"
@@ -119,7 +113,8 @@ def test_slices_that_are_kept_are_operands(monkeypatch: pytest.MonkeyPatch) -> N
     known = {"w": floats(3, 4), "start": np.array([0]), "end": np.array([2])}
     known["axis"] = np.array([1])
     pieces = [
-        {"x": floats(4, 6), "c": RANDOM.random(6) < share} for share in (0.5, 0.9, 0, 1)
+        {"x": floats(4, 6), "c": fresh().random(6) < share}
+        for share in (0.5, 0.9, 0, 1)
     ]
     model = graph(nodes, pieces[0], "y z p both few flat", known)
     check(model, pieces, monkeypatch)
@@ -135,7 +130,8 @@ def test_what_differs_is_told(
     made.attribute.extend(helper.make_attribute(*item) for item in options.items())
     nodes = [made]
     pieces = [
-        {"x": RANDOM.integers(0, most, (2, 9)).astype(np.float32)} for most in (1, 3, 9)
+        {"x": fresh().integers(0, most, (2, 9)).astype(np.float32)}
+        for most in (1, 3, 9)
     ]
     model = graph(nodes, pieces[0], "y first place times", {})
     check(model, pieces, monkeypatch)
@@ -281,7 +277,7 @@ def test_ops_on_counted_values(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {
         "half": np.array(0.5),
         "half_line": np.array([0.5, 0.25]),
-        "known_line": RANDOM.normal(size=30),
+        "known_line": fresh().normal(size=30),
     }
     known = {name: array.astype(np.float32) for name, array in known.items()}
     numbers = {"end": -1, "minus": -1, "large": 99, "before": -2}
@@ -290,7 +286,7 @@ def test_ops_on_counted_values(monkeypatch: pytest.MonkeyPatch) -> None:
     known |= {"none": np.array(0), "single": np.array(1), "by_two": np.array([-1, 2])}
     pieces: list[Ports] = []
     for share in (0.5, 0.9, 0, 1):
-        x = np.where(RANDOM.random((5, 6)) < share, floats(5, 6), np.float32(0))
+        x = np.where(fresh().random((5, 6)) < share, floats(5, 6), np.float32(0))
         # Some ops want elements: there are three, and one that is high.
         x.ravel()[[3, 9, 20]] = 0.75, -0.5, 0.25
         pieces.append({"x": x})
@@ -355,7 +351,7 @@ def test_rows_of_a_level_are_written_back_to_their_places(
     known |= {"upright": np.array([-1, 1]), "first": np.array(0), "second": np.array(1)}
     pieces: list[Ports] = []
     for share in (0.5, 0.9, 0, 1):
-        x = np.where(RANDOM.random(9) < share, floats(9), np.float32(0))
+        x = np.where(fresh().random(9) < share, floats(9), np.float32(0))
         x[[2, 7]] = 0.75, 0.25
         pieces.append({"x": x})
     outputs = "back added across same numbers"
@@ -533,7 +529,7 @@ kept, and `most` is the largest number there is.
 
 
 def test_branches_make_as_many_as_data_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    corners = RANDOM.uniform(0, 1, (12, 2))
+    corners = fresh().uniform(0, 1, (12, 2))
     known = {
         "half": np.array(0.5, np.float32),
         "known_boxes": np.hstack([corners, corners + 0.3]).astype(np.float32),

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, helper
 from xdsl.ir import SSAValue
@@ -32,13 +33,6 @@ FEATURES, SIZE = 3, 4
 DIRECTIONS = "forward", "reverse", "bidirectional"
 EXTENTS = list(product((1, 2, 7), (1, 3)))
 """Steps and batches."""
-
-
-def fresh() -> np.random.Generator:
-    """Random numbers, whose seed is printed."""
-    seed = np.random.SeedSequence().entropy
-    print("seed", seed)
-    return np.random.default_rng(seed)
 
 
 def layer(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import onnxruntime
 import pytest
+from draws import fresh_seed
 from numpy.typing import NDArray
 from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -284,9 +285,7 @@ def resized(make_model: MakeModel, evaluate: Evaluate, case: Resizing) -> Double
 def test_resizing_is_that_of_the_text(
     make_model: MakeModel, evaluate: Evaluate
 ) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng, count = random.Random(seed), 0
+    rng, count = random.Random(fresh_seed()), 0
     while count < 100:
         if (case := drawn(rng)).result < 1:
             continue

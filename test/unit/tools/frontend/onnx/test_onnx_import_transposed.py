@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
+from draws import fresh
 from onnx import ModelProto, helper
 from onnxruntime import InferenceSession
 
@@ -16,12 +17,6 @@ from penstock.tools.frontend.onnx.model import ImportedModel, import_model
 Array: TypeAlias = Any
 MakeModel: TypeAlias = Callable[..., ModelProto]
 Evaluate: TypeAlias = Callable[[ImportedModel, Mapping[str, Array]], dict[str, Array]]
-
-
-def fresh() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def normal(rng: np.random.Generator, shape: Any) -> Array:

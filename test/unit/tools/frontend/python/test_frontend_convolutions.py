@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from draws import fresh
 
 import penstock
 from penstock.tools.frontend.python.errors import TraceError
@@ -79,9 +80,7 @@ DEFAULTS: Values = {
     ],
 )
 def test_sums_and_their_gradients(weights: tuple[int, ...], own: Values) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    rng, values = np.random.default_rng(seed), DEFAULTS | own
+    rng, values = fresh(), DEFAULTS | own
     x, w = drawn(rng, 2, 4, 3, 4), drawn(rng, *weights)
     bias = drawn(rng, weights[1] * values["groups"])
     wanted = sums(x, w, bias, values)

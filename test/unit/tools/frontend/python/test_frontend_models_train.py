@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+from draws import fresh
 from smooth_points import smooth_inputs
 
 import penstock
@@ -20,12 +21,6 @@ Loss: TypeAlias = Callable[[Mapping[str, Tensor], Tensor, Tensor], Tensor]
 
 EPSILON = 2.0**-24
 """The rounding of one operation in f32."""
-
-
-def seeded() -> np.random.Generator:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    return np.random.default_rng(seed)
 
 
 def normalized(x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
@@ -152,7 +147,7 @@ def meaning(name: str, values: Mapping[str, Array]) -> dict[str, Array]:
 def test_gradients_on_kernels_are_those_of_f64(name: str) -> None:
     # Some hundred roundings one after the other, those of weights among them.
     share = 256 * EPSILON
-    random = seeded()
+    random = fresh()
     values, wanted = smooth_inputs(
         lambda: drawn(name, random), lambda values: meaning(name, values), share / 4
     )

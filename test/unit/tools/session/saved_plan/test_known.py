@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 from xdsl.ir import Operation
@@ -38,12 +39,11 @@ from penstock.tools.session.session import Session
 
 DROP_RELU = Path(__file__).parents[4] / "plugin" / "Inputs" / "drop_relu.py"
 Floats = NDArray[np.float32]
-RANDOM = np.random.default_rng()
-"""Of no seed: nobody has compiled these models before."""
 
 
 def floats(*shape: int) -> Floats:
-    return RANDOM.normal(size=shape).astype(np.float32)
+    """Weights of which nobody has compiled a model before."""
+    return fresh().normal(size=shape).astype(np.float32)
 
 
 def write(
@@ -198,8 +198,9 @@ def test_a_plan_for_certain_values_is_not_kept(
     path: Path, compiled: list[object]
 ) -> None:
     info = helper.make_tensor_value_info
+    name = f"y{fresh().integers(1 << 40)}"
     graph = helper.make_graph(
-        [helper.make_node("Reshape", ["x", "shape"], [f"y{RANDOM.integers(1 << 40)}"])],
+        [helper.make_node("Reshape", ["x", "shape"], [name])],
         "reshape",
         [info("x", TensorProto.FLOAT, [6]), info("shape", TensorProto.INT64, [2])],
         [],
@@ -360,7 +361,7 @@ print([name for name in names if name in sys.modules])
 
 def write_chain(path: Path) -> None:
     """The model of `CHAIN`, and one more node, whose name nobody has used."""
-    name = f"v{RANDOM.integers(1 << 60)}"
+    name = f"v{fresh().integers(1 << 60)}"
     nodes = [
         helper.make_node("MatMul", [a, a], [b])
         for a, b in zip(("x", "a", "b"), ("a", "b", name), strict=True)
@@ -559,12 +560,12 @@ def test_every_bit_of_a_plan_that_matters_is_looked_at(
     whole = kept.read_bytes()
     before = read_own_plan(kept)
     places = {
-        *map(int, RANDOM.integers(len(whole), size=200)),
+        *map(int, fresh().integers(len(whole), size=200)),
         *range(len(whole) - 99, len(whole)),
     }
     for place in sorted(places):
         damaged = bytearray(whole)
-        bit = int(RANDOM.integers(8))
+        bit = int(fresh().integers(8))
         print(f"bit {bit} of byte {place} of {len(whole)}")
         damaged[place] ^= 1 << bit
         kept.write_bytes(damaged)
