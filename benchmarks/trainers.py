@@ -17,7 +17,7 @@ import numpy as np
 
 import penstock
 from benchmarks.jax_runs import start_jax
-from benchmarks.networks import DEEP, SEED, SMALL, TRAININGS, Training
+from benchmarks.networks import ADAMW, DEEP, SEED, SMALL, TRAININGS, Rule, Training
 from benchmarks.sessions import penstock_run
 from penstock import Tensor
 from penstock.tools.session.session import Session
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 STEPS = 3
 """The steps whose losses are compared."""
-RATES = {"sgd": 1e-2, "momentum": 1e-4, "adamw": 1e-5}
-"""The rates of optimizers: so small that a thousand steps on a batch change little."""
-DECAY, MOMENTUM = 0.01, 0.9
+DECAY, SHARE_KEPT = 0.01, 0.9
+"""The weight decay of AdamW, and the share of its direction that momentum keeps."""
 
 FORWARD, BACKWARD, STEP = "forward", "with backward", "step"
 PARTS = (FORWARD, BACKWARD, STEP)
@@ -132,13 +131,13 @@ class PenstockFunctions:
         return ops.cross_entropy(scores, labels)
 
 
-def penstock_optimizer(kind: str) -> penstock.optim.Optimizer:
+def penstock_optimizer(rule: Rule) -> penstock.optim.Optimizer:
     """An optimizer of ours."""
-    rate = RATES[kind]
+    kind, rate = rule
     if kind == "adamw":
         return penstock.optim.AdamW(rate, weight_decay=DECAY)
     if kind == "momentum":
-        return penstock.optim.Momentum(rate, momentum=MOMENTUM)
+        return penstock.optim.Momentum(rate, momentum=SHARE_KEPT)
     return penstock.optim.SGD(rate)
 
 
@@ -156,7 +155,7 @@ def job_of(training: Training, part: str) -> Model:
         loss, gradients = penstock.value_and_grad(loss_of)(x, labels)
         if part == BACKWARD:
             return loss, gradients
-        penstock_optimizer(training.optimizer).update(gradients)
+        penstock_optimizer(training.rule).update(gradients)
         return loss
 
     step.__annotations__ = {
@@ -273,7 +272,7 @@ def torch_step(
         for key, value in training.weights().items()
     }
     x, labels = map(torch.from_numpy, training.drawn_batch())
-    optimizer = torch_optimizer(training.optimizer, [*weights.values()])
+    optimizer = torch_optimizer(training.rule, [*weights.values()])
 
     def loss_of(weights: Mapping[str, Any], x: Any, labels: Any) -> Any:
         return training.loss(functions, weights, x, labels)
@@ -292,12 +291,12 @@ def torch_step(
     return step
 
 
-def torch_optimizer(kind: str, weights: Sequence[Any]) -> Any:
+def torch_optimizer(rule: Rule, weights: Sequence[Any]) -> Any:
     """PyTorch's optimizer with one kernel for a weight."""
-    optim, rate = import_module("torch").optim, RATES[kind]
-    if kind == "adamw":
+    optim, rate = import_module("torch").optim, rule.rate
+    if rule.kind == "adamw":
         return optim.AdamW(weights, rate, weight_decay=DECAY, fused=True)
-    momentum = MOMENTUM if kind == "momentum" else 0
+    momentum = SHARE_KEPT if rule.kind == "momentum" else 0
     return optim.SGD(weights, rate, momentum=momentum, fused=True)
 
 
@@ -440,13 +439,13 @@ class JaxFunctions:
         return -self.jax.numpy.take_along_axis(shares, labels[:, None], 1).mean()
 
 
-def jax_update(kind: str, numpy: Any, gradient: Any, state: Any, count: Any) -> Any:
+def jax_update(rule: Rule, numpy: Any, gradient: Any, state: Any, count: Any) -> Any:
     """A weight, and what its optimizer keeps, after an update."""
-    weight, rate = state[0], RATES[kind]
+    weight, (kind, rate) = state[0], rule
     if kind == "sgd":
         return (weight - rate * gradient,)
     if kind == "momentum":
-        kept = MOMENTUM * state[1] + gradient
+        kept = SHARE_KEPT * state[1] + gradient
         return weight - rate * kept, kept
     mean = 0.9 * state[1] + 0.1 * gradient
     square = 0.999 * state[2] + 0.001 * gradient * gradient
@@ -464,7 +463,6 @@ def open_jax(name: str, part: str, threads: int) -> Run:
     jax: Any = start_jax(threads)
     training, functions = training_of(name), JaxFunctions(jax)
     x, labels = map(jax.device_put, training.drawn_batch())
-    kind = training.optimizer
 
     def loss_of(weights: Mapping[str, Any], x: Any, labels: Any) -> Any:
         return training.loss(functions, weights, x, labels)
@@ -477,14 +475,17 @@ def open_jax(name: str, part: str, threads: int) -> Run:
         if part == BACKWARD:
             return loss, found
         new = {
-            key: jax_update(kind, jax.numpy, found[key], state, count)
+            key: jax_update(training.rule, jax.numpy, found[key], state, count)
             for key, state in states.items()
         }
         return loss, new
 
     states: Any = jax.device_put(
         {
-            key: (value, *(np.zeros_like(value) for _ in range(KEPT[kind])))
+            key: (
+                value,
+                *(np.zeros_like(value) for _ in range(KEPT[training.rule.kind])),
+            )
             for key, value in training.weights().items()
         }
     )
@@ -537,7 +538,7 @@ def update_penstock(threads: int) -> Run:
     def step() -> object:
         found = penstock.variable("g", init=gradient)
         penstock.variable("w", init=weight)
-        penstock_optimizer("adamw").update({"w": found})
+        penstock_optimizer(ADAMW).update({"w": found})
         return found[0]
 
     return no_outputs(penstock_run(penstock.job(step).trace().model(), {}, threads))
@@ -549,7 +550,7 @@ def update_torch(threads: int) -> Run:
     torch.set_num_threads(threads)
     weight, gradient = map(torch.from_numpy, weight_and_gradient())
     weight.grad = gradient
-    return no_outputs(torch_optimizer("adamw", [weight]).step)
+    return no_outputs(torch_optimizer(ADAMW, [weight]).step)
 
 
 def update_jax(threads: int) -> Run:
@@ -560,7 +561,7 @@ def update_jax(threads: int) -> Run:
     placed = jax.device_put(gradient)
 
     def update(state: Any, gradient: Any, count: Any) -> Any:
-        return jax_update("adamw", jax.numpy, gradient, state, count)
+        return jax_update(ADAMW, jax.numpy, gradient, state, count)
 
     compiled = jax.jit(update, donate_argnums=(0,))
     count = 0
