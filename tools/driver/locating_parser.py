@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnknownLoc,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, TypeAttribute
 from xdsl.irdl import AttributeInvT, IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
@@ -46,6 +46,8 @@ from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.tools.driver.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
+_PLAIN_TYPE = re.compile(r'(?:tensor|memref|vector)<[^<>#!/"\n]*>')
+"""A type without another one, a name of an attribute or a comment inside of it."""
 MOST_DIGITS = 64
 """The most characters of an element; a longer string holds several."""
 
@@ -136,8 +138,24 @@ class LocatingParser(Parser):
         """
         self._takes_splats = False
         """Whether the operation that is parsed knows `SplatAttr`."""
+        self._types: dict[str, TypeAttribute] = {}
+        """Types by their text."""
         self.resources: dict[str, dict[str, str | bool | int]] = {}
         """The external resources of the text: values by group and key."""
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        """A type, if there is one. Most of a text are alike, and read once."""
+        plain = _PLAIN_TYPE.match(self.lexer.input.content, self.pos)
+        if plain is None:
+            return super().parse_optional_type()
+        text = plain.group()
+        if (known := self._types.get(text)) is not None:
+            self._resume_from(plain.end())
+            return known
+        found = super().parse_optional_type()
+        if found is not None:
+            self._types[text] = found
+        return found
 
     def _parse_external_resources(self) -> None:
         braces = self.Delimiter.BRACES

@@ -72,3 +72,24 @@ def test_no_finding_is_no_failure():
     fail_if_any([])
     with pytest.raises(ValueError, match="needs at least one finding"):
         LocatedPassFailure([])
+
+
+TYPES = """
+"test.op"() : () -> (tensor<4x?xf32>, tensor<4x?xf32>, memref<2xi8>, memref<2xi8>)
+#layout = strided<[2]>
+"test.op"() : () -> (tensor<4xf32, "a>b">, tensor<4xf32, "a>c">, memref<2xi8, #layout>)
+"test.op"() : () -> (tensor< // one>
+  4xf32>, tensor< // one>
+  4xi32>, vector<4xf32>, tensor<vector<4xf32>>, tensor<4xf32>)
+"""
+
+
+def test_types_of_one_text_are_read_once() -> None:
+    context = Context()
+    for dialect in (Builtin, Test):
+        context.load_dialect(dialect)
+    module = LocatingParser(context, TYPES, "x.mlir").parse_module()
+    assert str(module) == str(parse(TYPES))
+    first = [value.type for value in next(iter(module.ops)).results]
+    assert first[0] is first[1]
+    assert first[2] is first[3]
