@@ -19,14 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import (
-    GreedyRewritePatternApplier,
-    PatternRewriteWalker,
-    RewritePattern,
-)
-from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.common_subexpression_elimination import cse
-from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects import get_all_dialects
@@ -34,6 +27,7 @@ from penstock.dialects.kernel.interface import REFUSAL, SCHEDULE, StructuredOp
 from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.actors import PLAIN_LOOPS
+from penstock.dialects.utils.cleaning import canonicalize
 from penstock.plugins import names_of
 
 
@@ -66,7 +60,9 @@ class ConvertKernelToLoopsPass(ModulePass):
                 told.append(f"{op.name}: {reason}")
             replace_by_loops(op)
         if meant:
-            canonicalize(ctx, kernel)
+            # As `canonicalize` and `cse` leave it.
+            canonicalize(ctx, kernel.body)
+            cse(kernel.body)
         if told:
             kernel.attributes[PLAIN_LOOPS] = ArrayAttr(map(StringAttr, told))
 
@@ -76,15 +72,6 @@ class ConvertKernelToLoopsPass(ModulePass):
         if self.only_unscheduled and SCHEDULE in op.attributes:
             return False
         return not self.only or op.name in self.only
-
-
-def canonicalize(ctx: Context, kernel: KernelOp) -> None:
-    """Bring a kernel to the form that `canonicalize` and `cse` leave as it is."""
-    patterns: list[RewritePattern] = [CanonicalizationRewritePattern()]
-    applier = GreedyRewritePatternApplier(patterns, ctx=ctx, folding_enabled=True)
-    walker = PatternRewriteWalker(applier, post_walk_func=region_dce)
-    walker.rewrite_region(kernel.body)
-    cse(kernel.body)
 
 
 def _reason(op: StructuredOp) -> str | None:

@@ -17,8 +17,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkException
 
+from penstock.dialects.utils.cleaning import canonicalize
 from penstock.dialects.utils.diagnostics import (
     LocatedPassFailure,
     Place,
@@ -63,6 +65,13 @@ from penstock.tools.driver.verifier import (
 
 if TYPE_CHECKING:
     from penstock.lowering.pipelines import Passes
+
+
+def _apply_canonicalize(self: CanonicalizePass, ctx: Context, op: ModuleOp) -> None:
+    canonicalize(ctx, op.body)
+
+
+CanonicalizePass.apply = _apply_canonicalize
 
 GC_THRESHOLDS = (500_000, 1_000, 100)
 """Thresholds of Python's garbage collector, as `gc.set_threshold` takes them."""
