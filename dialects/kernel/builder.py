@@ -598,6 +598,7 @@ def kernel_body(op: KernelMaker) -> Region:
     return body
 
 
+@lru_cache(1 << 10)
 def as_memref(type: Attribute) -> MemRefType:
     """The dense memref with the shape and elements of a tensor."""
     assert isa(type, TensorType), "ops on tensors have tensors only"

@@ -44,16 +44,32 @@ Body: TypeAlias = "Callable[[KernelBuilder, Sequence[SSAValue]], Sequence[SSAVal
 
 def build_row_loops(row: RowStage, k: KernelBuilder) -> None:
     """Build the loops of a `kernel.row`."""
-    extents, reductions = row.loops()
-    rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
     derived = passes_of(row)
     if is_fold_of_stages(row, derived):
         build_fold_stages(row, derived, k)
         return
 
+    _build_over_rows(row, derived, k, _RowLoops.build)
+
+
+def build_first_pass(row: RowStage, k: KernelBuilder) -> None:
+    """Build of the loops of a `kernel.row` those of the first pass over each row."""
+    _build_over_rows(row, passes_of(row), k, _RowLoops.build_first)
+
+
+def _build_over_rows(
+    row: RowStage,
+    derived: RowPasses,
+    k: KernelBuilder,
+    build: Callable[[_RowLoops, KernelBuilder], None],
+) -> None:
+    """Build the loop over rows; `build` is given one row of it."""
+    extents, reductions = row.loops()
+    rows = [loop for loop, reduces in enumerate(reductions) if not reduces]
+
     def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
         indices = dict(zip(rows, place, strict=False))
-        _RowLoops(row, derived, extents, indices).build(k)
+        build(_RowLoops(row, derived, extents, indices), k)
 
     k.parallel([extents[loop] for loop in rows] or [1], body)
 
@@ -73,6 +89,23 @@ class _RowLoops:
     """The numbers in indices."""
 
     def build(self, k: KernelBuilder) -> None:
+        self._begin(k)
+        *before, after = self.derived.shared
+        for ops, each in zip(before, self.derived.passes, strict=True):
+            self._compute(k, ops, self.values)
+            self._build_pass(k, each)
+        self._compute(k, after, self.values)
+        for value, result in self.derived.stores:
+            self._store(k, self.values[value], result)
+
+    def build_first(self, k: KernelBuilder) -> None:
+        """Build what comes up to the end of the first pass."""
+        self._begin(k)
+        self._compute(k, self.derived.shared[0], self.values)
+        self._build_pass(k, self.derived.passes[0])
+
+    def _begin(self, k: KernelBuilder) -> None:
+        """Build the numbers in indices, and the elements that a row shares."""
         numbers = (expr for map in self.row.maps() for expr in _parts(map))
         self._numbers = {
             expr.value: k.index(expr.value)
@@ -81,13 +114,6 @@ class _RowLoops:
         }
         for arg in self.derived.loads:
             self.values[arg] = self._load(k, arg)
-        *before, after = self.derived.shared
-        for ops, each in zip(before, self.derived.passes, strict=True):
-            self._compute(k, ops, self.values)
-            self._build_pass(k, each)
-        self._compute(k, after, self.values)
-        for value, result in self.derived.stores:
-            self._store(k, self.values[value], result)
 
     def _build_pass(self, k: KernelBuilder, each: RowPass) -> None:
         inits = [init for fold in each.folds for init in self._inits(k, fold)]

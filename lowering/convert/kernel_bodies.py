@@ -13,16 +13,14 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
-    MemRefType,
     StringAttr,
-    TensorType,
     i64,
 )
 from xdsl.ir import Attribute, Block, Region
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects import launch
-from penstock.dialects.kernel.builder import as_memref, kernel_body
+from penstock.dialects.kernel.builder import kernel_body
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.plan import TaskOp
 from penstock.dialects.regst import alias_place
@@ -45,7 +43,6 @@ class Kernels:
 
     names: UniqueNames
     built: dict[KernelKey, launch.KernelOp] = field(default_factory=dict)
-    memrefs: dict[TensorType, MemRefType] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def name_for(self, op: TensorOp, target: str, over: Overwritten) -> str:
@@ -54,12 +51,6 @@ class Kernels:
         if (kernel := self.built.get(key)) is None:
             kernel = self.built[key] = self._build(op, target, over)
         return kernel.sym_name.data
-
-    def memref_of(self, type: TensorType) -> MemRefType:
-        """The type of the memory that holds a tensor."""
-        if (known := self.memrefs.get(type)) is None:
-            known = self.memrefs[type] = as_memref(type)
-        return known
 
     def _build(self, op: TensorOp, target: str, over: Overwritten) -> launch.KernelOp:
         try:

@@ -62,6 +62,7 @@ from penstock.dialects.job import (
     StateOp,
     VariableOp,
 )
+from penstock.dialects.kernel.builder import as_memref
 from penstock.dialects.op.constant import ConstantOp
 from penstock.dialects.op.tensor_op import TensorOp
 from penstock.dialects.op.wave import WaveOp
@@ -325,7 +326,7 @@ class ProgramBuilder:
         elif isinstance(type := register.register.type, DataType):
             chunk, offset = self._place(register)
             slots = register.slots.value.data
-            memref = self._kernels.memref_of(type.payload)
+            memref = as_memref(type.payload)
             symbol = self._symbols[register.register]
             interface = register.interface if self._has_jobs else None
             below = register.target if register.frames > 1 else None
@@ -344,7 +345,7 @@ class ProgramBuilder:
     def _variable(self, register: RegisterOp, task: TaskOp) -> launch.VariableOp:
         op, symbol = task.op, self._symbols[register.register]
         chunk, offset = self._place(register)
-        memref = self._kernels.memref_of(tensor_type(op.results[0]))
+        memref = as_memref(tensor_type(op.results[0]))
         if isinstance(op, ConstantOp):
             return launch.VariableOp(symbol, chunk, offset, memref, value=op.value)
         if isinstance(op, StateOp):

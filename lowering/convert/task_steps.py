@@ -32,6 +32,7 @@ from penstock.dialects.job import (
     ReceiveOp,
     SendOp,
 )
+from penstock.dialects.kernel.builder import as_memref
 from penstock.dialects.launch.actors import WHEN
 from penstock.dialects.launch.memory import memref_bytes
 from penstock.dialects.op.body import FlowOp
@@ -404,7 +405,7 @@ class BodyScope(Scope):
     def _type_of(self, register: SSAValue) -> MemRefType:
         type = register.type
         assert isinstance(type, DataType), "control registers hold nothing"
-        return self.steps.kernels.memref_of(type.payload)
+        return as_memref(type.payload)
 
 
 def offset_of(register: SSAValue) -> int:
