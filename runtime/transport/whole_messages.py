@@ -1,6 +1,7 @@
 """
 Bytes that one rank gives another outside of runs, of a size that only the sender knows
-before: two messages of a communicator, of which the first one is that size.
+before: a message with that size, and the bytes in as many messages as they need, since
+an MPI may count the bytes of one by an `int`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from penstock.runtime.transport.protocol import Communicator
 
 SIZE_TAG, DATA_TAG = 0, 1
 SIZE_BYTES = 8
+LARGEST = 1 << 30
+"""The most bytes of a message."""
 
 
 def send(messages: Communicator, peer: int, data: bytes) -> None:
@@ -42,10 +45,12 @@ def _channel(peer: int, tag: int, size: int, *, is_send: bool) -> Channel:
 
 
 def _move(messages: Communicator, channel: Channel, address: int) -> None:
-    """Wait for the one message of a channel."""
+    """Wait for the messages of a channel, which have its bytes one after the other."""
     handle = messages.open(channel)
-    messages.start(handle, address, channel.size)
-    looks = 0
-    while handle not in messages.poll():
-        nap(looks)
-        looks += 1
+    for start in range(0, channel.size, LARGEST):
+        size = min(LARGEST, channel.size - start)
+        messages.start(handle, address + start, size)
+        looks = 0
+        while handle not in messages.poll():
+            nap(looks)
+            looks += 1

@@ -12,7 +12,9 @@ from rank_threads import communicating, connected, in_threads
 
 from penstock.runtime.errors import PeerError
 from penstock.runtime.program.channels import Bytes, Channel
+from penstock.runtime.transport import whole_messages
 from penstock.runtime.transport.naps import nap
+from penstock.runtime.transport.sockets import SocketCommunicator
 from penstock.runtime.transport.whole_messages import receive, send
 
 SIZES = (1, 8, 4096, 1 << 20)
@@ -116,6 +118,32 @@ def test_bytes_of_any_size_are_given_to_one_rank() -> None:
             return found
 
         assert in_threads([give, take]) == [back, there]
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 200])
+def test_bytes_of_more_than_a_message_are_given_in_several(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    start = SocketCommunicator.start
+
+    def start_and_count(
+        self: SocketCommunicator, handle: int, address: int, size: int
+    ) -> None:
+        if self.rank == 0:
+            sizes.append(size)
+        start(self, handle, address, size)
+
+    monkeypatch.setattr(SocketCommunicator, "start", start_and_count)
+    monkeypatch.setattr(whole_messages, "LARGEST", 64)
+    given = random_bytes(size)
+    with communicating(2) as (first, second):
+        _, found = in_threads(
+            [lambda: send(first, 1, given), lambda: receive(second, 0)]
+        )
+    assert found == given
+    full, rest = divmod(size, 64)
+    assert sizes == [whole_messages.SIZE_BYTES, *[64] * full, *[rest] * (rest > 0)]
 
 
 def random_bytes(size: int) -> bytes:
