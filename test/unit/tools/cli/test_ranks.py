@@ -423,6 +423,24 @@ def test_there_is_a_process_for_each_rank(model: Path, run: Run) -> None:
     assert done.stderr == f"penstock-run: error: {text}\n"
 
 
+def test_rank_0_alone_stops_at_a_level(model: Path, run: Run) -> None:
+    logs = model.with_name("logs")
+    done = run(model, "--ranks", 2, "--compile-to", "plan", "--log-ranks", logs)
+    assert done.stdout == Session.lower(model, "plan")
+    assert (logs / "rank-1.txt").read_text() == ""
+
+
+def test_rank_0_alone_prints_ir_of_passes(model: Path, run: Run) -> None:
+    logs = model.with_name("logs")
+    options = ("--random-inputs", 1, "--print-ir-after", "plan-split-ranks")
+    done = run(model, "--ranks", 2, *options, "--log-ranks", logs)
+    assert done.stderr.count("plan.plan @train_") == 2
+    assert done.stdout.startswith("train_0: ")
+    said = (logs / "rank-1.txt").read_text()
+    assert said.startswith("train_1: ")
+    assert "plan.plan" not in said
+
+
 def test_an_error_of_the_compiler_is_told_once(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "wrong.mlir"
     path.write_text(SUMS.replace("every 4", "every 3", 1))
