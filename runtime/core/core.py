@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -51,6 +51,7 @@ from penstock.runtime.program.control_flow import loop_failure
 from penstock.runtime.program.tables import (
     ACTOR_WORDS,
     CACHE_LINE,
+    CALLER,
     Layout,
     Tables,
     Words,
@@ -123,6 +124,30 @@ class Resume(Protocol):
     ) -> Remainder: ...
 
 
+class Record(Protocol):
+    """A place for words that outlive this process, and for what they say."""
+
+    def words(self, name: str, size: int) -> Words:
+        """Zeros from the start of a cache line on."""
+        ...
+
+    def describe(
+        self,
+        actors: Sequence[tuple[str, int, int, int]],
+        messages: Sequence[tuple[str, int, int]],
+    ) -> None:
+        """
+        Tell of each actor its text, its worker, the place of its words and the number
+        behind that of its last condition; of each message its name, and the counters
+        of how many there were and of how many were taken.
+        """
+        ...
+
+    def close(self) -> None:
+        """Remove all of it."""
+        ...
+
+
 class Remote(Protocol):
     """The messages of other processes that actors wait for."""
 
@@ -160,20 +185,31 @@ def address_of_recorder(is_dataflow: bool) -> int:
 class _Memory:
     """The words that threads share; `address` is that of their table."""
 
-    def __init__(self, tables: Tables, threads: int, dataflow: Dataflow | None):
+    def __init__(
+        self,
+        tables: Tables,
+        threads: int,
+        dataflow: Dataflow | None,
+        record: Record | None,
+    ):
+        def zeros(name: str, size: int) -> Words:
+            return _aligned(size) if record is None else record.words(name, size)
+
         # Threads that are bound to a worker do not look for shared kernels.
         helpers = threads - len(tables.bound)
         parts = [parts_of(x, helpers) for x in tables.layout.parts.tolist()]
         self.layout = tables.layout._replace(parts=np.array(parts, np.int64))
         self.dataflow = dataflow
         self.state = State(
-            counters=tables.counters(),
-            actors=_aligned(int(tables.layout.place.max(initial=0)) + ACTOR_WORDS),
+            counters=zeros("counters", len(tables.counters())),
+            actors=zeros(
+                "actors", int(tables.layout.place.max(initial=0)) + ACTOR_WORDS
+            ),
             rows=_aligned(len(tables.rows)),
             rings=_aligned(int(tables.layout.ring_start[-1])),
-            workers=_aligned(tables.workers * w.WORKER_WORDS),
+            workers=zeros("workers", tables.workers * w.WORKER_WORDS),
             threads=_aligned(threads),
-            control=_aligned(w.CONTROL_WORDS),
+            control=zeros("control", w.CONTROL_WORDS),
         )
         self.state.control[w.CORES] = _cores()
         self.state.control[w.LEFT_OUT] = -1
@@ -190,6 +226,9 @@ class _Memory:
         self._bindings = bindings = binding_table(tables, rows)
         self.state.control[w.BINDINGS] = bindings.ctypes.data if bindings.size else 0
         self.reset(tables)
+        if record is not None:
+            record.describe([*_described(tables)], [*_messages(tables)])
+            weakref.finalize(self, record.close)
 
     def reset(self, tables: Tables) -> None:
         """Go back to the state before the first act. Nobody may be acting."""
@@ -206,6 +245,24 @@ class _Memory:
         state.workers[w.WRONG_ACTOR :: w.WORKER_WORDS] = 0
         state.control[w.TARGET] = 0
         state.control[w.OPEN] = 0
+
+
+def _described(tables: Tables) -> Iterator[tuple[str, int, int, int]]:
+    """Of each actor its text, its worker, and the facts by which an act is told."""
+    places, ends = tables.layout.place.tolist(), tables.layout.condition_start.tolist()
+    for index, actor in enumerate(tables.actors):
+        where = "" if actor.place is None else f" ({actor.place})"
+        text = f"'{actor.name}'{where}"
+        yield text, actor.worker, places[index], ends[index + 1]
+
+
+def _messages(tables: Tables) -> Iterator[tuple[str, int, int]]:
+    """Of each message that actors wait for its name, and both of its counters."""
+    for edge, (index, _) in enumerate(tables.edges):
+        register = tables.registers[index]
+        if register.producer == CALLER:
+            counters = tables.produced_at(index), tables.consumed_at(edge)
+            yield register.name, *counters
 
 
 def binding_table(tables: Tables, rows: Words | None) -> Words:
@@ -300,7 +357,7 @@ class Core(Closing):
     Python exits. After a failed run it is as new, but for the contents of registers.
     The dynamic dataflow scheduler runs any program, the static one those that need no
     other; `dataflow` asks for the former. A program that assigns to variables needs
-    `resume`, to end iterations that have begun.
+    `resume`, to end iterations that have begun. A `record` tells others of its acts.
     """
 
     def __init__(
@@ -310,6 +367,7 @@ class Core(Closing):
         *,
         dataflow: bool = False,
         resume: Resume | None = None,
+        record: Record | None = None,
     ):
         assert resume is not None or not tables.assigns, "assignments come to an end"
         self.tables = tables
@@ -321,7 +379,7 @@ class Core(Closing):
         self._caller = w.OBSERVER if tables.bound else 0
         self._first = self._caller + 1
         kinds = dataflow_tables(tables) if self.is_dataflow else None
-        self._memory = _Memory(tables, self._count, kinds)
+        self._memory = _Memory(tables, self._count, kinds, record)
         self._control = self._memory.state.control
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []

@@ -11,13 +11,19 @@ from penstock.runtime.program.tables import Tables, Words
 
 def is_acting(tables: Tables, state: State, index: int, actors: Words) -> bool:
     """Whether a thread has begun an act of an actor and not ended it."""
-    layout = tables.layout
-    place = int(layout.place[index])
-    base = tables.actors[index].worker * w.WORKER_WORDS
+    place = int(tables.layout.place[index])
+    worker = state.workers[tables.actors[index].worker * w.WORKER_WORDS :]
+    last = int(tables.layout.condition_start[index + 1])
+    return is_in_act(worker, actors[place:], last)
+
+
+def is_in_act(worker: Words, actor: Words, last: int) -> bool:
+    """
+    Whether an act has begun and not ended, by the words of the actor and its worker,
+    and the number behind that of the actor's last condition.
+    """
     return bool(
-        state.workers[base + w.LOCKED]
-        and actors[place + w.QUEUED] == 0
-        and actors[place + w.CONDITION] == layout.condition_start[index + 1]
+        worker[w.LOCKED] and actor[w.QUEUED] == 0 and actor[w.CONDITION] == last
     )
 
 

@@ -53,6 +53,7 @@ from penstock.runtime.program.output_cuts import cut_outputs
 from penstock.runtime.program.tables import Actor, Tables
 from penstock.runtime.transport.progress import MessageThread
 from penstock.runtime.transport.protocol import Communicator, Transport
+from penstock.runtime.transport.records import own_record
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,12 @@ class Executor(Closing):
         self.simulation: Simulation | None = None
         """The times of the acts of the last run, if it ran on a virtual clock."""
         self._core = (
-            Core(program.tables, program.threads, resume=ResumedRun)
+            Core(
+                program.tables,
+                program.threads,
+                resume=ResumedRun,
+                record=own_record(),
+            )
             if engine == "actors"
             else None
         )

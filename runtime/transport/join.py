@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.plugins import PluginError, plugin_of
 from penstock.runtime.errors import PenstockError
+from penstock.runtime.transport.guard import Guarded, guarded
 from penstock.runtime.transport.protocol import LivelyTransport, Transport
 from penstock.runtime.transport.pulse import Pulse
+from penstock.runtime.transport.record_folder import RECORDS
 
 if TYPE_CHECKING:
     from penstock.runtime.core.watchdog import Watchdog
@@ -72,9 +74,12 @@ def join() -> Transport:
 
 def watch(watchdog: Watchdog) -> None:
     """
-    Miss ranks whose processes do nothing for the time of a watchdog, as far as the
-    transport tells that: all ranks are ended then. Raises what `join` does.
+    Join the others, and miss ranks whose processes do nothing for the time of a
+    watchdog, as far as the transport tells that, and while they join: all ranks are
+    ended then. Raises what `join` does.
     """
+    if is_joined() and RANK not in os.environ and (guarded := own_guard()) is not None:
+        guarded.be_patient(watchdog.seconds)
     if (pulse := joined().pulse) is not None:
         pulse.watch(watchdog.seconds, watchdog.clock)
 
@@ -150,9 +155,19 @@ def transport_of(name: str) -> Transport:
 
 def mpi() -> Transport:
     """Messages over MPI, between the processes that it has started."""
+    # It waits for all of them when it is imported.
+    guarded = own_guard()
     from penstock.runtime.transport.mpi import MpiTransport
 
-    return MpiTransport()
+    return MpiTransport(guarded)
+
+
+@cache
+def own_guard() -> Guarded | None:
+    """This process as one that a guard of its host sees, if there can be one."""
+    if (found := guarded()) is not None:
+        os.environ[RECORDS] = str(found.folder)
+    return found
 
 
 def sockets() -> Transport:

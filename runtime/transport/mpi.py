@@ -20,6 +20,7 @@ import numpy as np
 
 from penstock.runtime.errors import PeerError, PenstockError
 from penstock.runtime.program.channels import Channel, Collective
+from penstock.runtime.transport.guard import Guarded
 from penstock.runtime.transport.naps import nap
 from penstock.runtime.transport.protocol import Functions, Sign
 
@@ -319,9 +320,13 @@ def _wait(request: Any, departures: Departures) -> None:
 
 
 class MpiTransport:
-    """The transport of a process that `mpiexec` has started."""
+    """
+    The transport of a process that `mpiexec` has started; `guarded` as one that a guard
+    of its host sees.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, guarded: Guarded | None = None) -> None:
+        self._guarded = guarded
         self._mpi = _mpi()
         if self._mpi.Query_thread() < self._mpi.THREAD_MULTIPLE:
             raise PenstockError("this MPI may not be called by several threads at once")
@@ -358,6 +363,8 @@ class MpiTransport:
 
     def abort(self, reason: str) -> None:
         """End all ranks at once, also this one, which tells why before."""
+        if self._guarded is not None:
+            self._guarded.end_all()
         print(f"rank {self.rank} failed: {reason}", file=sys.stderr, flush=True)
         self._world.Abort(1)
 

@@ -242,8 +242,9 @@ class ForkedRank:
         self.returncode: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        self._process = os.fork()
-        if not self._process:
+        self.pid: int = os.fork()
+        """The number of the process."""
+        if not self.pid:
             streams = _descriptor(stdin, 0), _descriptor(stdout, 1)
             _enter(env, (*streams, _descriptor(stderr, 2)))
             _close_sockets(pass_fds)
@@ -260,11 +261,11 @@ class ForkedRank:
 
     def kill(self) -> None:
         """End the process."""
-        os.kill(self._process, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def _look(self, how: int) -> int | None:
         if self.returncode is None:
-            process, status = os.waitpid(self._process, how)
+            process, status = os.waitpid(self.pid, how)
             if process:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode

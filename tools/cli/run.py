@@ -260,10 +260,10 @@ def _join(args: argparse.Namespace) -> None:
 
         # It may be one of theirs.
         load_plugins(args.load)
-    transport = join()
     if args.watchdog is not None:
         # Ranks are watched from their start on, and not only in runs.
         watch(_watchdog(args.watchdog))
+    transport = join()
     args.ranks = args.ranks or transport.size
 
 

@@ -6,6 +6,7 @@ each two, and ends all of them when one has failed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,10 +15,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import IO
+from pathlib import Path
+from typing import IO, NamedTuple
 
 from penstock.runtime.jit.child import child_command
 from penstock.runtime.transport.join import RANK, SOCKETS, STARTER
+from penstock.runtime.transport.record_folder import RECORDS, folder_for_records
+from penstock.runtime.transport.records import tasks_text
+from penstock.runtime.transport.stops import Stops
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER
 from penstock.tools.driver.errors import printable
 
@@ -27,12 +32,15 @@ GRACE_SECONDS = 2.0
 """The time that other ranks have to end by themselves once one has failed."""
 PEER_SECONDS = 60.0
 """The time that a rank has to tell why it fails once another has ended over it."""
-STOPPED_SECONDS = 4.0
-"""
-The time that the other ranks have to say first which messages of a stopped one they
-wait for: they cannot before it has joined them.
-"""
 Streams = tuple[IO[bytes] | int | None, IO[bytes] | int | None]
+
+
+class Ranks(NamedTuple):
+    """The process of each rank, its streams, and the folder of the records of all."""
+
+    started: Sequence[subprocess.Popen[bytes]]
+    streams: Sequence[Streams]
+    records: Path
 
 
 def start_ranks(
@@ -46,10 +54,12 @@ def start_ranks(
     """
     with ExitStack() as stack:
         streams = [_streams(rank, stack) for rank in range(count)]
-        started = _start(module, argv, streams)
+        records = Path(tempfile.mkdtemp(dir=folder_for_records()))
+        stack.callback(shutil.rmtree, records, ignore_errors=True)
+        started = _start(module, argv, streams, records)
         stack.callback(_end, started)
-        stops = None if patience is None else Stops(started, patience)
-        return _wait(started, streams, stops)
+        ranks = Ranks(started, streams, records)
+        return _wait(ranks, patience)
 
 
 def _streams(rank: int, stack: ExitStack) -> Streams:
@@ -60,7 +70,7 @@ def _streams(rank: int, stack: ExitStack) -> Streams:
 
 
 def _start(
-    module: str, argv: Sequence[str], streams: Sequence[Streams]
+    module: str, argv: Sequence[str], streams: Sequence[Streams], records: Path
 ) -> list[subprocess.Popen[bytes]]:
     count = len(streams)
     ends: dict[tuple[int, int], socket.socket] = {}
@@ -79,6 +89,7 @@ def _start(
                     RANK: str(rank),
                     SOCKETS: told,
                     STARTER: str(os.getpid()),
+                    RECORDS: str(records),
                 },
                 pass_fds=[*own.values()],
                 stdin=subprocess.DEVNULL,
@@ -92,28 +103,6 @@ def _start(
     return started
 
 
-class Stops:
-    """The seconds for which each process is stopped, as by SIGSTOP, as systems tell."""
-
-    def __init__(self, started: Sequence[subprocess.Popen[bytes]], patience: float):
-        self._started, self._limit = started, patience + STOPPED_SECONDS
-        self._seconds = [0.0] * len(started)
-        self._last = time.monotonic()
-
-    def look(self) -> str | None:
-        """Look at all processes; the text about one that is stopped for too long."""
-        now = time.monotonic()
-        # Where this process was stopped itself, as by a terminal, that does not count.
-        passed, self._last = min(now - self._last, 10 * LOOK_SECONDS), now
-        for rank, process in enumerate(self._started):
-            is_on = process.returncode is None and is_stopped(process.pid)
-            self._seconds[rank] = (self._seconds[rank] + passed) * is_on
-            if (seconds := self._seconds[rank]) > self._limit:
-                text = f"rank {rank} is frozen: its process has been stopped"
-                return f"{text} for {seconds:.1f} s"
-        return None
-
-
 def is_stopped(pid: int) -> bool:
     """Whether a child of this process is stopped; False where systems do not tell."""
     if sys.platform == "win32" or not hasattr(os, "waitid"):
@@ -125,12 +114,10 @@ def is_stopped(pid: int) -> bool:
     return found is not None
 
 
-def _wait(
-    started: Sequence[subprocess.Popen[bytes]],
-    streams: Sequence[Streams],
-    stops: Stops | None,
-) -> int:
+def _wait(ranks: Ranks, patience: float | None) -> int:
     """Wait for all ranks, and end them once one has failed; the exit code."""
+    started, streams, records = ranks
+    stops = Stops(lambda rank: is_stopped(started[rank].pid))
     failed: int | None = None
     deadline = float("inf")
     try:
@@ -138,13 +125,16 @@ def _wait(
             codes = [process.returncode for process in started]
             if failed is None and any(codes):
                 failed = next(iter(_guilty(codes)), None)
-                left = PEER_SECONDS if failed is None else GRACE_SECONDS
-                deadline = min(deadline, time.monotonic() + left)
+                grace = PEER_SECONDS if failed is None else GRACE_SECONDS
+                deadline = min(deadline, time.monotonic() + grace)
             if time.monotonic() > deadline:
                 break
-            if stops is not None and (text := stops.look()) is not None:
-                _say(f"error: {text}")
-                return EXIT_FAILED
+            if patience is not None and failed is None:
+                left = [r for r, x in enumerate(started) if x.returncode is None]
+                text = stops.look(left, patience, LOOK_SECONDS)
+                if text is not None:
+                    _say(f"error: {text}")
+                    return EXIT_FAILED
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
         # A terminal interrupts the ranks as well, of which the first tells it.
@@ -161,7 +151,8 @@ def _wait(
     code = codes[rank] or 0
     if code < 0:
         name = signal.Signals(-code).name
-        _say(f"rank {rank} was ended by {name}")
+        tasks = tasks_text(records, started[rank].pid)
+        _say(f"rank {rank} was ended by {name} {tasks}".rstrip())
         return EXIT_FAILED
     errors = streams[rank][1]
     if rank > 0 and not isinstance(errors, int | None):

@@ -58,6 +58,8 @@ def clock():
     return time.time() - float(file.read_text().split()[1]) if file.exists() else 0.0
 
 watchdog.Watchdog = partial(watchdog.Watchdog, clock=clock)
+if is_hit and after == "start":
+    hit()
 if is_hit and after not in ("compile", "open", "run"):
     threading.Timer(float(after), hit).start()
 compiled, opened = rank_programs.compile_programs, Session.of_rank
@@ -92,9 +94,9 @@ Silence.hear = hear_and_tell
 sys.exit(run_tool(words))
 """
 """
-`penstock-run`, in which rank 1 gets a signal: some time after its start, before it
-opens the model and once rank 0 has heard of it, or after a run; or rank 0, before it
-compiles. The clock of watchdogs goes from then on.
+`penstock-run`, in which rank 1 gets a signal: at its start or some time after it,
+before it opens the model and once rank 0 has heard of it, or after a run; or rank 0,
+before it compiles. The clock of watchdogs goes from then on.
 """
 
 WAIT = """
@@ -205,7 +207,8 @@ def run_hit(run_ranks: Run, folder: Path, how: str, after: str, *options: str) -
     (folder / "hit_rank.py").write_text(RUN)
     words = ["--random-inputs", "1", "--repeat", "1000000", *options]
     done = run_ranks(folder, how, after, folder / "sums.mlir", *words)
-    assert done.returncode == 1, done.stderr
+    # That of a process that MPI finds killed is the number of the signal.
+    assert done.returncode in (1, signal.SIGKILL), done.stderr
     pid, _ = (folder / "hit").read_text().split()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
@@ -235,6 +238,26 @@ def test_a_rank_that_is_frozen_before_its_first_run_ends_all(
     (line,) = [x for x in said.splitlines() if "frozen" in x]
     text = "rank 1 is frozen: its process has given no sign of life for "
     assert line.startswith(f"{start} {text}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_ranks", ["mpi"], indirect=True)
+def test_a_rank_that_is_frozen_before_mpi_starts_ends_all(
+    run_ranks: Run, tmp_path: Path
+) -> None:
+    said = run_hit(run_ranks, tmp_path, "SIGSTOP", "start", "--watchdog", "0.5")
+    text = "penstock: error: rank 1 is frozen: its process has been stopped for "
+    assert [line.startswith(text) for line in said.splitlines()] == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run_ranks", ["mpi"], indirect=True)
+def test_a_rank_of_mpi_that_is_killed_is_named(run_ranks: Run, tmp_path: Path) -> None:
+    said = run_hit(run_ranks, tmp_path, "SIGKILL", "run")
+    (line,) = [x for x in said.splitlines() if x]
+    pid, _ = (tmp_path / "hit").read_text().split()
+    text = f"penstock: error: rank 1, process {pid}, was ended outside of runs"
+    assert line == text
 
 
 @pytest.mark.slow

@@ -6,20 +6,17 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import TypeAlias, cast
 
 import pytest
 
+from penstock.runtime.transport import stops as stop_times
+from penstock.runtime.transport.stops import STOPPED_SECONDS, Stops
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERNAL, EXIT_PEER
 from penstock.tools.cli.start_ranks import (
     GRACE_SECONDS,
     PEER_SECONDS,
-    STOPPED_SECONDS,
-    Stops,
     start_ranks,
 )
-
-Popen: TypeAlias = "subprocess.Popen[bytes]"
 
 MODULE = "penstock.tools.cli.start_ranks"
 NEVER = float("inf")
@@ -107,7 +104,7 @@ signal.pause()
         return [sys.executable, "-S", "-c", stop_second]
 
     monkeypatch.setattr(f"{MODULE}.child_command", child_command)
-    monkeypatch.setattr(f"{MODULE}.STOPPED_SECONDS", 0.0)
+    monkeypatch.setattr(stop_times, "STOPPED_SECONDS", 0.0)
     assert start_ranks("none", [], 2, patience=0.0) == EXIT_FAILED
     line = "penstock-run: error: rank 1 is frozen: its process has been stopped for 0."
     assert capfd.readouterr().err.startswith(line)
@@ -117,30 +114,19 @@ def test_a_rank_that_goes_on_again_is_not_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, looks = Clock(), iter([True, True, False, True, True, False])
-
-    def is_stopped(pid: int) -> bool:
-        return next(looks)
-
-    monkeypatch.setattr(f"{MODULE}.time", clock)
-    monkeypatch.setattr(f"{MODULE}.is_stopped", is_stopped)
-    stops = Stops([cast("Popen", SimpleNamespace(pid=1, returncode=None))], 0.0)
+    monkeypatch.setattr(stop_times, "time", clock)
+    stops = Stops(lambda _: next(looks))
     long = STOPPED_SECONDS / 2
-    monkeypatch.setattr(f"{MODULE}.LOOK_SECONDS", long / 10)
     for _ in range(6):
         clock.sleep(long)
-        assert stops.look() is None
+        assert stops.look([0], 0.0, long / 10) is None
 
 
 def test_time_in_which_the_starter_is_stopped_itself_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
-
-    def is_stopped(pid: int) -> bool:
-        return True
-
-    monkeypatch.setattr(f"{MODULE}.time", clock)
-    monkeypatch.setattr(f"{MODULE}.is_stopped", is_stopped)
-    stops = Stops([cast("Popen", SimpleNamespace(pid=1, returncode=None))], 0.0)
+    monkeypatch.setattr(stop_times, "time", clock)
+    stops = Stops(lambda _: True)
     clock.sleep(1000.0)
-    assert stops.look() is None
+    assert stops.look([0], 0.0, 0.01) is None

@@ -1,0 +1,16 @@
+"""The folder of the records of ranks, which their starter or their guard removes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+RECORDS = "PENSTOCK_RECORDS"
+"""The variable of the environment with the folder."""
+MEMORY = Path("/dev/shm")
+"""The folder whose files lie in memory, where there is one."""
+
+
+def folder_for_records() -> Path:
+    """The folder in which those of records are made."""
+    return MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
