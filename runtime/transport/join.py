@@ -114,22 +114,13 @@ def abort_over(error: BaseException, transport: Transport) -> None:
 @cache
 def joined() -> Joined:
     """This process as one of several ranks. Raises what `join` does."""
-    if not is_joined():
-        if (count := os.environ.get(OF_SLURM, "1")) != "1":
-            raise PenstockError(
-                f"Slurm has started {count} processes without MPI: srun --mpi=pmix, or "
-                "--mpi=pmi2, lets them find each other"
-            )
-        raise PenstockError(
-            "this process was started alone: start as many as there are ranks, with "
-            "mpiexec -n N, or with penstock-run --ranks N"
-        )
-    usual = "sockets" if RANK in os.environ else "mpi"
     try:
-        transport = transport_of(os.environ.get(TRANSPORT) or usual)
+        transport = _started_with()
     except PenstockError as error:
         numbers = (os.environ[name] for name in OF_HOSTS if name in os.environ)
-        error.is_told = next(numbers, "0") != "0"
+        error.is_told = error.is_told or next(numbers, "0") != "0"
+        if error.is_told:
+            _end_all_on_error(None)
         raise
     _end_all_on_error(transport)
     if transport.size == 1 or not isinstance(transport, LivelyTransport):
@@ -137,6 +128,29 @@ def joined() -> Joined:
     pulse = Pulse(transport)
     atexit.register(pulse.close)
     return Joined(transport, pulse)
+
+
+def _started_with() -> Transport:
+    """The transport to the processes that were started with this one."""
+    if is_joined():
+        usual = "sockets" if RANK in os.environ else "mpi"
+        return transport_of(os.environ.get(TRANSPORT) or usual)
+    refuse_slurm_alone()
+    raise PenstockError(
+        "this process was started alone: start as many as there are ranks, with "
+        "mpiexec -n N, or with penstock-run --ranks N"
+    )
+
+
+def refuse_slurm_alone() -> None:
+    """Raise PenstockError if Slurm has started several processes, and no MPI."""
+    if not is_joined() and (count := os.environ.get(OF_SLURM, "1")) != "1":
+        error = PenstockError(
+            f"Slurm has started {count} processes without MPI: srun --mpi=pmix, or "
+            "--mpi=pmi2, lets them find each other"
+        )
+        error.is_told = os.environ.get("SLURM_PROCID", "0") != "0"
+        raise error
 
 
 def transport_of(name: str) -> Transport:
@@ -206,10 +220,10 @@ def _end_with_starter() -> None:
         raise PenstockError("the process that started all ranks has ended")
 
 
-def _end_all_on_error(transport: Transport) -> None:
+def _end_all_on_error(transport: Transport | None) -> None:
     """
     Let an exception that nothing handles end all ranks, as `ending_all` does for that
-    of a command.
+    of a command, and tell it once where all of them have it.
     """
     usual = sys.excepthook
 
@@ -221,6 +235,7 @@ def _end_all_on_error(transport: Transport) -> None:
         if not isinstance(error, KeyboardInterrupt):
             usual(kind, error, trace)
             sys.stderr.flush()
-        abort_over(error, transport)
+        if transport is not None:
+            abort_over(error, transport)
 
     sys.excepthook = end_all

@@ -150,15 +150,26 @@ class Neighbours:
 
     def leave(self) -> None:
         """
-        Give the last sign to all, and all requests back. They may listen no more, so
-        this one waits neither for them nor for a sign that is still on its way.
+        Give the last sign to all, and all requests back once they have given theirs, as
+        the end of MPI would wait for them, too: no message is left on its way.
         """
-        for rank in self._others:
-            self._own.Isend(self._sign, rank, LEFT).Free()
+        sent = [self._own.Isend(self._sign, rank, LEFT) for rank in self._others]
+        looks = 0
+        while not self._have_left() or not all(x.Test() for x in (*sent, self._send)):
+            nap(looks)
+            looks += 1
         self._receive.Cancel()
         self._receive.Wait()
         self._receive.Free()
         self._send.Free()
+
+    def _have_left(self) -> bool:
+        """Whether all other ranks have left, whose signs are taken meanwhile."""
+        self.take()
+        # Of the rank before there may be one more.
+        if self._receive.Test():
+            self._receive.Start()
+        return all(rank in self._departures for rank in self._others)
 
 
 class MpiCommunicator:

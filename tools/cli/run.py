@@ -21,6 +21,7 @@ from penstock.runtime.transport.join import (
     ending_all,
     is_joined,
     join,
+    refuse_slurm_alone,
     watch,
 )
 from penstock.tools.cli.compare import report_errors
@@ -83,6 +84,11 @@ if TYPE_CHECKING:
 
 MODULE = "penstock.tools.cli.run"
 """The name of this module, which processes of other ranks run."""
+ALIKE = (
+    *("bisect", "compile_to", "dump_pipeline", "job", "profile", "random_inputs"),
+    *("repeat", "save_plan", "show_origin", "trace"),
+)
+"""The options by which ranks exchange other things, or run otherwise."""
 NO_STANDARD_INPUT = "several ranks read a file, not the standard input"
 """The error of ranks that are to read it."""
 
@@ -106,6 +112,8 @@ def run_tool(argv: Sequence[str] | None = None) -> int:
         if args.ranks is not None and not is_joined():
             if is_standard_input(args.file):
                 raise UsageError(NO_STANDARD_INPUT)
+            # Else each of its processes would start so many.
+            refuse_slurm_alone()
             check_messages(args.file, args.load)
             words = sys.argv[1:] if argv is None else argv
             return start_ranks(MODULE, words, args.ranks, args.watchdog)
@@ -273,6 +281,10 @@ def _run_rank(args: argparse.Namespace) -> int:
     with opening(ranks):
         if not ranks.is_first:
             keep_output(ranks.transport.rank, args.log_ranks)
+        # Files of ranks may have names of their own.
+        said = [getattr(args, name) for name in ALIKE]
+        facts = [bool(x) if isinstance(x, Path) else x for x in said]
+        ranks.agree_on({"other options": repr(facts)})
         if is_standard_input(args.file):
             raise UsageError(NO_STANDARD_INPUT)
         if is_plan(args.file):

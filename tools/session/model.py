@@ -226,6 +226,11 @@ def compile_model(
     Raises `Rejected` for kernels of a launch program that are only run if that is
     allowed, unless with `allow_source`, and what `lower` raises.
     """
+    if options.simulate_ranks and model.is_of_ranks:
+        raise UsageError(
+            "plans and programs of ranks are not simulated: start as many processes "
+            "(--ranks, or ranks=), or simulate the job that they are made of"
+        )
     (executable,) = compile_programs(
         model,
         options,
@@ -315,6 +320,9 @@ def program_of(model: Model) -> ProgramOp:
     programs = [op for op in model.entries if isinstance(op, ProgramOp)]
     ranks = sorted({op.rank.value.data for op in programs})
     if len(ranks) > 1:
+        from penstock.runtime.transport.join import refuse_slurm_alone
+
+        refuse_slurm_alone()
         raise UsageError(
             f"the model is placed on ranks {', '.join(map(str, ranks))}: start as many "
             "processes (--ranks, or ranks=), or let this one simulate them "

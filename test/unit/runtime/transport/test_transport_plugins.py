@@ -123,8 +123,14 @@ def test_processes_that_slurm_started_without_mpi_are_told_how(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
-    with pytest.raises(PenstockError, match="4 processes without MPI: srun --mpi=pmix"):
-        join()
+    for number in range(2):
+        monkeypatch.setenv("SLURM_PROCID", str(number))
+        with pytest.raises(
+            PenstockError, match="4 processes without MPI: srun --mpi"
+        ) as caught:
+            join()
+        # The first of them tells it.
+        assert caught.value.is_told == (number > 0)
     # A step of one process is one that was started alone.
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
     with pytest.raises(PenstockError, match="this process was started alone"):

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pytest
 from forked_tool import ForkedCommands
 
@@ -106,6 +107,38 @@ job.job @middle placement <cpu, [0:0]> {
 }
 """
 """Rank 1 has tasks that act four times and tasks that act once: only rank 0 says so."""
+
+
+LOOP = """
+!t = tensor<8xf32>
+
+job.job @loop placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %n = job.input "n" : tensor<i64>
+  %y = op.loop up to 9 count(%n) carries(%x : !t) reads(%x : !t) -> !t {
+  ^bb0(%i: tensor<i64>, %s: !t, %v: !t):
+    %zero = op.constant dense<0.0> : tensor<f32>
+    %sum = op.reduce_sum %s axes [0] {placement = #job.placement<cpu, [1:0]>}
+      : !t -> tensor<f32>
+    %is = op.less %zero, %sum {placement = #job.placement<cpu, [1:0]>}
+      : tensor<f32>, tensor<f32> -> tensor<i1>
+    %r = op.if %is reads(%s, %v : !t, !t) -> !t {
+    ^bb0(%a: !t, %b: !t):
+      %far = op.tanh %a {placement = #job.placement<cpu, [1:0]>} : !t -> !t
+      %z = op.add %far, %b : !t, !t -> !t
+      op.yield %z : !t
+    } else {
+    ^bb0(%a: !t, %b: !t):
+      %e = op.exp %b : !t -> !t
+      %z = op.sub %a, %e {placement = #job.placement<cpu, [1:0]>} : !t, !t -> !t
+      op.yield %z : !t
+    }
+    op.yield %r : !t
+  }
+  job.output "y", %y : !t
+}
+"""
+"""Rank 0 has the count, rank 1 the condition, and each of them some ops of the body."""
 
 
 LOGS = """
@@ -273,6 +306,22 @@ def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path, run: Run) -> None
     assert done.stdout.count("check against numpy") == 1
 
 
+@pytest.mark.slow
+def test_loops_and_conditions_go_over_ranks(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "loop.mlir"
+    path.write_text(LOOP)
+    x = np.random.default_rng().standard_normal(8).astype(np.float32)
+    for count in (0, 7):
+        np.savez(tmp_path / "given.npz", x=x, n=np.int64(count))
+        wanted = x.astype(np.float64)
+        for _ in range(count):
+            wanted = np.tanh(wanted) + x if wanted.sum() > 0 else wanted - np.exp(x)
+        np.savez(tmp_path / "wanted.npz", y=wanted.astype(np.float32))
+        files = "--inputs", tmp_path / "given.npz", "--check", tmp_path / "wanted.npz"
+        done = run(path, "--ranks", 2, *files, "--repeat", 2)
+        assert "y differs by" in done.stdout
+
+
 @pytest.mark.parametrize("engine", ["actors", "sequential"])
 def test_the_rates_of_a_rank_are_those_of_its_messages(
     tmp_path: Path, engine: str, run: Run
@@ -344,11 +393,13 @@ def test_bisection_of_ranks_names_the_wrong_pass(
     assert "first task that differs from the reference: far at" in done.stdout
 
 
-def run_by_mpi(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
+def run_by_mpi(
+    *words: object, first: int = 2, **more: str
+) -> subprocess.CompletedProcess[str]:
     mpiexec = Path(sys.executable).parent / "mpiexec"
     if not mpiexec.exists():
         pytest.skip("no mpiexec beside this Python: the extra mpi is not installed")
-    command = [mpiexec, "-n", "2", sys.executable, "-P", *words]
+    command = [mpiexec, "-n", first, sys.executable, "-P", *words]
     return subprocess.run(
         [*map(str, command)],
         capture_output=True,
@@ -458,7 +509,12 @@ def test_wrong_input_is_told_once_by_processes_of_mpi(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "libmpi.so")
     done = run_by_mpi(*tool, tmp_path / "none.mlir", MPI4PY_LIBMPI=nowhere)
     (line,) = done.stderr.splitlines()
-    assert "processes that an MPI has started need mpi4py" in line
+    message = "processes that an MPI has started need mpi4py"
+    assert message in line
+    script = tmp_path / "opens.py"
+    script.write_text(f"{OPENED}; Session.open('none.mlir', ranks=2)")
+    done = run_by_mpi(script, MPI4PY_LIBMPI=nowhere)
+    assert done.stderr.count(f"PenstockError: {message}") == 1
 
 
 @pytest.mark.slow
@@ -543,6 +599,8 @@ def test_plans_and_programs_of_ranks_run(
     assert done.stderr == f"penstock-run: error: {text}\n"
     _, errors = run_here(path, "--random-inputs", 1, check=2)
     assert "the model is placed on ranks 0, 1: start as many" in errors
+    _, errors = run_here(path, "--random-inputs", 1, "--simulate-ranks", check=2)
+    assert "plans and programs of ranks are not simulated: start as many" in errors
 
 
 def test_a_file_that_is_not_there_is_told_by_the_ranks(
@@ -585,6 +643,18 @@ def test_an_error_of_a_rank_with_a_log_is_told(tmp_path: Path, run: Run) -> None
 
 
 @pytest.mark.slow
+def test_ranks_of_mpi_that_are_asked_for_other_things_are_refused(model: Path) -> None:
+    tool = (sys.executable, "-P", "-m", "penstock.tools.cli.run", model)
+    options = ("--random-inputs", 1, "--trace", model.with_name("trace.json"))
+    plan = ("--save-plan", model.with_name("plan.penstock"))
+    both = (*tool[2:], *options, *plan, ":", "-n", 1, *tool, *options)
+    done = run_by_mpi(*both, first=1)
+    text = "rank 1 has other options than rank 0: all processes need the same model"
+    assert done.stderr.startswith(f"penstock-run: error: {text}")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.slow
 def test_a_wrong_command_line_is_told_once_by_processes_of_mpi(model: Path) -> None:
     tool = ("-m", "penstock.tools.cli.run")
     done = run_by_mpi(*tool, model, "--random-inputs", "one")
@@ -605,6 +675,22 @@ def test_flags_that_do_not_go_together(
 ) -> None:
     done = run(model, "--random-inputs", 1, *words, check=2)
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--ranks", 2)])
+def test_processes_of_slurm_without_mpi_start_no_others(
+    model: Path,
+    words: tuple[object, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    run_here: RunHere,
+) -> None:
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    for number in range(2):
+        monkeypatch.setenv("SLURM_PROCID", str(number))
+        _, errors = run_here(model, *words, "--random-inputs", 1, check=1)
+        text = "penstock-run: error: Slurm has started 2 processes without MPI: srun"
+        assert errors.startswith(text) == (number == 0)
+        assert len(errors.splitlines()) == (number == 0)
 
 
 def test_ranks_read_a_file(run_here: RunHere) -> None:
