@@ -28,6 +28,7 @@ from penstock.runtime.executors.arguments import (
     check_apart,
     check_inputs,
 )
+from penstock.runtime.executors.axis_order import in_order
 from penstock.runtime.executors.bound import Bound
 from penstock.runtime.executors.recorded import RecordedRun
 from penstock.runtime.executors.reference import SequentialRun
@@ -285,6 +286,14 @@ class Executor(Closing):
 
     def _run_one(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """A run that is more than the core and its arrays."""
+        lying = in_order(inputs) if self._program.image.is_pointwise else None
+        if lying is None:
+            return self._run_checked(inputs)
+        arrays, layout = lying
+        return layout.put(self._run_checked(arrays))
+
+    def _run_checked(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """A run whose arrays may have to be copied."""
         given = check_inputs(self._program.inputs, inputs)
         # Often a copy of an array that is not contiguous was all that it takes.
         if (found := self.quick(given)) is not None:

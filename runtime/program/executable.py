@@ -271,7 +271,9 @@ class ActorImage(NamedTuple):
 class ProgramImage(NamedTuple):
     """
     A program; everything in the order in which it is listed there. Jobs in one group of
-    `exclusive` never run at the same time. `cuts` are of outputs.
+    `exclusive` never run at the same time. `cuts` are of outputs. A program that
+    `is_pointwise` has tensors of one shape, and scalars, and each element of a tensor
+    depends on those at its place alone: the order of these in memory is all the same.
     """
 
     name: str
@@ -282,6 +284,7 @@ class ProgramImage(NamedTuple):
     kernels: tuple[Kernel, ...]
     actors: tuple[ActorImage, ...]
     cuts: tuple[OutputCut, ...] = ()
+    is_pointwise: bool = False
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -339,9 +342,9 @@ def image_from_json(text: str) -> ProgramImage:
     The image that a text of `ProgramImage.to_json` stands for, which nobody has
     changed: it is not checked.
     """
-    name, exclusive, chunks, queues, variables, kernels, actors, cuts = _tuples(
-        json.loads(text)
-    )
+    found = _tuples(json.loads(text))
+    name, exclusive, chunks, queues, variables, kernels, actors, *more = found
+    cuts, is_pointwise = more
     return ProgramImage(
         name,
         exclusive,
@@ -351,6 +354,7 @@ def image_from_json(text: str) -> ProgramImage:
         tuple(_kernel_from(*row) for row in kernels),
         tuple(_actor_from(*row) for row in actors),
         tuple(OutputCut._make(row) for row in cuts),
+        is_pointwise,
     )
 
 

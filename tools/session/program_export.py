@@ -270,6 +270,23 @@ def image_of(program: ProgramOp) -> ProgramImage:
             if isinstance(op, ActorOp)
         ),
         tuple(_cuts_of(program)),
+        _is_pointwise(program),
+    )
+
+
+def _is_pointwise(program: ProgramOp) -> bool:
+    """Whether elements depend on those at their places alone, and lie one by one."""
+    from penstock.dialects.launch import KernelOp, RegisterOp, VariableOp
+
+    ops = list(program.body.block.ops)
+    # The elements of variables lie as they are written in files.
+    variables = {op.type.get_shape() for op in ops if isinstance(op, VariableOp)}
+    shapes = {op.type.get_shape() for op in ops if isinstance(op, RegisterOp)}
+    return (
+        len(shapes - {()}) == 1
+        and not variables - {()}
+        and all(is_pointwise(op) for op in ops if isinstance(op, KernelOp))
+        and not own_sources(program)
     )
 
 
@@ -361,6 +378,33 @@ def kernel_image(op: KernelOp) -> Kernel:
         tuple(kind_of(type) for type in op.arguments),
         tuple(op.failures),
         None if op.cost is None else Work._make(op.cost),
+    )
+
+
+def is_pointwise(kernel: KernelOp) -> bool:
+    """
+    Whether the stages of a kernel compute each element of some tensors of one shape
+    from those at its place, and from scalars.
+    """
+    from xdsl.dialects import arith
+    from xdsl.dialects.linalg.ops import FillOp, GenericOp
+
+    def maps_to_places(stage: GenericOp) -> bool:
+        maps = [attribute.data for attribute in stage.indexing_maps]
+        read = len(stage.inputs)
+        return all(
+            map == map.identity(map.num_dims) or (number < read and not map.results)
+            for number, map in enumerate(maps)
+        ) and all(
+            op.name.startswith(("arith.", "math.", "linalg.yield"))
+            for op in stage.body.walk()
+        )
+
+    return all(
+        maps_to_places(op)
+        if isinstance(op, GenericOp)
+        else isinstance(op, arith.ConstantOp | FillOp)
+        for op in kernel.body.block.ops
     )
 
 

@@ -343,7 +343,9 @@ class Session(Closing, Displayed):
         """
         The outputs by name, for one array for each input by name. The job may be left
         out if there is but one. Arrays that are contiguous are read where they are, and
-        must not change until this returns.
+        must not change until this returns. So are those of a job that computes element
+        by element, with no variable but scalars, if the axes of all lie in one other
+        order, as in Fortran: then the axes of its outputs lie so, too.
         """
         return self._jobs.run(inputs, job)
 
