@@ -40,6 +40,7 @@ from penstock.dialects.launch import (
     sources_of,
     steps_within,
 )
+from penstock.dialects.utils.walk import outermost
 
 Place = tuple[str, int]
 """A kernel by name, and the number of one of its arguments."""
@@ -146,16 +147,13 @@ def called_kernels(
     The kernels under an op, each with the variables of its constant arguments: those of
     programs, and others, of which nobody knows who calls them.
     """
-    for inner in op.walk():
-        if isinstance(inner, ProgramOp):
-            constants = constant_arguments(inner)
-            by_kernel: dict[str, dict[int, list[VariableOp]]] = defaultdict(dict)
-            for (kernel, number), variables in constants.items():
-                by_kernel[kernel][number] = variables
-            for kernel in inner.body.block.ops:
-                if isinstance(kernel, KernelOp):
-                    yield kernel, by_kernel.get(kernel.sym_name.data, {})
-        elif isinstance(inner, KernelOp) and not isinstance(
-            inner.parent_op(), ProgramOp
-        ):
-            yield inner, {}
+    for program in outermost(op, ProgramOp):
+        by_kernel: dict[str, dict[int, list[VariableOp]]] = defaultdict(dict)
+        for (kernel, number), variables in constant_arguments(program).items():
+            by_kernel[kernel][number] = variables
+        for kernel in program.body.block.ops:
+            if isinstance(kernel, KernelOp):
+                yield kernel, by_kernel.get(kernel.sym_name.data, {})
+    for kernel in outermost(op, KernelOp):
+        if not isinstance(kernel.parent_op(), ProgramOp):
+            yield kernel, {}

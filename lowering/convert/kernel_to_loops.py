@@ -28,6 +28,7 @@ from penstock.dialects.kernel.reference import replace_by_loops
 from penstock.dialects.launch import KernelOp
 from penstock.dialects.launch.actors import PLAIN_LOOPS
 from penstock.dialects.utils.cleaning import canonicalize
+from penstock.dialects.utils.walk import outermost
 from penstock.plugins import names_of
 
 
@@ -47,8 +48,8 @@ class ConvertKernelToLoopsPass(ModulePass):
         for name in self.only:
             if not _is_structured(name):
                 raise PassFailedException(f"{name} is no structured op of a kernel")
-        for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.source is None:
+        for kernel in outermost(op, KernelOp):
+            if kernel.source is None:
                 self._convert(ctx, kernel)
 
     def _convert(self, ctx: Context, kernel: KernelOp) -> None:

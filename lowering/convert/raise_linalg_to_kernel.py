@@ -50,6 +50,7 @@ from penstock.dialects.launch.stages import NO_RAISE
 from penstock.dialects.utils.diagnostics import LocatedPassFailure
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.hints import isa
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.body.contraction import EXTENSIONS, nest_of
 from penstock.lowering.codegen.body.epilogue import (
     NO_STAGES,
@@ -72,8 +73,8 @@ class RaiseLinalgToKernelPass(ModulePass):
     name = "raise-linalg-to-kernel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and may_be_raised(kernel):
+        for kernel in outermost(op, KernelOp):
+            if may_be_raised(kernel):
                 try:
                     raise_kernel(kernel)
                 except PluginError as error:

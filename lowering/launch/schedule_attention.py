@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.cpu.attention_schedule import schedule_attention
 from penstock.lowering.codegen.cpu.vector_width import checked_vector_bytes
 
@@ -56,6 +57,6 @@ class LaunchScheduleAttentionPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         width = checked_vector_bytes(self.vector_bytes)
-        for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.compiled_for == "cpu":
+        for kernel in outermost(op, KernelOp):
+            if kernel.compiled_for == "cpu":
                 schedule_attention(kernel, width)

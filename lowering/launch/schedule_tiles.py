@@ -42,6 +42,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from penstock.dialects.launch import KernelOp
+from penstock.dialects.utils.walk import outermost
 from penstock.lowering.codegen.cuda.kernel_schedule import PROCESSORS, schedule_kernel
 
 
@@ -62,6 +63,6 @@ class LaunchScheduleTilesPass(ModulePass):
             raise PassFailedException(
                 f"processors must be at least 1, got {self.processors}"
             )
-        for kernel in op.walk():
-            if isinstance(kernel, KernelOp) and kernel.target.data == "cuda":
+        for kernel in outermost(op, KernelOp):
+            if kernel.target.data == "cuda":
                 schedule_kernel(kernel, self.processors)
