@@ -158,12 +158,16 @@ class Window(NamedTuple):
         # All in a line is floats, so that what is the same in all turns is one, too.
         return Tap(nearest, k.select(k.compare("eq", position, nearest), one, zero))
 
+    def build_start(self, k: KernelBuilder, index: SSAValue) -> SSAValue:
+        """The position of the first tap of the window of this index."""
+        start = index if self.stride == 1 else k.mul(index, k.index(self.stride))
+        return k.sub(start, k.index(self.before)) if self.before else start
+
     def build_taps(self, k: KernelBuilder, index: SSAValue, extent: int) -> Taps:
         """Find the taps that the window of this index has inside a dimension."""
-        start = index if self.stride == 1 else k.mul(index, k.index(self.stride))
+        start = self.build_start(k, index)
         lower, upper = k.index(0), k.index(self.taps)
         if self.before:
-            start = k.sub(start, k.index(self.before))
             lower = k.maximum(lower, self._taps_before(k, 0, start))
         if self.overhang(extent):
             upper = k.minimum(upper, self._taps_before(k, extent, start))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import TensorType, UnitAttr, i1
 from xdsl.ir import SSAValue
@@ -19,13 +19,21 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from penstock.dialects.kernel.builder import memref_type
-from penstock.dialects.kernel.windows import Window, check_pads, window_view
+from penstock.dialects.kernel.windows import (
+    MAX_UNROLLED,
+    Window,
+    window_view,
+)
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import FLOATS
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.op.verify import check_rank, check_shape, same_element_type
-from penstock.dialects.op.windows.window_numbers import windows_of
+from penstock.dialects.op.verify import check_shape, same_element_type
+from penstock.dialects.op.windows.window_numbers import (
+    pooled_shape,
+    pooled_taps,
+    windows_of,
+)
 from penstock.dialects.utils.tensors import tensor_type
 
 if TYPE_CHECKING:
@@ -87,27 +95,16 @@ class MaxPool2dGradientOp(TensorOp):
         same_element_type(self.operands)
         type = tensor_type(self.input)
         FLOATS.verify(type)
-        check_rank("the input", type, 4)
-        check_pads(self.windows)
-        images, channels, *extents = type.get_shape()
-        counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
-        for name, value in (
-            ("result of the pool", self.largest),
-            ("gradient", self.grad),
-        ):
-            check_shape(f"the {name}", tensor_type(value), [images, channels, *counts])
+        shape = pooled_shape(type, self.windows)
+        check_shape("the result of the pool", tensor_type(self.largest), shape)
+        check_shape("the gradient", tensor_type(self.grad), shape)
         return (type,)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return [signature([axis] * 3, [axis]) for axis in range(2)]
 
     def flops(self) -> int:
-        images, channels, *extents = tensor_type(self.input).get_shape()
-        taps = (
-            window.count_taps(extent)
-            for window, extent in zip(self.windows, extents, strict=True)
-        )
-        return images * channels * prod(taps)
+        return pooled_taps(tensor_type(self.input), self.windows)
 
     def evaluate(self, *operands: Array) -> Sequence[Array]:
         import numpy as np
@@ -140,43 +137,96 @@ class MaxPool2dGradientOp(TensorOp):
         *_, rows, columns = memref_type(ins[1]).get_shape()
         planes = images * channels
         input, out = (
-            k.view(value, [planes, height, width]) for value in (ins[0], outs[0])
+            k.view(value, [planes, height * width]) for value in (ins[0], outs[0])
         )
         largest, grad = (k.view(value, [planes, rows, columns]) for value in ins[1:])
 
         zero = k.constant(0, type.element_type)
-        arrays = _Arrays(input, largest, grad, out)
+        arrays = _Arrays(input, largest, grad, out, (height, width))
+        parts = self._parts([height, width], [rows, columns])
 
         def body(k: KernelBuilder, place: Sequence[SSAValue]) -> None:
             (plane,) = place
-
-            def window(k: KernelBuilder, row: SSAValue, column: SSAValue) -> None:
-                self._build_window(k, arrays, [plane, row, column])
-
-            each_of(k, height, width, lambda k, y, x: k.store(zero, out, [plane, y, x]))
-            each_of(k, rows, columns, window)
+            k.each(height * width, lambda k, at: k.store(zero, out, [plane, at]))
+            for build, indices in parts:
+                each_of(
+                    k,
+                    indices,
+                    lambda k, at, build=build: build(k, arrays, [plane, *at]),
+                )
 
         k.parallel([planes], body)
+
+    def _parts(
+        self, extents: Sequence[int], counts: Sequence[int]
+    ) -> Sequence[tuple[_Builder, tuple[range, range]]]:
+        """
+        The windows of an image, row by row, where none is left out: those that have all
+        their taps inside, if these are few, and those around them.
+        """
+        down, across = self.windows
+        rows, columns = map(range, counts)
+        if 0 in extents or down.taps * across.taps > MAX_UNROLLED:
+            return [(self._build_window, (rows, columns))]
+        tall, wide = (w.whole(e) for w, e in zip(self.windows, extents, strict=True))
+        edge, whole = self._build_window, self._build_whole
+        return [
+            (edge, (rows[: tall.start], columns)),
+            (edge, (tall, columns[: wide.start])),
+            (whole, (tall, wide)),
+            (edge, (tall, columns[wide.stop :])),
+            (edge, (rows[tall.stop :], columns)),
+        ]
+
+    def _build_whole(
+        self, k: KernelBuilder, arrays: _Arrays, place: Sequence[SSAValue]
+    ) -> None:
+        """
+        Add the gradient of a window that has all its taps, and no loop over these: the
+        last of them that is found, going backwards, is the first.
+        """
+        plane, *index = place
+        largest, grad = k.load(arrays.largest, place), k.load(arrays.grad, place)
+        down, across = self.windows
+        row, column = (
+            w.build_start(k, i) for w, i in zip(self.windows, index, strict=True)
+        )
+        width = arrays.extents[1]
+        start = k.add(k.mul(row, k.index(width)), column)
+        none = offset = k.index(-1)
+        for y, x in reversed([*product(range(down.taps), range(across.taps))]):
+            own = k.index(y * down.dilation * width + x * across.dilation)
+            value = k.load(arrays.input, [plane, k.add(start, own)])
+            offset = k.select(_is_found(k, value, largest), own, offset)
+
+        def give(k: KernelBuilder) -> None:
+            at = [plane, k.add(start, offset)]
+            k.store(k.add(k.load(arrays.out, at), grad), arrays.out, at)
+
+        k.when(k.compare("ne", offset, none), give)
 
     def _build_window(
         self, k: KernelBuilder, arrays: _Arrays, place: Sequence[SSAValue]
     ) -> None:
         """Add the gradient of a window to the first of its taps that is the largest."""
         plane, *index = place
-        extents = memref_type(arrays.input).get_shape()[1:]
         bounds = [
             window.build_taps(k, at, extent)
-            for window, at, extent in zip(self.windows, index, extents, strict=True)
+            for window, at, extent in zip(
+                self.windows, index, arrays.extents, strict=True
+            )
         ]
         largest, grad = k.load(arrays.largest, place), k.load(arrays.grad, place)
 
         def tap(k: KernelBuilder, at: Sequence[SSAValue], found: SSAValue) -> SSAValue:
-            position = [plane]
-            for window, taps, own in zip(self.windows, bounds, at, strict=True):
-                position.append(window.build_position(k, taps.start, own))
+            row, column = (
+                window.build_position(k, taps.start, own)
+                for window, taps, own in zip(self.windows, bounds, at, strict=True)
+            )
+            line = k.mul(row, k.index(arrays.extents[1]))
+            position = [plane, k.add(line, column)]
             value = k.load(arrays.input, position)
-            is_nan = k.compare("ne", value, value)
-            hit = k.maximum(k.compare("eq", value, largest), is_nan)
+            hit = _is_found(k, value, largest)
 
             def give(k: KernelBuilder) -> None:
                 total = k.add(k.load(arrays.out, position), grad)
@@ -190,19 +240,32 @@ class MaxPool2dGradientOp(TensorOp):
 
 
 class _Arrays(NamedTuple):
-    """The memrefs of a kernel: planes of lines."""
+    """The memrefs of a kernel: planes of elements, and planes of lines of windows."""
 
     input: SSAValue
     largest: SSAValue
     grad: SSAValue
     out: SSAValue
+    extents: tuple[int, int]
+    """The lines of a plane of elements, and the elements of each."""
+
+
+_Builder: TypeAlias = "Callable[[KernelBuilder, _Arrays, Sequence[SSAValue]], None]"
+"""A function that adds the gradient of a window of a plane, a row and a column."""
+
+
+def _is_found(k: KernelBuilder, value: SSAValue, largest: SSAValue) -> SSAValue:
+    """Whether a tap has the largest element of its window, or is a NaN."""
+    is_nan = k.compare("ne", value, value)
+    return k.maximum(k.compare("eq", value, largest), is_nan)
 
 
 def each_of(
     k: KernelBuilder,
-    rows: int,
-    columns: int,
-    body: Callable[[KernelBuilder, SSAValue, SSAValue], None],
+    indices: tuple[range, range],
+    body: Callable[[KernelBuilder, Sequence[SSAValue]], None],
 ) -> None:
-    """Two sequential loops, one in the other, that carry nothing."""
-    k.each(rows, lambda k, y: k.each(columns, lambda k, x: body(k, y, x)))
+    """Two sequential loops, one in the other; none where one has no turn."""
+    rows, columns = indices
+    if rows and columns:
+        k.each_in(rows, lambda k, y: k.each_in(columns, lambda k, x: body(k, [y, x])))

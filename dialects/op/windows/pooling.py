@@ -32,17 +32,22 @@ from penstock.dialects.kernel.body_ops import Fold
 from penstock.dialects.kernel.builder import KernelBuilder, memref_type
 from penstock.dialects.kernel.pool import Pool
 from penstock.dialects.kernel.row_builder import all_reduce, build_row
-from penstock.dialects.kernel.windows import Window, check_pads, window_view
+from penstock.dialects.kernel.windows import Window, window_view
 from penstock.dialects.op.axes import I64List, int_list
 from penstock.dialects.op.elementwise import ANY_ELEMENTS, FLOATS, UNARY_SUM
 from penstock.dialects.op.sbp import SbpSignature, signature
 from penstock.dialects.op.tensor_op import TensorOp
-from penstock.dialects.op.verify import check_rank, lowest
+from penstock.dialects.op.verify import lowest
 from penstock.dialects.op.windows.transposed_convolution import (
     images_convolved,
     transposed,
 )
-from penstock.dialects.op.windows.window_numbers import numbers_of, windows_of
+from penstock.dialects.op.windows.window_numbers import (
+    numbers_of,
+    pooled_shape,
+    pooled_taps,
+    windows_of,
+)
 from penstock.dialects.utils.gradients import only
 from penstock.dialects.utils.signless import UNSIGNED
 from penstock.dialects.utils.tensors import element_count, tensor_type
@@ -83,22 +88,13 @@ class PoolOp(TensorOp, ABC):
 
     def infer_types(self) -> Sequence[TensorType]:
         type = tensor_type(self.input)
-        check_rank("the input", type, 4)
-        images, channels, *extents = type.get_shape()
-        check_pads(self.windows)
-        counts = [w.count(e) for w, e in zip(self.windows, extents, strict=True)]
-        return (TensorType(type.element_type, [images, channels, *counts]),)
+        return (TensorType(type.element_type, pooled_shape(type, self.windows)),)
 
     def sbp_signatures(self, devices: int) -> Sequence[SbpSignature]:
         return [signature([axis], [axis]) for axis in range(2)]
 
     def flops(self) -> int:
-        images, channels, *extents = tensor_type(self.input).get_shape()
-        taps = (
-            window.count_taps(extent)
-            for window, extent in zip(self.windows, extents, strict=True)
-        )
-        return images * channels * prod(taps)
+        return pooled_taps(tensor_type(self.input), self.windows)
 
     def build_kernel(
         self, k: KernelBuilder, ins: Sequence[SSAValue], outs: Sequence[SSAValue]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IntegerType,
+    TensorType,
+)
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.dialects.kernel.windows import Window
+from penstock.dialects.kernel.windows import Window, check_pads
+from penstock.dialects.op.verify import check_rank
 
 
 def windows_of(
@@ -34,6 +41,25 @@ def windows_of(
         Window(kernel[0], down, top, bottom, spread[0], ceil),
         Window(kernel[1], across, left, right, spread[1], ceil),
     )
+
+
+def pooled_shape(type: TensorType, windows: Sequence[Window]) -> list[int]:
+    """
+    The shape of pools over windows of images [n, channels, h, w]. Raises
+    `VerifyException` for tensors of other ranks, and for windows of pads alone.
+    """
+    check_rank("the input", type, 4)
+    check_pads(windows)
+    images, channels, *extents = type.get_shape()
+    counts = [w.count(e) for w, e in zip(windows, extents, strict=True)]
+    return [images, channels, *counts]
+
+
+def pooled_taps(type: TensorType, windows: Sequence[Window]) -> int:
+    """The taps inside images [n, channels, h, w] of all windows."""
+    images, channels, *extents = type.get_shape()
+    pairs = zip(windows, extents, strict=True)
+    return images * channels * prod(w.count_taps(e) for w, e in pairs)
 
 
 def numbers_of(windows: Sequence[Window]) -> dict[str, list[int]]:

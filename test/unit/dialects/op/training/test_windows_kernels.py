@@ -149,6 +149,8 @@ def pool_gradient(
         ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), (4, 5)),
         ((2, 3), (1, 1), (0, 1, 1, 0), (1, 1), (8, 8)),
         ((2, 2), (3, 1), (0, 0, 0, 0), (3, 2), (2, 7)),
+        # Too many taps for code without a loop over them.
+        ((6, 7), (1, 1), (0, 0, 0, 0), (1, 1), (3, 3)),
     ],
 )
 def test_max_pool_gradient(
