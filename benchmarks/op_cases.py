@@ -453,7 +453,7 @@ _MOVEMENT: Mapping[str, Case] = {
         "NonZero", "a.nonzero().t().contiguous()", like=typed(one, "i32", 0, 4)
     ),
     "different values": Case(
-        "Unique", "", lambda count: [Operand((count,), "i32", 0, 64)]
+        "Unique", "a.unique()", lambda count: [Operand((count,), "i32", 0, 64)]
     ),
     "nearest, twice as large": Case(
         "Resize; mode='nearest'; coordinate_transformation_mode='asymmetric'; "
@@ -748,12 +748,13 @@ _TRAINING: Mapping[str, Case] = {
         tolerance=1e-3,
     ),
     "gradient of max pool": ours(
-        "op.max_pool2d_gradient %a, %b, %c kernel [2, 2] strides [2, 2] : "
-        "{a}, {b}, {c} -> {results}",
-        "torch.ops.aten.max_pool2d_with_indices_backward(c, a, [2, 2], [2, 2], "
+        "%m = op.max_pool2d %a kernel [2, 2] strides [2, 2] : {a} -> {b}\n"
+        "%y0 = op.max_pool2d_gradient %a, %m, %b kernel [2, 2] strides [2, 2] : "
+        "{a}, {b}, {b} -> {results}",
+        "torch.ops.aten.max_pool2d_with_indices_backward(b, a, [2, 2], [2, 2], "
         "[0, 0], [1, 1], False, F.max_pool2d(a, 2, return_indices=True)[1])",
         "{a}",
-        like=lambda count: [*one_image(count), *two_images(count // 4)],
+        like=lambda count: [*one_image(count), *one_image(count // 4)],
     ),
     "gradient of a lookup": ours(
         "op.embedding_gradient %a[%b] rows {rows_a} : {a}, {b} -> {results}",

@@ -68,7 +68,7 @@ def sort_places(
         found = take_root(k, places, end, before)
         places.store(k, found, end)
 
-    _each(k, last, take)
+    each(k, last, take)
 
 
 def build_heap(
@@ -90,9 +90,9 @@ def build_heap(
             levels = k.add(below, one)
             _sift(k, places, root, count, places.load(k, root), levels, before)
 
-        _each(k, k.sub(last, k.sub(width, one)), build)
+        each(k, k.sub(last, k.sub(width, one)), build)
 
-    _each(k, k.index(ranks.bit_length() - 1), level)
+    each(k, k.index(ranks.bit_length() - 1), level)
 
 
 def take_root(
@@ -105,9 +105,11 @@ def take_root(
     return root
 
 
-def _each(
+def each(
     k: KernelBuilder, count: SSAValue, body: Callable[[KernelBuilder, SSAValue], None]
 ) -> None:
+    """A loop over all indices below a count that carries nothing."""
+
     def step(
         k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:

@@ -23,9 +23,16 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.counted.compaction import COUNT, once, zeros_from
 from penstock.dialects.op.counted.heap_sort import (
     PlaceLine,
+    each,
     sort_places,
     to_i64,
     within,
+)
+from penstock.dialects.op.counted.radix_sort import (
+    DIGITS,
+    RadixSort,
+    key_bytes,
+    key_of,
 )
 from penstock.dialects.op.elementwise import ANY_ELEMENTS
 from penstock.dialects.op.row_ops import Line
@@ -83,7 +90,7 @@ class UniqueOp(TensorOp):
         return type, places, places, places, COUNT
 
     def flops(self) -> int:
-        # A heap is gone through twice from top to bottom for each row.
+        # At most, a heap is gone through twice from top to bottom for each row.
         rows = tensor_type(self.operand).get_shape()[0]
         return int(4 * element_count(self.operand.type) * log2(rows + 1))
 
@@ -153,12 +160,32 @@ class _Rows(NamedTuple):
             return ()
 
         k.loop(k.index(0), k.index(length), (), fill)
-        sort_places(k, self.first, k.index(length), self._before)
+        self._sort(k)
         found = self._number(k, in_order=in_order)
         if not in_order:
             found = self._as_they_come(k)
         k.store(to_i64(k, found), count, [])
         self._blank(k, found)
+
+    def _sort(self, k: KernelBuilder) -> None:
+        """Sort the places, by bytes where there are fewer of these than steps down."""
+        length, width = memref_type(self.data).get_shape()
+        size = key_bytes(memref_type(self.data).element_type)
+        if length < DIGITS or width * size > 2 * log2(length):
+            sort_places(k, self.first, k.index(length), self._before)
+            return
+        sort = RadixSort(self.first, self.place, self.times)
+
+        def by_column(k: KernelBuilder, number: SSAValue) -> None:
+            column = k.sub(k.index(width - 1), number)
+
+            def key(k: KernelBuilder, row: SSAValue) -> SSAValue:
+                at = [within(k, row, length), column]
+                return key_of(k, k.load(self.data, at))
+
+            sort.build(k, key, size)
+
+        each(k, k.index(width), by_column)
 
     def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         order = self._order(k, a, b)

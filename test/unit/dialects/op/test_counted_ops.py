@@ -116,6 +116,54 @@ def test_extents_that_are_open_stay_open() -> None:
     assert tensor_type(at_most.results[0]).get_shape() == (5, 3)
 
 
+def many_rows(kind: str) -> Array:
+    """More rows than a byte has values, some of them equal."""
+    random = np.random.default_rng(24)
+    if kind == "rows of i16":
+        return random.integers(-300, 300, (600, 2)).astype(np.int16) // 97
+    if kind == "bool":
+        return random.integers(0, 2, 300).astype(np.bool_)
+    if kind[0] in "iu":
+        limits = np.iinfo(kind)
+        wide = random.integers(limits.min, limits.max, 300, kind, endpoint=True)
+        return np.concatenate([wide, wide[:50], [limits.min, limits.max]])
+    dtype = ml_dtypes.bfloat16 if kind == "bfloat16" else np.dtype(kind)
+    wide = random.standard_normal(300) * 10.0 ** random.integers(-4, 4, 300)
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, -np.nan, 0.0]
+    return np.concatenate([wide, special, wide[:50], special]).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bool",
+        "int8",
+        "int64",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "float64",
+        "rows of i16",
+    ],
+)
+def test_many_rows_are_sorted_by_bytes(run_op: RunOp, kind: str) -> None:
+    array = many_rows(kind)
+    plain = array.astype(np.float32) if kind == "bfloat16" else array
+    wanted = np.unique(
+        plain,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        axis=0 if plain.ndim > 1 else None,
+    )
+    *found, count = run_op(made(UniqueOp, [array], sorted=True), array)
+    assert count == len(wanted[0])
+    for whole, values in zip(found, wanted, strict=True):
+        own = whole[: len(values)].astype(values.dtype)
+        np.testing.assert_array_equal(own, values)
+        assert not whole[len(values) :].any()
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.uint8, np.int64])
 def test_elements_of_any_type_are_told_apart(run_op: RunOp, dtype: Any) -> None:
     array = np.array([250, 3, 250, 0, 3, 7, 0], np.float64).astype(dtype)
