@@ -59,6 +59,7 @@ def test_messages_come_and_go_in_the_act_of_a_kernel() -> None:
         first.close()
     (outputs,) = found
     wide = np.exp(x.astype(np.float64))
+    # Units in the last place by which `exp` and `tanh` are off; no slope is above one.
+    bound = 2.0**-23 * (1.1 * wide + 1.2)
     for name, expected in (("far", np.tanh(wide)), ("long", np.sin(wide))):
-        error = np.abs(outputs[name].astype(np.float64) - expected).max()
-        assert error < 1e-6
+        assert (np.abs(outputs[name].astype(np.float64) - expected) <= bound).all()
