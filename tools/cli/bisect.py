@@ -20,6 +20,7 @@ from penstock.tools.session.bisection import (
     WrongTask,
     any_rank,
     as_plain_loops,
+    executable_of,
     first_wrong_output,
     first_wrong_task,
     of_all_ranks,
@@ -33,7 +34,6 @@ from penstock.tools.session.job_chain import (
     ports_of_jobs,
 )
 from penstock.tools.session.model import check_kernels
-from penstock.tools.session.program_export import ExportedProgram
 from penstock.tools.session.session import Model, Session, joined, lower, opening
 
 if TYPE_CHECKING:
@@ -148,12 +148,8 @@ class Search:
                 check_kernels(self.model)
             lowering = lower(*front, self.model, options)
             program = own_program(self.model, ranks)
-            exported = ExportedProgram(
-                program,
-                self.model.weights,
-                self.model.directory,
-                threads=lowering.options.threads,
-            )
+            threads = lowering.options.threads
+            exported = executable_of(program, self.model, ranks, threads)
             # Kernels that were read are checked above.
             return Session.of(
                 exported,
@@ -195,8 +191,8 @@ class Search:
 
     def _session_of(self, program: ProgramOp, threads: int, engine: str) -> Session:
         """A session of a program that the model was compiled to, with its weights."""
-        exported = ExportedProgram(program, self.model.weights, self.model.directory)
         allowed, ranks = self.allow_source, self.ranks
+        exported = executable_of(program, self.model, ranks)
         return Session.of(exported, threads, engine, allow_source=allowed, ranks=ranks)
 
 

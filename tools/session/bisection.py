@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.runtime.executors.watched import Look, LookInside, Seen
     from penstock.runtime.loading.initializers import Array
     from penstock.tools.session.body_bisection import Flows, WrongCall
+    from penstock.tools.session.program_export import ExportedProgram
     from penstock.tools.session.ranks import Ranks
     from penstock.tools.session.session import Session
 
@@ -178,11 +179,10 @@ class Bisection(PassInstrumentation):
         return evaluation.results, evaluation.named(), evaluation.flows()
 
     def _run_program(self, model: Model) -> dict[str, Array]:
-        from penstock.tools.session.program_export import ExportedProgram
         from penstock.tools.session.session import Session
 
         program = own_program(model, self._ranks)
-        executable = ExportedProgram(program, model.weights, model.directory)
+        executable = executable_of(program, model, self._ranks)
         allowed, ranks = self._allow_source, self._ranks
         with Session.of(
             executable, 1, "sequential", allow_source=allowed, ranks=ranks
@@ -212,6 +212,17 @@ def own_program(model: Model, ranks: Ranks | None) -> ProgramOp:
     if ranks is None:
         return program_of(model)
     return ranks.in_order(programs_of(model))[ranks.transport.rank]
+
+
+def executable_of(
+    program: ProgramOp, model: Model, ranks: Ranks | None, threads: int = 1
+) -> ExportedProgram:
+    """The program of this process that a model was lowered to, with its weights."""
+    from penstock.tools.session.program_export import ExportedProgram
+
+    weights, folder = model.weights, model.directory
+    made = ExportedProgram(program, weights, folder, threads=threads)
+    return made if ranks is None else made.with_own_weights()
 
 
 def jobs_in(session: Session, jobs: Sequence[str]) -> Sequence[str | None]:

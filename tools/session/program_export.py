@@ -178,9 +178,14 @@ class ExportedProgram(Executable):
 
     def as_share(self, share: Share) -> Self:
         """The same as the program of one of several ranks, with its own variables."""
+        other = self.with_own_weights()
+        other._share = share
+        return other
+
+    def with_own_weights(self) -> Self:
+        """The same without weights of variables that it has not, but other ranks."""
         names = {op.port_name for op in variables_of(self._program)}
         other = copy(self)
-        other._share = share
         other._given = {name: x for name, x in self._given.items() if name in names}
         return other
 

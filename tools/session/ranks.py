@@ -111,10 +111,9 @@ class Ranks:
                 names = f"@{other.sym_name.data} and @{program.sym_name.data}"
                 raise UsageError(f"a rank runs one program, but {names} are of {rank}")
         if sorted(found) != list(range(self.transport.size)):
-            ranks = ", ".join(map(str, sorted(found)))
+            ranks = f"rank{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
             raise UsageError(
-                f"the model is placed on ranks {ranks}, but "
-                f"{_processes(self.transport.size)}"
+                f"the model is placed on {ranks}, but {_processes(self.transport.size)}"
             )
         return [found[rank] for rank in sorted(found)]
 

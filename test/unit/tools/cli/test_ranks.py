@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pytest
 from forked_tool import ForkedCommands
+from onnx import TensorProto, helper, numpy_helper
 
 from penstock.tools.cli.run import run_tool
 from penstock.tools.session.session import Session
@@ -375,6 +376,54 @@ def test_bisection_of_ranks_runs_all_passes(model: Path, way: str, run: Run) -> 
     assert done.stdout.endswith(
         "no pass makes the outputs wrong\nno task differs from the reference\n"
     )
+
+
+PLACE = """
+from penstock.dialects.op import ReluOp
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+
+class Place(ModulePass):
+    "Place activations on rank 1."
+
+    name = "my-place"
+
+    def apply(self, ctx, op):
+        text = "#job.placement<cpu, [1:0]>"
+        for relu in [x for x in op.walk() if isinstance(x, ReluOp)]:
+            relu.attributes["placement"] = Parser(ctx, text).parse_attribute()
+"""
+"""A pass that places a model of ONNX."""
+
+
+@pytest.mark.slow
+def test_an_onnx_model_runs_on_ranks_and_is_bisected(tmp_path: Path, run: Run) -> None:
+    path, place = tmp_path / "net.onnx", tmp_path / "place.py"
+    w = np.random.default_rng().standard_normal((8, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Relu", ["m"], ["y"]),
+    ]
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, width])
+        for name, width in (("x", 8), ("y", 3))
+    )
+    weights = [numpy_helper.from_array(w, "w")]
+    graph = helper.make_graph(nodes, "net", [x], [y], weights)
+    opset = helper.make_opsetid("", 17)
+    made = helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    path.write_bytes(made.SerializeToString())
+    place.write_text(PLACE)
+    options = ("--ranks", 2, "--random-inputs", 1)
+    done = run(path, *options, check=2)
+    text = "the model is placed on rank 0, but there are 2 processes"
+    assert done.stderr == f"penstock-run: error: {text}\n"
+    placed = ("--load", place, "--insert-before", "op-infer-shapes=my-place")
+    done = run(path, *options, *placed, "--check", "onnxruntime")
+    assert "y differs by" in done.stdout
+    # Only rank 0 has the weights.
+    done = run(path, *options, *placed, "--bisect")
+    assert done.stdout.endswith("no task differs from the reference\n")
 
 
 @pytest.mark.slow
