@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -13,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 MAX_UNROLLED = 32
 """The taps of a window that are combined without a loop."""
 MAX_MULTIPLIED = 200
-"""The taps of a window that are multiplied without a loop."""
+"""The taps of a line of a window that are multiplied without a loop."""
 MIN_LINE = 4
 """The windows with all their taps that are worth a loop of their own."""
 MAX_EDGES = 4
@@ -290,11 +289,11 @@ def are_rows(shape: Sequence[int], pads: Sequence[tuple[int, int]]) -> bool:
 
 def are_multiplied(windows: Sequence[Window], extents: Sequence[int]) -> bool:
     """
-    Whether windows of one channel are so few taps that all are multiplied without a
-    loop, wherever they lie in an image. Images should be static.
+    Whether windows of one channel have so few taps in a line that these are multiplied
+    without a loop, wherever they lie in an image. Images should be static.
     """
-    taps = prod(window.taps for window in windows)
-    return extents[0] > 0 and 0 < taps <= MAX_MULTIPLIED
+    taps = [window.taps for window in windows]
+    return extents[0] > 0 and 0 not in taps and taps[-1] <= MAX_MULTIPLIED
 
 
 def window_view(

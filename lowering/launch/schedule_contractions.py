@@ -63,8 +63,9 @@ may be written in the input:
 
 A `kernel.pool`, and a contraction that is a depthwise convolution, get a
 `#launch.windows`, or a `no_schedule`: for a depthwise convolution vectors no longer
-than lines, and tiles of up to 8 lines; for a pool vectors that run on from line to
-line, and tiles in which at most 200 are combined.
+than lines, and tiles of up to 8 of them: of lines, if windows have several, else along
+lines; the lines of windows of more than 128 taps are a loop (`looped`). For a pool
+vectors run on from line to line, and at most 200 are combined in a tile.
 
 Vectors have `vector_bytes`; by default those of the CPU that compiles, so that a plan
 made elsewhere should be given this number. The number stands in the schedule: a CPU

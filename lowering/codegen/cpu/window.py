@@ -37,6 +37,7 @@ from penstock.dialects.kernel.windows import MAX_MULTIPLIED
 from penstock.dialects.launch.schedules.cpu_window import MAX_LINES, WindowsAttr
 from penstock.lowering.codegen.body.contraction import ELEMENTS
 from penstock.lowering.codegen.cpu.stage_printer import CpuStagePrinter
+from penstock.lowering.codegen.cpu.tile_model import evenly
 from penstock.lowering.codegen.cpu.work_split import SHARED_WORK, WORK_OF_A_PART
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ if TYPE_CHECKING:
 BYTES = {"f32": 4, "f64": 8}
 MAX_PRODUCTS, MAX_COMBINED = 2 * MAX_MULTIPLIED, 200
 """The products of vectors of a tile, or what it combines, which are not in loops."""
-PRODUCT_LINES = 8
-"""The most lines of a tile of products."""
+MAX_UNROLLED = 128
+"""The taps of a window that are multiplied without a loop over its lines."""
+PRODUCT_VECTORS = 8
+"""The most vectors of sums of a tile of products: they are busy with as many."""
 MAX_VECTORS = 8
 """The most vectors of a line of a tile of a pool."""
-MAX_STRIDE = 2
-"""The largest stride of windows of a line that are multiplied."""
+MAX_STRIDE = 4
+"""The largest stride of windows of a line whose elements are picked by shuffles."""
 NO_FINISH_OF_WINDOWS = "windows are multiplied without a finish"
 
 
@@ -150,48 +153,66 @@ def depthwise_of(op: ContractOp) -> Windowed | str | None:
     )
 
 
-def windows_schedule(found: Windowed, vector_bytes: int) -> WindowsAttr | str:
-    """
-    Tiles of lines that are about even, or why a line is too much for a tile. Vectors
-    are no longer than lines of products, and no longer than images of pools.
-    """
-    rows, columns = found.result
-    apart, spread = found.strides[1], found.dilations[1]
+def lanes_for(found: Windowed, elements: int, vector_bytes: int) -> int:
+    """The lanes of vectors that are not twice as long as what they run over."""
     lanes = vector_bytes // BYTES[found.element]
-    while lanes >= 2 * columns * (rows if found.is_pool else 1) and lanes > 4:
+    while lanes >= 2 * elements and lanes > 4:
         lanes //= 2
-    down, across = found.taps
-    work = down * across
-    if found.is_pool:
-        tile = min(columns, MAX_VECTORS * lanes)
-        reach = min(found.image[1], (tile - 1) * apart + (across - 1) * spread + 1)
-        work = ceil(reach / lanes) * down + ceil(tile / lanes) * apart * across
-    if found.is_pool:
-        most = min(MAX_LINES, MAX_COMBINED // work)
-    else:
-        most = min(PRODUCT_LINES, MAX_PRODUCTS // work)
-    if not most:
-        facts = f"{down} x {across} taps, {apart} apart,"
-        return f"a line of windows of {facts} is too much for a tile"
-    return WindowsAttr(lanes, ceil(rows / ceil(rows / most)))
+    return lanes
 
 
 def pool_schedule(op: PoolOp, vector_bytes: int) -> WindowsAttr | str:
-    """The schedule of a pool, or why it has none."""
-    found = pool_of(op)
-    return found if isinstance(found, str) else windows_schedule(found, vector_bytes)
+    """
+    The schedule of a pool, or why it has none: tiles of lines that are about even, and
+    vectors no longer than images.
+    """
+    if isinstance(found := pool_of(op), str):
+        return found
+    rows, columns = found.result
+    apart, spread = found.strides[1], found.dilations[1]
+    down, across = found.taps
+    lanes = lanes_for(found, rows * columns, vector_bytes)
+    tile = min(columns, MAX_VECTORS * lanes)
+    reach = min(found.image[1], (tile - 1) * apart + (across - 1) * spread + 1)
+    work = ceil(reach / lanes) * down + ceil(tile / lanes) * apart * across
+    most = min(MAX_LINES, MAX_COMBINED // work)
+    if not most:
+        facts = f"{down} x {across} taps, {apart} apart,"
+        return f"a line of windows of {facts} is too much for a tile"
+    return WindowsAttr(lanes, evenly(rows, most))
 
 
 def depthwise_schedule(found: Windowed | str, vector_bytes: int) -> WindowsAttr | str:
-    """The schedule of a depthwise convolution, or why it has none."""
-    return found if isinstance(found, str) else windows_schedule(found, vector_bytes)
+    """
+    The schedule of a depthwise convolution, or why it has none: tiles of as many
+    vectors of sums as keep the processor busy, and vectors no longer than lines. Lines
+    of a tile share loads, unless windows have one line; other vectors are along them.
+    """
+    if isinstance(found, str):
+        return found
+    rows, columns = found.result
+    down, across = found.taps
+    lanes = lanes_for(found, columns, vector_bytes)
+    of_line = ceil(columns / lanes)
+    if down > 1 and down * across > MAX_UNROLLED:
+        most = max(1, MAX_PRODUCTS // across)
+        vectors = min(PRODUCT_VECTORS, of_line, most)
+        return WindowsAttr(lanes, 1, vectors=evenly(of_line, vectors), looped=True)
+    most = max(1, min(PRODUCT_VECTORS, MAX_PRODUCTS // (down * across)))
+    if down == 1:
+        vectors = evenly(of_line, most)
+        return WindowsAttr(
+            lanes, evenly(rows, max(1, most // vectors)), vectors=vectors
+        )
+    lines = evenly(rows, most)
+    return WindowsAttr(lanes, lines, vectors=evenly(of_line, max(1, most // lines)))
 
 
-def facts_of(found: Windowed, lanes: int, tile: str) -> str:
+def facts_of(found: Windowed, schedule: WindowsAttr, tile: str) -> str:
     """The arguments that a micro-kernel is made with."""
     facts = [
         f'"{found.element}"',
-        str(lanes),
+        str(schedule.lanes),
         tile,
         f"image={found.image}",
         f"result={found.result}",
@@ -202,6 +223,8 @@ def facts_of(found: Windowed, lanes: int, tile: str) -> str:
     ]
     if found.bias is not None:
         facts.append("bias=True")
+    if schedule.looped:
+        facts.append("looped=True")
     if found.counted:
         facts.append(f"counted={found.counted}")
     return ", ".join(facts)
@@ -273,7 +296,7 @@ class WindowPrinter(CpuStagePrinter, ABC):
         """The size of a tile, as the micro-kernel is made with."""
 
     def definitions(self) -> list[str]:
-        facts = facts_of(self.windowed, self.schedule.lanes, self.tile)
+        facts = facts_of(self.windowed, self.schedule, self.tile)
         return ["", f"{self.function} = {self.MAKER}({facts})"]
 
 
@@ -287,6 +310,13 @@ class PoolPrinter(WindowPrinter):
     def windows_of(cls, op: StructuredOp) -> Windowed | str:
         assert isinstance(op, PoolOp), "found by its op"
         return pool_of(op)
+
+    @classmethod
+    def misfit(cls, op: StructuredOp, schedule: Attribute) -> str | None:
+        assert isinstance(schedule, WindowsAttr), "found by its schedule"
+        if schedule.vectors > 1 or schedule.looped:
+            return f"{schedule} is for products, a pool has tiles of whole lines"
+        return super().misfit(op, schedule)
 
     @property
     def tile(self) -> str:
@@ -324,7 +354,7 @@ class DepthwisePrinter(WindowPrinter):
 
     @property
     def tile(self) -> str:
-        return str(self.schedule.lines)
+        return str((self.schedule.lines, self.schedule.vectors))
 
     def print(self, is_split: bool) -> None:
         out, found = self.printer, self.windowed

@@ -25,6 +25,12 @@ class Axis:
         """Whether a position is in the image."""
         return 0 <= position < self.extent
 
+    @property
+    def is_all_inside(self) -> bool:
+        """Whether no tap of a window lies outside of the image."""
+        last = self.position(self.count - 1, self.taps - 1)
+        return self.has(self.position(0, 0)) and self.has(last)
+
     def is_inside(self, first: int, size: int) -> bool:
         """Whether so many windows are there, and what vectors load is in the image."""
         last = self.position(first + size, self.taps - 1) - 1

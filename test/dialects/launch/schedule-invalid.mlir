@@ -192,8 +192,18 @@
 
 // -----
 
-// expected-error@+1 {{nothing follows lines in #launch.windows}}
-"test.op"() {s = #launch.windows<lanes 16, lines 8, lanes 4>} : () -> ()
+// expected-error@+1 {{nothing follows form in #launch.window_threads}}
+"test.op"() {s = #launch.window_threads<taps, lanes 4>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{looped tiles have one line, got 2}}
+"test.op"() {s = #launch.windows<lanes 16, lines 2, looped>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{vectors should be an integer from 1 to 16, got 17}}
+"test.op"() {s = #launch.windows<lanes 16, lines 1, vectors 17>} : () -> ()
 
 // -----
 

@@ -51,3 +51,6 @@ launch.program @winograd rank 0 {
 
 // CHECK: "test.op"() {s = #launch.windows<lanes 16, lines 8>}
 "test.op"() {s = #launch.windows<lanes 16, lines 8>} : () -> ()
+
+// CHECK: "test.op"() {s = #launch.windows<lanes 16, lines 1, vectors 4, looped>}
+"test.op"() {s = #launch.windows<lanes 16, lines 1, looped, vectors 4>} : () -> ()

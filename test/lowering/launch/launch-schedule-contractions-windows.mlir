@@ -9,7 +9,7 @@
 
 // SOURCE:      from penstock.runtime.kernels.cpu.depthwise import depthwise_micro_kernel
 // SOURCE:      ROW = ["in0", "in1", "in2", "out0", 16, 2, 8]
-// SOURCE:      micro_kernel_0 = depthwise_micro_kernel("f32", {{8|4}}, 7, image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
+// SOURCE:      micro_kernel_0 = depthwise_micro_kernel("f32", {{8|4}}, (7, 1), image=(28, 13), result=(14, 7), taps=(3, 3), strides=(2, 2), before=(1, 1), dilations=(1, 1), bias=True)
 // SOURCE:          for [[UNIT:i[0-9]+]] in range(n0):
 // SOURCE-NEXT:         micro_kernel_0([[X:v[0-9]+]] + [[UNIT]] // n1 * 1456, [[W:v[0-9]+]] + [[UNIT]] % n2 * 36, [[B:v[0-9]+]] + [[UNIT]] % n2 * 4, [[O:v[0-9]+]] + [[UNIT]] * 392)
 job.job @depthwise placement <cpu, [0:0]> {

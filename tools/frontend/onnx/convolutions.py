@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -37,9 +38,18 @@ def convolved(
 ) -> Value:
     """
     A convolution over any number of axes, made of those of images. The sums of an int8
-    convolution are `i32`.
+    convolution are `i32`. Neighbouring axes along which windows are single elements
+    are one.
     """
     rank = len(steps.strides)
+    single = steps.single(ops.shape(weights)[2:])
+    if rank > 2 and (axis := single_pair(single)) is not None:
+        first = axis + 2
+        extents = ops.shape(x)[first : first + 2]
+        x, weights = with_one_axis(ops, x, first), with_one_axis(ops, weights, first)
+        result = convolved(ops, x, weights, bias, steps.without(axis), groups)
+        shape = ops.shape(result)
+        return ops.reshape(result, [*shape[:first], *extents, *shape[first + 1 :]])
     if rank == 2:
         wide, own = ops.element(x) in BYTES, steps.of_images()
         return ops.one(Conv2dOp, x, weights, bias, groups=groups, wide=wide, **own)
@@ -49,6 +59,19 @@ def convolved(
         images, channels, _, extent = ops.shape(result)
         return ops.reshape(result, [images, channels, extent])
     return convolved_in_slices(ops, x, weights, bias, steps, groups)
+
+
+def single_pair(single: Sequence[bool]) -> int | None:
+    """The first of two neighbouring axes with windows of one element, if there are."""
+    pairs = enumerate(pairwise(single))
+    return next((axis for axis, pair in pairs if all(pair)), None)
+
+
+def with_one_axis(ops: Ops, value: Value, axis: int) -> Value:
+    """A tensor with an axis and the next one as one."""
+    shape = ops.shape(value)
+    extent = shape[axis] * shape[axis + 1]
+    return ops.reshape(value, [*shape[:axis], extent, *shape[axis + 2 :]])
 
 
 def with_rows(ops: Ops, lines: Value) -> Value:

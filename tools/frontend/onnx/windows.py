@@ -66,10 +66,23 @@ class Steps:
         pads = [*self.before, *self.after]
         return {"strides": self.strides, "pads": pads, "dilations": self.dilations}
 
+    def single(self, taps: Sequence[int]) -> list[bool]:
+        """Whether windows with so many taps are each element, along each axis."""
+        facts = zip(taps, self.strides, self.before, self.after, strict=True)
+        return [each == (1, 1, 0, 0) for each in facts]
+
+    def without(self, axis: int) -> Steps:
+        """The windows over all axes but one."""
+
+        def left(numbers: Sequence[int]) -> list[int]:
+            return [*numbers[:axis], *numbers[axis + 1 :]]
+
+        pads = [*left(self.before), *left(self.after)]
+        return Steps(left(self.strides), left(self.dilations), pads)
+
     def inner(self) -> Steps:
         """The windows over all axes but the first."""
-        pads = [*self.before[1:], *self.after[1:]]
-        return Steps(self.strides[1:], self.dilations[1:], pads)
+        return self.without(0)
 
     def unpadded(self) -> Steps:
         """The windows over an image that is padded already."""

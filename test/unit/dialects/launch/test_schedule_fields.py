@@ -138,6 +138,7 @@ SOME = (
     TilesAttr((128, 128, 32), warp=(64, 32), stages=4),
     TransformAttr(16),
     WindowsAttr(16, 8),
+    WindowsAttr(16, 1, vectors=4, looped=True),
 )
 
 

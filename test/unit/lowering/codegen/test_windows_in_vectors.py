@@ -52,11 +52,13 @@ def operands(
     taps: tuple[int, int],
     dtype: type[np.floating] = np.float32,
 ) -> list[Array]:
-    """Random images, weights and a bias."""
+    """Random images, weights and a bias, of which sums are about 1."""
     random = np.random.default_rng([groups, *image, *taps])
     outputs = groups * times
     shapes = (images, groups, *image), (outputs, 1, *taps), (outputs,)
-    return [random.normal(size=shape).astype(dtype) for shape in shapes]
+    scales = 1, np.prod(taps) ** -0.5, 1
+    pairs = zip(shapes, scales, strict=True)
+    return [random.normal(0, scale, shape).astype(dtype) for shape, scale in pairs]
 
 
 def kernel_of(ins: list[Array], **properties: list[int]) -> KernelOp:
@@ -146,6 +148,43 @@ CASES: dict[str, Case] = {
     ),
     "7 x 7, apart": ((1, 2, 1, (21, 19), (7, 7)), (1, 1), (9, 9, 9, 9), (3, 3)),
     "beyond the image": ((1, 2, 1, (5, 6), (3, 3)), (1, 1), (7, 7, 7, 7), (7, 7)),
+    "three apart": ((2, 2, 2, (13, 60), (5, 4)), (3, 3), (2, 1, 0, 3), (1, 2)),
+    "four apart, in one line": (
+        (1, 2, 1, (3, 99), (1, 18)),
+        (1, 4),
+        (0, 4, 0, 9),
+        (1, 1),
+    ),
+    "lines of several vectors": (
+        (2, 2, 1, (2, 150), (1, 9)),
+        (1, 1),
+        (0, 4, 0, 4),
+        (1, 1),
+    ),
+    "taps apart in a line": (
+        (1, 2, 1, (1, 190), (1, 5)),
+        (1, 2),
+        (0, 40, 0, 9),
+        (1, 19),
+    ),
+    "lines of windows in a loop": (
+        (1, 2, 2, (19, 37), (15, 9)),
+        (1, 1),
+        (7, 4, 9, 4),
+        (1, 1),
+    ),
+    "in a loop, all apart": (
+        (2, 2, 1, (23, 40), (13, 10)),
+        (2, 3),
+        (30, 3, 6, 20),
+        (3, 2),
+    ),
+    "in a loop, all inside": (
+        (1, 2, 1, (20, 24), (12, 11)),
+        (3, 2),
+        (0, 0, 0, 0),
+        (1, 1),
+    ),
     "only pads at an end": ((1, 2, 1, (5, 6), (3, 3)), (1, 1), (2, 2, 2, 2), (1, 1)),
 }
 
@@ -305,14 +344,47 @@ def test_64_bits_narrow_vectors_and_no_bias(lanes: int) -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-14)
 
 
-def test_zeros_outside_of_an_image_are_multiplied_too() -> None:
-    ins = operands(1, 2, 1, (4, 9), (3, 3))
-    ins[1][0, 0, 0, 0] = np.inf
-    kernel = kernel_of(ins, pads=[1] * 4)
+@pytest.mark.parametrize("size", [3, 13])
+def test_zeros_outside_of_an_image_are_multiplied_too(size: int) -> None:
+    ins = operands(1, 3, 1, (size + 1, 19), (size, size))
+    ins[1][0, 0, 0, 0], ins[1][1, 0, -1, 1] = np.inf, np.nan
+    half = size // 2
+    pads = half, half, half, half
+    kernel = kernel_of(ins, pads=[*pads])
     schedule_kernel(kernel, 64)
     with np.errstate(invalid="ignore"):
-        exact = expected(ins, pads=(1, 1, 1, 1))
+        exact = expected(ins, pads=pads)
     np.testing.assert_array_equal(np.isnan(result_of(kernel, ins)), np.isnan(exact))
+
+
+def schedule_of(
+    image: tuple[int, int], taps: tuple[int, int], **properties: list[int]
+) -> WindowsAttr:
+    """The schedule of a convolution of two channels."""
+    kernel = kernel_of(operands(1, 2, 1, image, taps), **properties)
+    schedule_kernel(kernel, 64)
+    schedule = stage_of(kernel).attributes[SCHEDULE]
+    assert isinstance(schedule, WindowsAttr)
+    return schedule
+
+
+def test_windows_of_one_line_have_tiles_of_several_vectors() -> None:
+    assert schedule_of((1, 512), (1, 7)) == WindowsAttr(16, 1, vectors=8)
+    assert schedule_of((28, 34), (1, 7)) == WindowsAttr(16, 4, vectors=2)
+    assert schedule_of((1, 400), (1, 190)) == WindowsAttr(16, 1, vectors=2)
+
+
+def test_lines_of_large_windows_are_in_a_loop() -> None:
+    looped = WindowsAttr(16, 1, vectors=2, looped=True)
+    assert schedule_of((40, 40), (13, 13)) == looped
+    assert schedule_of((40, 40), (11, 11)) == WindowsAttr(16, 3)
+
+
+def test_pools_have_no_tiles_of_products() -> None:
+    kernel = pool_of(np.zeros((1, 2, 4, 9), np.float32), MaxPool2dOp, 64, kernel=[2, 2])
+    stage_of(kernel).attributes[SCHEDULE] = WindowsAttr(16, 1, vectors=2)
+    with pytest.raises(LocatedPassFailure, match="a pool has tiles of whole lines"):
+        kernel_source(kernel)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +412,9 @@ def refusal_of(kernel: KernelOp) -> str:
 
 def test_what_vectors_do_not_compute_stays_loops() -> None:
     ins = operands(1, 2, 1, (16, 30), (3, 3))
-    kernel = kernel_of(ins, strides=[1, 3], pads=[1] * 4)
+    kernel = kernel_of(ins, strides=[9, 5], pads=[1] * 4)
     schedule_kernel(kernel, 64)
-    assert refusal_of(kernel) == "windows 3 apart are not multiplied in vectors"
+    assert refusal_of(kernel) == "windows 5 apart are not multiplied in vectors"
     kernel = pool_of(
         np.zeros((1, 1, 4, 999), np.float32),
         MaxPool2dOp,

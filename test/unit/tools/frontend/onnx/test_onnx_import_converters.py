@@ -205,6 +205,24 @@ CASES: dict[str, Case] = {
     "conv, valid": Case(
         "Conv", [X4, floats(6, 4, 4, 3)], attributes={"auto_pad": "VALID"}
     ),
+    "conv of volumes along the first axis": Case(
+        "Conv",
+        [floats(2, 4, 5, 3, 4), floats(6, 2, 3, 1, 1), floats(6)],
+        [1, 2],
+        attributes={"group": 2, "strides": [2, 1, 1], "pads": [1, 0, 0, 2, 0, 0]},
+    ),
+    "conv of volumes along the last axis": Case(
+        "Conv",
+        [floats(1, 2, 3, 2, 7), floats(4, 2, 1, 1, 3)],
+        [1],
+        attributes={"dilations": [1, 1, 2], "pads": [0, 0, 1, 0, 0, 0]},
+    ),
+    "conv of volumes, every second along an axis without taps": Case(
+        "Conv",
+        [floats(1, 2, 4, 3, 5), floats(3, 2, 2, 1, 1)],
+        [1],
+        attributes={"strides": [1, 1, 2]},
+    ),
     "div": Case("Div", [floats(3, 4), positive(3, 1)]),
     "div of integers": Case("Div", [integers(3, 4), integers(3, 1, low=1)]),
     "dropout": Case("Dropout", [floats(3, 4)]),

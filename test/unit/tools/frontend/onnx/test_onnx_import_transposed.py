@@ -36,6 +36,7 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], int]] = [
     ((1, 2, 4, 3), (2, 2, 3, 3), {"strides": [4, 2], "dilations": [2, 2]}, 2),
     ((1, 2, 4, 3), (2, 2, 1, 1), {"strides": [2, 2]}, 1),
     ((1, 2, 4, 3), (2, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, 4),
+    ((1, 2, 5, 3, 2), (2, 2, 3, 1, 1), {"pads": [1, 0, 0] * 2}, 1),
     ((1, 2, 3, 2, 3), (2, 2, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1] * 3}, 1),
 ]
 """Shapes, attributes, and the convolutions of images that they are."""
