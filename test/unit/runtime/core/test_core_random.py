@@ -116,7 +116,7 @@ class Plan:
 
     def __init__(self, rng: random.Random):
         count = rng.randrange(1, 17)
-        workers = rng.randrange(1, 5)
+        workers = rng.choice([1, 2, 3, 4, 8, 16])
         is_tight = rng.random() < 0.5
         self.reads: list[list[int]] = [[] for _ in range(count)]
         self.writes: list[list[int]] = [[] for _ in range(count)]

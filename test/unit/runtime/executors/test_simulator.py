@@ -100,7 +100,7 @@ def test_free_worker_takes_the_act_that_could_begin_first():
 @st.composite
 def programs(draw: st.DrawFn, shared: bool) -> tuple[Tables, list[int], int]:
     """Acyclic programs, or such with tokens on the way back, and times."""
-    count = draw(st.integers(1, 8))
+    count = draw(st.integers(1, 16))
     flows: list[Flow] = []
     for _ in range(draw(st.integers(0, 2 * count))):
         producer, reader = (draw(st.integers(0, count - 1)) for _ in range(2))
@@ -110,7 +110,8 @@ def programs(draw: st.DrawFn, shared: bool) -> tuple[Tables, list[int], int]:
             continue
         # A full register needs a free slot before its writer can act.
         flows.append((producer, [reader], slots + full, full))
-    workers = [draw(st.integers(0, 2)) if shared else i for i in range(count)]
+    last = draw(st.sampled_from([0, 1, 3, 7, 15]))
+    workers = [draw(st.integers(0, last)) if shared else i for i in range(count)]
     times = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
     return program(workers, flows), times, draw(st.integers(1, 6))
 
