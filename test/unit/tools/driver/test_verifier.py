@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects import func, test
 from xdsl.dialects.builtin import (
     FunctionType,
+    IntegerAttr,
     ModuleOp,
     StringAttr,
     TensorType,
@@ -27,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.dialects.job import JobOp, OutputOp, VariableOp
 from penstock.dialects.op.elementwise import AddOp
+from penstock.dialects.regst import ChunkOp, MemoryCaseAttr
 from penstock.tools.driver import known_forms
 from penstock.tools.driver.compiler import (
     Compiler,
@@ -293,16 +295,33 @@ def test_definitions_are_asked_once_about_a_form(asked: list[str]) -> None:
     assert not module_errors(module, None, known)
     assert sorted(asked) == sorted(op.name for op in module.walk())
     asked.clear()
-    for change, wanted in ((nothing, []), (other_property, ["job.output"])):
+    for change in (nothing, other_property):
         change(module)
         assert not module_errors(module, None, known)
-        assert asked == wanted
+        assert asked == []
     other_type(module)
     assert [text for _, text in module_errors(module, None, known)]
     assert "op.add" in asked
     asked.clear()
     only(module, JobOp).verify(verify_nested_ops=False)
     assert asked == ["job.job"]
+
+
+def test_attributes_that_are_no_part_of_a_form_are_checked(asked: list[str]) -> None:
+    first = ChunkOp(MemoryCaseAttr(0, "host"), 64)
+    second = first.clone()
+    second.properties["size"] = IntegerAttr(128, 64)
+    module, known = ModuleOp([first, second]), KnownForms()
+    assert not module_errors(module, None, known)
+    assert asked.count("regst.chunk") == 1
+    for wrong in (IntegerAttr(-1, 64), IntegerAttr(64, 32), StringAttr("64")):
+        second.properties["size"] = wrong
+        ((op, _),) = module_errors(module, None, known)
+        assert op is second
+    second.properties["size"] = IntegerAttr(256, 64)
+    second.properties["memory_case"] = StringAttr("host")
+    ((op, _),) = module_errors(module, None, known)
+    assert op is second
 
 
 def test_traits_are_asked_of_known_forms_too() -> None:
