@@ -108,7 +108,8 @@ def _prepare() -> None:
     Make Numba work without a driver and without NVRTC, and with fewer passes.
 
     NVRTC is asked only for the names of architectures; it is as large as all that is
-    needed together.
+    needed together. Uses of variables, which Numba looks for behind five passes, are
+    looked for behind the last of these, as only the lowering asks for them.
     """
     cuda_paths, nvrtc = _numba("cuda_paths"), _numba("cudadrv.nvrtc")
     compiler: Any = _numba("compiler").CUDACompiler
@@ -121,6 +122,17 @@ def _prepare() -> None:
         return [manager]
 
     compiler.define_pipelines = define_pipelines
+    processor: Any = _numba("core.postproc").PostProcessor
+    find_uses, in_order = processor.run, _numba("core.transforms").canonicalize_cfg
+
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        if emit_dels:
+            find_uses(self, emit_dels, extend_lifetimes)
+            return
+        function = self.func_ir
+        function.blocks, function.generator_info = in_order(function.blocks), None
+
+    processor.run = run
     nvrtc.get_arch_option = _architecture
     unknown = cuda_paths._env_path_tuple("none", "")
     cuda_paths._get_nvrtc_path = lambda: unknown
