@@ -9,6 +9,7 @@ imports them.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from warnings import warn
@@ -93,7 +94,7 @@ def spec_of(name: str) -> ModuleSpec | None:
     return ModuleSpec(name, _Moved(), is_package=True)
 
 
-class _Moved:
+class _Moved(Loader):
     """Gives a module of an old name all that the one at the new place has."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

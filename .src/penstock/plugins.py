@@ -553,21 +553,27 @@ def _installed(kind: Kind) -> Mapping[str, EntryPoint]:
     return {} if kind.group == UNIVERSES else _entries(kind.group)
 
 
+def installed_entries(group: str) -> EntryPoints:
+    """The entry points of all packages that are of a group."""
+    return _all_entries().select(group=group)
+
+
 @cache
-def installed_entries() -> EntryPoints:
-    """The entry points of all packages, which are looked up once."""
+def _all_entries():
+    """The entry points of all packages, by group: they are looked up once."""
+    # The type is another one in Python 3.11 than later, and deprecated there.
     return entry_points()
 
 
 @cache
 def _entries(group: str) -> Mapping[str, EntryPoint]:
-    found = installed_entries().select(group=group)
+    found = installed_entries(group)
     return {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
 
 
 def look_again() -> None:
     """Look for installed packages anew, when they are asked for next."""
-    installed_entries.cache_clear()
+    _all_entries.cache_clear()
     _entries.cache_clear()
 
 

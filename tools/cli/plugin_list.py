@@ -105,10 +105,7 @@ def _offers(kind: Kind, universes: Universes, in_full: bool) -> Iterator[Offer]:
     if kind.group != UNIVERSES:
         yield from offers_of(kind.name)
         return
-    origins = {
-        entry.name: origin_of(entry)
-        for entry in installed_entries().select(group=UNIVERSES)
-    }
+    origins = {entry.name: origin_of(entry) for entry in installed_entries(UNIVERSES)}
     for owner, universe in universes.items():
         origin = origins.get(owner, shown(owner))
         for name, factory in sorted(_of_kind(kind, universe).items()):

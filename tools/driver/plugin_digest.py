@@ -110,8 +110,7 @@ def installed_plugins_text() -> str:
 def _entries() -> list[EntryPoint]:
     """The entry points of all kinds."""
     groups = sorted({kind.group for kind in KINDS.values()})
-    entries = installed_entries()
-    return [entry for group in groups for entry in entries.select(group=group)]
+    return [entry for group in groups for entry in installed_entries(group)]
 
 
 def _modules_of(entries: Iterable[EntryPoint]) -> set[str]:

@@ -51,8 +51,7 @@ def universes_of(files: Sequence[str] = ()) -> dict[str, Universe]:
 def installed_universes() -> dict[str, Universe]:
     """The universes of the environment, by the names of their entry points."""
     found = sorted(
-        points.installed_entries().select(group=points.UNIVERSES),
-        key=lambda entry: entry.name,
+        points.installed_entries(points.UNIVERSES), key=lambda entry: entry.name
     )
     return {entry.name: _load_entry(entry) for entry in found}
 

@@ -656,8 +656,8 @@ def test_plans_are_kept_by_the_content_of_plugins(
     for group in ("penstock.kernels", "penstock.packing", "xdsl.universe"):
         entry = EntryPoint("theirs", "acme_known.passes:UNIVERSE", group)
 
-        def entries(entry: EntryPoint = entry) -> EntryPoints:
-            return EntryPoints([entry])
+        def entries(group: str, entry: EntryPoint = entry) -> EntryPoints:
+            return EntryPoints([entry] if entry.group == group else [])
 
         monkeypatch.setattr(plugin_digest, "installed_entries", entries)
         for text in ("x = 1\n", "x = 1\n", "x = 2\n"):
