@@ -62,7 +62,6 @@ PACKING_ELEMENT = 1
 """The time of packing an element of rows or columns, in products of vectors."""
 UNITS_OF_A_PART = 4
 MIN_HEIGHT = 64
-MAX_WINDOW_TERMS = 200
 
 
 def has_lines(contraction: Contraction) -> bool:
@@ -326,6 +325,8 @@ def schedule_of(
         return reusing
     facts = rows, columns, terms, lanes, REGISTERS[vector_bytes]
     edged = best_edged_tile(*facts) if constant == "a" else None
+    if edged is not None and not fits_windows(contraction, edged[1] * lanes + 1):
+        edged = None
     height, width = edged or best_tile(*facts)
     if contraction.has_windows and edged is None:
         width = min(width, MAX_PANEL_ELEMENTS // (contraction.inner_terms * lanes))
@@ -359,9 +360,15 @@ def schedule_of(
     )
 
 
-def window_refusal(contraction: Contraction) -> str | None:
+def fits_windows(contraction: Contraction, width: int) -> bool:
+    """Whether panels of so many columns hold all terms of a window, if it has any."""
+    terms = contraction.inner_terms
+    return not contraction.has_windows or terms * width <= MAX_PANEL_ELEMENTS
+
+
+def window_refusal(contraction: Contraction, lanes: int) -> str | None:
     """Why windows cannot be packed, if so."""
-    if contraction.has_windows and contraction.inner_terms > MAX_WINDOW_TERMS:
+    if not fits_windows(contraction, lanes):
         return f"windows of {contraction.inner_terms} terms do not fit into panels"
     return None
 
@@ -377,6 +384,7 @@ def schedule_or_refusal(
     facts = contraction, vector_bytes, parts
     if contraction.factors is not None:
         return grouped_schedule(*facts, constant, matrices)
-    if (refusal := window_refusal(contraction)) is None:
+    lanes = vector_bytes // BYTES[contraction.element]
+    if (refusal := window_refusal(contraction, lanes)) is None:
         return schedule_of(*facts, constant)
     return unpacked_schedule(*facts, constant, inf) or refusal

@@ -116,22 +116,22 @@ launch.kernel @one_tap target "cpu" (%w: memref<64x64x1x1xf32>, %x: memref<1x64x
   }
 }
 
-// A panel has at least all terms of one channel; there may be up to 200 of them, also where
-// windows are two elements apart and cannot be read where they lie.
+// A panel has at least all terms of one channel; there may be as many as a panel of one
+// vector holds, also where windows are two elements apart and cannot be read where they lie.
 // CHECK-LABEL: launch.kernel @large_windows
-// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [4, 4, 16], block [8, 392], packed>}
+// CHECK:       kernel.contract {{.*}}attributes {schedule = #launch.contraction<outer, tile [4, 1, 16], block [8, 2025], packed>}
 // CHECK-LABEL: launch.kernel @too_large
-// CHECK:       kernel.contract {{.*}}attributes {no_schedule = "windows of 225 terms do not fit into panels"}
-launch.kernel @large_windows target "cpu" (%w: memref<8x2x14x14xf32>, %x: memref<2x76x76xf32>, %o: memref<8x32x32xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, 2 * y + p, 2 * x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x14x14xf32>, memref<2x76x76xf32>) outs(%o : memref<8x32x32xf32>) {
+// CHECK:       kernel.contract {{.*}}attributes {no_schedule = "windows of 2116 terms do not fit into panels"}
+launch.kernel @large_windows target "cpu" (%w: memref<8x2x45x45xf32>, %x: memref<2x107x107xf32>, %o: memref<8x32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, 2 * y + p, 2 * x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x45x45xf32>, memref<2x107x107xf32>) outs(%o : memref<8x32x32xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32
     linalg.yield %t : f32
   }
 }
-launch.kernel @too_large target "cpu" (%w: memref<8x2x15x15xf32>, %x: memref<2x77x77xf32>, %o: memref<8x32x32xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, 2 * y + p, 2 * x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x15x15xf32>, memref<2x77x77xf32>) outs(%o : memref<8x32x32xf32>) {
+launch.kernel @too_large target "cpu" (%w: memref<8x2x46x46xf32>, %x: memref<2x108x108xf32>, %o: memref<8x32x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(o, y, x, c, p, q) -> (o, c, p, q)>, affine_map<(o, y, x, c, p, q) -> (c, 2 * y + p, 2 * x + q)>, affine_map<(o, y, x, c, p, q) -> (o, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%w, %x : memref<8x2x46x46xf32>, memref<2x108x108xf32>) outs(%o : memref<8x32x32xf32>) {
   ^bb0(%a: f32, %b: f32, %s: f32):
     %p = arith.mulf %a, %b : f32
     %t = arith.addf %s, %p : f32

@@ -81,6 +81,7 @@ def filter_gradient(x: Array, g: Array, taps: Any, values: dict[str, Any]) -> Ar
 
 FILTERS: list[tuple[tuple[int, ...], int, tuple[int, int], dict[str, Any]]] = [
     ((2, 3, 9, 8), 8, (3, 3), {"pads": [1, 1, 1, 1]}),
+    ((1, 8, 2, 260), 8, (3, 3), {"pads": [1, 1, 1, 1]}),
     ((1, 8, 9, 8), 16, (3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
     ((3, 4, 7, 8), 8, (1, 1), {"strides": [2, 2]}),
     ((2, 4, 9, 11), 6, (2, 3), {"groups": 2, "dilations": [3, 2]}),
