@@ -58,6 +58,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     ModuleOp,
+    StringAttr,
     i64,
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -180,6 +181,9 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
         else:
             text = f"runs on a CPU or GPU, not on {placement.single_device()}"
         advice = f"{passes} and op-select-branches come before"
+        # They did, and have left it as it is.
+        if isinstance(reason := op.attributes.get("no_unroll"), StringAttr):
+            advice = f"{reason.data} in an iteration that is not to be made"
         yield op, f"{op.name} {text}: {advice}"
 
 

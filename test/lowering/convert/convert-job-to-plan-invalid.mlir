@@ -152,6 +152,21 @@ job.job @members placement <cpu, [0:0]> {
 
 // -----
 
+// A loop that could not be spread says why.
+
+job.job @fails placement <cpu, [0:0]> {
+  %x = job.input "x" : tensor<4xf32>
+  // expected-error@+1 {{convert-job-to-plan: op.loop has ops on other devices: op.gather can fail in an iteration that is not to be made}}
+  %y = op.loop 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> attributes {no_unroll = "op.gather can fail"} {
+  ^bb0(%i: tensor<i64>, %s: tensor<4xf32>):
+    %r = op.neg %s {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32> -> tensor<4xf32>
+    op.yield %r : tensor<4xf32>
+  }
+  job.output "y", %y : tensor<4xf32>
+}
+
+// -----
+
 job.job @unknown placement <npu, [0:0]> {
   // expected-error@+1 {{convert-job-to-plan: op.loop runs on a CPU or GPU, not on #job.device<0, npu:0>: op-unroll-loops and op-select-branches come before}}
   op.loop 3 {
