@@ -28,7 +28,8 @@ Memory in MB of a training step, without weights and what optimizers keep: ours 
 planned, with nothing made again, by `policy=min-cut`, and by `policy=budget` for half
 of what could be saved and for all of it, with the operations that are done again of
 those of the step. PyTorch's is what it allocates at the fullest moment, op by op and
-with what its partitioner makes again (`torch.compile`)."""
+with what its partitioner makes again (`torch.compile`). The last two columns are what
+our min-cut needs of these."""
 
 SHARES = 0.5, 0.0
 """The budgets that are asked for: the least one, and this share of what is above it."""
@@ -71,7 +72,8 @@ class Found:
             ),
             megabytes(self.torch),
             megabytes(self.torch_min_cut),
-            f"{self.ours / self.torch:.2f}" if self.torch else "",
+            share(self.min_cut, self.torch),
+            share(self.min_cut, self.torch_min_cut),
         )
 
 
@@ -84,12 +86,18 @@ HEADER = (
     "PyTorch",
     "its min-cut",
     "of PyTorch's",
+    "of its min-cut's",
 )
 
 
 def megabytes(size: int) -> str:
     """A number of bytes; nothing where it is not known."""
     return f"{size / 1e6:.1f}" if size else ""
+
+
+def share(ours: int, theirs: int) -> str:
+    """The ratio of bytes of ours to those of a peer; nothing without one."""
+    return f"{ours / theirs:.2f}" if theirs else ""
 
 
 def prepared(name: str) -> ModuleOp:

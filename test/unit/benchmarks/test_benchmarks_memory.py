@@ -246,26 +246,26 @@ def test_budgets_of_a_training_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.peaks[1] <= found.budgets[1] < found.budgets[0] < found.ours
     assert 0 < found.again[0] < found.again[1]
     assert row[0] == name
-    assert row[5:] == ("", "", "")
+    assert row[5:] == ("", "", "", "")
 
 
 def test_budgets_that_are_missed_are_a_problem() -> None:
     found = recompute.Found(
         ours=9,
-        min_cut=9,
+        min_cut=6,
         min_cut_again=0,
         budgets=[8, 4],
         peaks=[8, 5],
         again=[0.2, 0.1],
         torch=18,
-        torch_min_cut=9,
+        torch_min_cut=8,
     )
     section = recompute.section_of({"job": found})
     assert section.problems == [
         "job: a plan for 4 bytes needs 5",
         "job: smaller budgets make less again",
     ]
-    assert section.tables[0].rows[0][-1] == "0.50"
+    assert section.tables[0].rows[0][-2:] == ("0.33", "0.75")
 
 
 # Scaling
