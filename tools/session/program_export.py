@@ -275,14 +275,26 @@ def image_of(program: ProgramOp) -> ProgramImage:
             if isinstance(op, ActorOp)
         ),
         tuple(_cuts_of(program)),
-        _is_pointwise(program),
+        all(times == 1 for times in repetitions.values()) and _is_pointwise(program),
     )
 
 
 def _is_pointwise(program: ProgramOp) -> bool:
-    """Whether elements depend on those at their places alone, and lie one by one."""
-    from penstock.dialects.launch import KernelOp, RegisterOp, VariableOp
+    """
+    Whether elements of programs whose actors act once depend on those at their places
+    alone, and lie one by one.
+    """
+    from penstock.dialects.launch import ActorOp, KernelOp, RegisterOp, VariableOp
+    from penstock.dialects.launch.actors import (
+        CallOp,
+        CopyOp,
+        FeedOp,
+        FetchOp,
+        ReleaseOp,
+    )
 
+    # Callers of other ranks have arrays of their own, and subviews are of some places.
+    of_places = CallOp | CopyOp | FeedOp | FetchOp | ReleaseOp
     ops = list(program.body.block.ops)
     # The elements of variables lie as they are written in files.
     variables = {op.type.get_shape() for op in ops if isinstance(op, VariableOp)}
@@ -291,6 +303,12 @@ def _is_pointwise(program: ProgramOp) -> bool:
         len(shapes - {()}) == 1
         and not variables - {()}
         and all(is_pointwise(op) for op in ops if isinstance(op, KernelOp))
+        and all(
+            isinstance(step, of_places)
+            for op in ops
+            if isinstance(op, ActorOp)
+            for step in op.body.block.ops
+        )
         and not own_sources(program)
     )
 

@@ -53,12 +53,19 @@ OTHERS = {
   %y = op.cum_sum %x axis 1 : tensor<6x6xf32> -> tensor<6x6xf32>
   job.output "y", %y : tensor<6x6xf32>
 """,
+    "two pieces for one": """
+  %x = job.input "x" : tensor<6x6xf32>
+  %r = op.repeat %x times 2 : tensor<6x6xf32> -> tensor<6x6xf32>
+  %y = op.neg %r : tensor<6x6xf32> -> tensor<6x6xf32>
+  job.output "y", %y : tensor<6x6xf32>
+""",
 }
 WANTED: Mapping[str, Callable[[Array, Array], Array]] = {
     "a row": lambda x, r: x + r,
     "a variable": lambda x, r: x,
     "a transposition": lambda x, r: x.T,
     "a running sum": lambda x, r: x.cumsum(1),
+    "two pieces for one": lambda x, r: np.stack([-x, -x]),
 }
 
 

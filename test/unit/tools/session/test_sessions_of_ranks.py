@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -47,6 +49,19 @@ job.job @picks placement <cpu, [0:0]> {
 }
 """
 """Rank 1 gathers by indices that may be out of range."""
+
+EACH_GIVES_ONE = """
+!t = tensor<6x6xf32>
+
+job.job @net placement <cpu, [0:0]> {
+  %x = job.input "x" : !t
+  %z = job.input "z" {placement = #job.placement<cpu, [1:0]>} : !t
+  %h = op.neg %x : !t -> !t
+  %y = op.add %h, %z {placement = #job.placement<cpu, [1:0]>} : !t, !t -> !t
+  job.output "y", %y {placement = #job.placement<cpu, [1:0]>} : !t
+}
+"""
+"""Callers on two ranks give an array each."""
 
 RUN = """
 import sys, threading, time
@@ -252,6 +267,21 @@ def test_no_run_follows_one_that_failed(engine: str) -> None:
     start = "a run has failed before, and what ranks sent in it is lost: "
     assert str(after) == f"{start}{failure}"
     assert str(after_that) == f"{start}{missed}"
+
+
+def test_ranks_agree_on_places_of_elements_whatever_the_order_of_axes() -> None:
+    both = programs(EACH_GIVES_ONE)
+    x, z = random_inputs(6, 6).T, random_inputs(6, 6)
+    given = {"x": x}, {"z": z}
+
+    def run(transport: SocketTransport) -> dict[str, Array]:
+        with Session.of(both[transport.rank]) as session:
+            session.executor.connect(transport)
+            return session.run(given[transport.rank])
+
+    with connected(2) as transports:
+        _, found = in_threads([partial(run, each) for each in transports])
+    np.testing.assert_array_equal(cast("dict[str, Array]", found)["y"], z - x)
 
 
 def test_streams_are_of_one_process() -> None:
