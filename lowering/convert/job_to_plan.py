@@ -182,8 +182,9 @@ def body_findings(job: JobOp) -> Iterator[Finding]:
             text = f"runs on a CPU or GPU, not on {placement.single_device()}"
         advice = f"{passes} and op-select-branches come before"
         # They did, and have left it as it is.
-        if isinstance(reason := op.attributes.get("no_unroll"), StringAttr):
-            advice = f"{reason.data} in an iteration that is not to be made"
+        reasons = map(op.attributes.get, ("no_unroll", "no_select"))
+        if failing := [x.data for x in reasons if isinstance(x, StringAttr)]:
+            advice = f"{failing[0]} where it is not to run"
         yield op, f"{op.name} {text}: {advice}"
 
 

@@ -156,7 +156,7 @@ job.job @members placement <cpu, [0:0]> {
 
 job.job @fails placement <cpu, [0:0]> {
   %x = job.input "x" : tensor<4xf32>
-  // expected-error@+1 {{convert-job-to-plan: op.loop has ops on other devices: op.gather can fail in an iteration that is not to be made}}
+  // expected-error@+1 {{convert-job-to-plan: op.loop has ops on other devices: op.gather can fail where it is not to run}}
   %y = op.loop 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> attributes {no_unroll = "op.gather can fail"} {
   ^bb0(%i: tensor<i64>, %s: tensor<4xf32>):
     %r = op.neg %s {placement = #job.placement<cpu, [0:1]>} : tensor<4xf32> -> tensor<4xf32>
