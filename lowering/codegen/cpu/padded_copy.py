@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.canonicalization_patterns.scf import RehoistConstInLoops
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.common_subexpression_elimination import cse
 
 from penstock.dialects.kernel.builder import memref_type
@@ -35,7 +35,7 @@ def copy_by_rows(op: Operation) -> bool:
         return False
     region = stages_by(lambda k: _build_rows(k, view, op.outputs[0]))
     # Canonical loops, as no pass after this one makes them so.
-    PatternRewriteWalker(RehoistConstInLoops()).rewrite_region(region)
+    PatternRewriteWalker(CanonicalizationRewritePattern()).rewrite_region(region)
     cse(region)
     for stage in region.block.ops:
         stage.location = op.location

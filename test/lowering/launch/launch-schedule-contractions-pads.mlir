@@ -29,6 +29,21 @@ launch.kernel @image target "cpu" (%x: memref<2x5x6xf32>, %y: memref<2x6x10xf32>
   linalg.fill ins(%z : f32) outs(%x : memref<2x5x6xf32>)
 }
 
+// Without numbers in front nothing is added to a place, as dumps are canonical.
+// CHECK-LABEL: launch.kernel @behind
+// CHECK:         "scf.parallel"
+// CHECK-NOT:       arith.addi
+// CHECK:           scf.for %[[X:.+]] =
+// CHECK-NOT:         arith.addi
+// CHECK:             memref.store %{{.+}}, %y[%{{.+}}, %{{.+}}, %[[X]]]
+launch.kernel @behind target "cpu" (%x: memref<2x5x6xf32>, %y: memref<2x6x7xf32>) {
+  %p = kernel.padded %x low [0, 0, 0] high [0, 1, 1] : memref<2x5x6xf32> to memref<2x6x7xf32>
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p : memref<2x6x7xf32>) outs(%y : memref<2x6x7xf32>) {
+  ^bb0(%v: f32, %old: f32):
+    linalg.yield %v : f32
+  }
+}
+
 // Other stages stay: where there are numbers around channels, rows are short, elements
 // have 16 bits, or something is computed or turned.
 // CHECK-LABEL: launch.kernel @channels
