@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pytest
+from draws import fresh
 from forked_tool import ForkedCommands
 from onnx import TensorProto, helper, numpy_helper
 
@@ -311,7 +312,7 @@ def test_pieces_wait_for_a_sum_on_another_rank(tmp_path: Path, run: Run) -> None
 def test_loops_and_conditions_go_over_ranks(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "loop.mlir"
     path.write_text(LOOP)
-    x = np.random.default_rng().standard_normal(8).astype(np.float32)
+    x = fresh().standard_normal(8).astype(np.float32)
     for count in (0, 7):
         np.savez(tmp_path / "given.npz", x=x, n=np.int64(count))
         wanted = x.astype(np.float64)
@@ -399,7 +400,7 @@ class Place(ModulePass):
 @pytest.mark.slow
 def test_an_onnx_model_runs_on_ranks_and_is_bisected(tmp_path: Path, run: Run) -> None:
     path, place = tmp_path / "net.onnx", tmp_path / "place.py"
-    w = np.random.default_rng().standard_normal((8, 3)).astype(np.float32)
+    w = fresh().standard_normal((8, 3)).astype(np.float32)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"]),
         helper.make_node("Relu", ["m"], ["y"]),
