@@ -8,9 +8,9 @@ started by the first of them that is there, before MPI starts.
 
     python -m penstock.runtime.transport.guard FOLDER PARENT COUNT
 
-The ranks are the COUNT children of the process PARENT that have a rank. FOLDER has
-their records, and files by which they say that they end by themselves, and how many
-seconds one may be stopped.
+The ranks are the COUNT children of the process PARENT that have a rank, or below such
+ones, as a script may start Penstock. FOLDER has their records, and files by which they
+say that they end by themselves, and how many seconds one may be stopped.
 """
 
 from __future__ import annotations
@@ -82,16 +82,32 @@ def _rank_of(process: Path) -> int:
     return int(next((given[name] for name in OF_RANKS if name in given), ""))
 
 
-class Guarded:
-    """This process as one that a guard sees, whose files lie in a folder."""
+def first_of(process: int) -> int:
+    """
+    The process that MPI has started for the rank of this one: itself, or one above it
+    with the same rank, such as a shell. Raises OSError without the process.
+    """
+    with suppress(OSError, ValueError):
+        parent = int(facts_of(process)[PARENT])
+        if _rank_of(Path(f"/proc/{process}")) == _rank_of(Path(f"/proc/{parent}")):
+            return first_of(parent)
+    return process
 
-    def __init__(self, folder: Path, parent: int, count: int):
+
+class Guarded:
+    """
+    This process as one that a guard sees, whose files lie in a folder; `first` is the
+    process that MPI has started for it.
+    """
+
+    def __init__(self, folder: Path, parent: int, count: int, first: int):
         self.folder, self._parent, self._count = folder, parent, count
+        self._first = first
 
     def leave(self) -> None:
         """Say that this process ends by itself."""
         with suppress(OSError):
-            (self.folder / f"{os.getpid()}.{LEFT}").touch()
+            (self.folder / f"{self._first}.{LEFT}").touch()
 
     def end_all(self) -> None:
         """
@@ -121,8 +137,9 @@ def guarded() -> Guarded | None:
     counts = [os.environ[name] for name in OF_COUNTS if name in os.environ]
     if not counts or not hasattr(os, "pidfd_open"):
         return None
-    parent = os.getppid()
     try:
+        first = first_of(os.getpid())
+        parent = int(facts_of(first)[PARENT])
         start = facts_of(parent)[START]
         folder = folder_for_records() / f"penstock-{os.getuid()}-{parent}-{start}"
         is_first = _made(folder)
@@ -137,7 +154,7 @@ def guarded() -> Guarded | None:
             stdout=nothing,
             start_new_session=True,
         )
-    found = Guarded(folder, parent, int(counts[0]))
+    found = Guarded(folder, parent, int(counts[0]), first)
     atexit.register(found.leave)
     return found
 
@@ -181,6 +198,7 @@ class Guard:
             for handle, _ in self._poller.poll(LOOK_SECONDS):
                 rank = self._ranks.pop(handle)
                 self._poller.unregister(handle)
+                os.close(handle)
                 if (self._folder / OVER).exists():
                     return None
                 if not (self._folder / f"{self.pids[rank]}.{LEFT}").exists():
@@ -197,8 +215,17 @@ class Guard:
                 continue
             with suppress(ProcessLookupError):
                 handle = os.pidfd_open(pid)
-                self.pids[rank], self._ranks[handle] = pid, rank
                 self._poller.register(handle, select.EPOLLIN)
+                self.pids[rank], self._ranks[handle] = pid, rank
+
+    def end(self) -> None:
+        """
+        End all ranks that are there. The numbers of others may be those of processes
+        that have nothing to do with them by now.
+        """
+        for handle in self._ranks:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
 
     def _end_text(self, rank: int) -> str:
         from penstock.runtime.transport.records import tasks_text
@@ -216,9 +243,7 @@ def main(argv: list[str]) -> None:
         text = guard.wait()
         if text is not None:
             print(printable(f"penstock: error: {text}"), file=sys.stderr, flush=True)
-            for pid in guard.pids.values():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            guard.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,6 +9,7 @@ import json
 import mmap
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -26,18 +27,28 @@ _numbers = count()
 
 
 class Record:
-    """The words of one core of this process, until it is closed."""
+    """
+    The words of one core of this process, until it is closed; or words that others
+    cannot read, where there is no room for files.
+    """
 
     def __init__(self, folder: Path):
+        self._is_kept = True
         self._stem = folder / f"{os.getpid()}-{next(_numbers)}"
         self._made: list[Path] = []
 
     def words(self, name: str, size: int) -> Words:
         """Zeros that others may read by this name."""
+        zeros = bytes(max(size, 1) * np.dtype(np.int64).itemsize)
         path = self._path(name)
-        with path.open("w+b") as file:
-            file.truncate(max(size, 1) * np.dtype(np.int64).itemsize)
-            memory = mmap.mmap(file.fileno(), 0)
+        try:
+            # Written, as words of a sparse file have no room yet where memory is full.
+            path.write_bytes(zeros)
+            with path.open("r+b") as file:
+                memory = mmap.mmap(file.fileno(), 0)
+        except OSError:
+            self._is_kept = False
+            memory = mmap.mmap(-1, len(zeros))
         return np.frombuffer(memory, np.int64)[:size]
 
     def describe(
@@ -50,14 +61,21 @@ class Record:
         behind that of its last condition; of each message its name, and the counters
         of how many there were and of how many were taken. From now on it can be read.
         """
-        draft = self._path("draft")
-        draft.write_text(json.dumps([actors, messages]), "utf-8")
-        draft.replace(self._path("json"))
+        draft, whole = self._path("draft"), self._path("json")
+        try:
+            draft.write_text(json.dumps([actors, messages]), "utf-8")
+            if self._is_kept:
+                draft.replace(whole)
+        except OSError:
+            self._is_kept = False
+        if not self._is_kept:
+            self.close()
 
     def close(self) -> None:
-        """Remove it."""
-        for path in self._made:
-            path.unlink(missing_ok=True)
+        """Remove it, and first the file without which the others are not read."""
+        for path in reversed(self._made):
+            with suppress(OSError):
+                path.unlink()
 
     def _path(self, name: str) -> Path:
         path = self._stem.with_suffix(f".{name}")

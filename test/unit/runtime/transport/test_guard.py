@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -23,12 +24,16 @@ from penstock.runtime.transport.guard import (
     Guard,
     Guarded,
     facts_of,
+    first_of,
     guarded,
 )
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 Start: TypeAlias = Callable[..., "Future[str | None]"]
 Child: TypeAlias = "subprocess.Popen[bytes]"
+
+WAIT = [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"]
+"""A process that does nothing."""
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "pidfd_open"), reason="systems that tell of no ends of processes"
@@ -38,8 +43,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def children(until: Until) -> Iterator[list[Child]]:
     """Two ranks below this process, which do nothing."""
-    wait = [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"]
-    made = [subprocess.Popen(wait, env={"PMI_RANK": str(rank)}) for rank in range(2)]
+    made = [subprocess.Popen(WAIT, env={"PMI_RANK": str(rank)}) for rank in range(2)]
     files = [Path(f"/proc/{child.pid}/environ") for child in made]
     until(lambda: all(b"PMI_RANK" in file.read_bytes() for file in files))
     yield made
@@ -93,6 +97,41 @@ def test_the_first_of_those_that_were_killed_is_named(
     assert found.result() == text
 
 
+def test_those_that_are_there_are_ended_and_no_others(
+    children: list[Child], tmp_path: Path, start: Start, until: Until
+) -> None:
+    guard = Guard(tmp_path, os.getpid(), 2)
+    found = start(guard.wait)
+    until(lambda: len(guard.pids) == 2)
+    children[0].kill()
+    assert found.result() == f"rank 0, process {children[0].pid}, was ended"
+    # Its number may be that of another process by now.
+    children[0].wait()
+    with subprocess.Popen(WAIT) as other:
+        guard.pids[0] = other.pid
+        guard.end()
+        assert children[1].wait() == -signal.SIGKILL
+        assert other.poll() is None
+        other.kill()
+
+
+def test_the_process_of_a_rank_is_the_one_that_mpi_has_started() -> None:
+    tell = "import os; print(os.getpid(), os.getppid(), flush=True); input()"
+    shell = ["sh", "-c", '"$@"; exit', "sh", sys.executable, "-I", "-S", "-c", tell]
+    for rank in (None, "0"):
+        given = {} if rank is None else {"PMI_RANK": rank}
+        with subprocess.Popen(
+            shell, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as first:
+            assert first.stdin is not None
+            assert first.stdout is not None
+            inner, parent = map(int, first.stdout.readline().split())
+            assert parent == first.pid != inner
+            assert first_of(inner) == (inner if rank is None else first.pid)
+            assert first_of(first.pid) == first.pid
+            first.stdin.write(b"\n")
+
+
 def test_those_that_end_by_themselves_are_not_missed(
     children: list[Child], tmp_path: Path, start: Start, until: Until
 ) -> None:
@@ -111,7 +150,7 @@ def test_a_rank_that_ends_all_tells_why_itself(
     guard = Guard(tmp_path, os.getpid(), 2)
     found = start(guard.wait)
     until(lambda: len(guard.pids) == 2)
-    Guarded(tmp_path, os.getpid(), 2).end_all()
+    Guarded(tmp_path, os.getpid(), 2, os.getpid()).end_all()
     children[0].kill()
     assert found.result() is None
 
@@ -125,10 +164,12 @@ def test_a_rank_that_is_stopped_is_missed_once_a_patience_is_said(
     monkeypatch.setattr(stops, "STOPPED_SECONDS", 0.0)
     children[1].send_signal(signal.SIGSTOP)
     found = start(Guard(tmp_path, os.getpid(), 2).wait)
-    Guarded(tmp_path, os.getpid(), 2).be_patient(0.0)
+    Guarded(tmp_path, os.getpid(), 2, os.getpid()).be_patient(0.0)
     text = found.result()
     assert text is not None
-    assert text.startswith("rank 1 is frozen: its process has been stopped for 0.")
+    assert re.fullmatch(
+        r"rank 1 is frozen: its process has been stopped for \d+\.\d s", text
+    )
 
 
 def test_a_rank_leaves_it_to_the_guard_to_tell_that_another_has_ended(
@@ -139,7 +180,7 @@ def test_a_rank_leaves_it_to_the_guard_to_tell_that_another_has_ended(
 ) -> None:
     naps: list[float] = []
     monkeypatch.setattr(time, "sleep", naps.append)
-    own = Guarded(tmp_path, os.getpid(), 2)
+    own = Guarded(tmp_path, os.getpid(), 2, os.getpid())
     own.end_all()
     kill(children[0], until)
     naps.clear()

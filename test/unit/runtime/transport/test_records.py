@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ from penstock.runtime.core import state_layout as w
 from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables
-from penstock.runtime.transport.records import Record, tasks_text
+from penstock.runtime.transport import record_folder
+from penstock.runtime.transport.record_folder import folder_for_records
+from penstock.runtime.transport.records import NAMES, Record, tasks_text
+
+FULL = Path("/dev/full")
+"""A device to which nothing can be written."""
 
 
 @pytest.mark.parametrize("dataflow", [False, True])
@@ -53,3 +59,58 @@ def test_the_messages_that_are_waited_for_are_read(tmp_path: Path) -> None:
     assert tasks_text(tmp_path, os.getpid()) == text
     counters[0] = 4
     assert tasks_text(tmp_path, os.getpid()) == "between two tasks"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="systems without a full device")
+def test_a_record_without_room_has_words_that_others_do_not_read(
+    tmp_path: Path,
+) -> None:
+    record = Record(tmp_path)
+    counters = record.words("counters", 4)
+    (path,) = tmp_path.iterdir()
+    path.with_suffix(".actors").symlink_to(FULL)
+    actors = record.words("actors", 8)
+    record.describe([], [])
+    assert not [*tmp_path.iterdir()]
+    for words in (counters, actors):
+        assert not words.any()
+        words[:] = 3
+
+
+def test_records_are_left_out_where_their_folder_is_gone(tmp_path: Path) -> None:
+    tables = Tables([Register("x", 0, 2, 0, 1000, 10)], [Actor("near", 0, (), (0,))])
+    with Core(tables, record=Record(tmp_path / "gone")) as core:
+        core.run(2)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_records_lie_in_memory_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_folder, "MEMORY", tmp_path)
+    assert folder_for_records() == tmp_path
+
+    def refuse(path: Path, mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr(record_folder.os, "access", refuse)
+    assert folder_for_records() == Path(tempfile.gettempdir())
+
+
+def test_a_record_that_is_removed_is_whole_as_long_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, unlink = Record(tmp_path), Path.unlink
+    for name in NAMES:
+        record.words(name, w.CONTROL_WORDS)
+    record.describe([], [])
+    said: list[str] = []
+
+    def unlink_and_read(path: Path) -> None:
+        unlink(path)
+        said.append(tasks_text(tmp_path, os.getpid()))
+
+    monkeypatch.setattr(Path, "unlink", unlink_and_read)
+    assert tasks_text(tmp_path, os.getpid()) == "outside of runs"
+    record.close()
+    assert {*said} == {""}

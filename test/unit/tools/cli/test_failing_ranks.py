@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -175,9 +175,14 @@ def mpiexec() -> list[object]:
     return [found, "-n", 2]
 
 
-def by_mpiexec(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """Two ranks that run the script `hit_rank.py` of a folder, started by MPI."""
-    command = [*mpiexec(), sys.executable, "-P", folder / "hit_rank.py"]
+def by_mpiexec(
+    folder: Path, *words: object, through: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """
+    Two ranks that run the script `hit_rank.py` of a folder, started by MPI, or
+    `through` a command that MPI starts.
+    """
+    command = [*mpiexec(), *through, sys.executable, "-P", folder / "hit_rank.py"]
     return subprocess.run(
         [*map(str, (*command, *words))],
         capture_output=True,
@@ -305,6 +310,18 @@ def test_an_error_on_one_rank_ends_all(
     lines = [x for x in done.stderr.splitlines() if x and not x.startswith("Abort(")]
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith(start)
+
+
+@pytest.mark.slow
+def test_a_rank_that_a_shell_starts_tells_alone_that_it_fails(tmp_path: Path) -> None:
+    (tmp_path / "sums.mlir").write_text(SUMS)
+    (tmp_path / "hit_rank.py").write_text(ONE_FAILS)
+    shell = "sh", "-c", '"$@"; exit $?', "sh"
+    words = tmp_path / "sums.mlir", "--random-inputs", 1, "after"
+    done = by_mpiexec(tmp_path, *words, through=shell)
+    assert done.returncode, done.stderr
+    lines = [x for x in done.stderr.splitlines() if x and not x.startswith("Abort(")]
+    assert lines == ["rank 1 failed: planted"]
 
 
 @pytest.mark.slow
