@@ -27,6 +27,7 @@ from xdsl.traits import (
     MemoryReadEffect,
     MemoryWriteEffect,
     NoMemoryEffect,
+    Pure,
 )
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce, would_be_trivially_dead
@@ -51,9 +52,9 @@ class _Kind(NamedTuple):
 _kinds: dict[type[Operation], _Kind] = {}
 _ALIKE = (
     *(NoMemoryEffect, MemoryReadEffect, MemoryWriteEffect),
-    *(MemoryAllocEffect, MemoryFreeEffect),
+    *(MemoryAllocEffect, MemoryFreeEffect, Pure),
 )
-"""The traits that say the same effects of each op."""
+"""The traits that say the same effects of each op; those derived from them may not."""
 
 
 def _kind_of(op: Operation) -> _Kind:
@@ -63,7 +64,7 @@ def _kind_of(op: Operation) -> _Kind:
             HasCanonicalizationPatternsTrait
         )
         effects = op.get_traits_of_type(MemoryEffect)
-        is_known = all(isinstance(effect, _ALIKE) for effect in effects)
+        is_known = all(type(effect) in _ALIKE for effect in effects)
         is_needless = would_be_trivially_dead(op) if is_known else None
         kind = _kinds[type(op)] = _Kind(has_rules, is_needless)
     return kind

@@ -46,8 +46,8 @@ from penstock.dialects.utils.splat import Elements, SplatAttr
 from penstock.tools.driver.diagnostics import suggest
 
 _VALUE_NAME = re.compile(r"%([\w$.-]+)")
-_PLAIN_TYPE = re.compile(r'(?:tensor|memref|vector)<[^<>#!/"\n]*>')
-"""A type without another one, a name of an attribute or a comment inside of it."""
+_PLAIN_TYPE = re.compile(r'(?:tensor|memref|vector)<[^<>#!/"\n-]*>')
+"""A type without another one, a name of an attribute, a comment or an arrow in it."""
 MOST_DIGITS = 64
 """The most characters of an element; a longer string holds several."""
 

@@ -6,8 +6,11 @@ import pytest
 from draws import fresh
 from random_flow import RandomJob
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.traits import EffectInstance, MemoryEffectKind, NoMemoryEffect
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
@@ -106,3 +109,25 @@ def test_dead_ops_go_as_in_xdsl(text: bytes, changes: bool) -> None:
     before, theirs, ours = both(text)
     assert ours == theirs
     assert (ours != before) is changes
+
+
+class Quiet(NoMemoryEffect):
+    """No effects but those of the ops that are said to be loud."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> set[EffectInstance]:
+        is_loud = "loud" in op.attributes
+        return {EffectInstance(MemoryEffectKind.WRITE)} if is_loud else set()
+
+
+@irdl_op_definition
+class SaidOp(IRDLOperation):
+    name = "said.op"
+    traits = traits_def(Quiet())
+
+
+def test_ops_of_one_class_may_have_different_effects() -> None:
+    ops = [SaidOp(attributes={name: UnitAttr()}) for name in ("low", "loud")]
+    module = ModuleOp(ops)
+    cleaning.canonicalize(Context(), module.body)
+    assert [[*op.attributes] for op in module.ops] == [["loud"]]

@@ -81,6 +81,7 @@ TYPES = """
 "test.op"() : () -> (tensor< // one>
   4xf32>, tensor< // one>
   4xi32>, vector<4xf32>, tensor<vector<4xf32>>, tensor<4xf32>)
+"test.op"() : () -> (tensor<4x() -> i32>, tensor<4x() -> i32>, tensor<4x() -> i64>)
 """
 
 
