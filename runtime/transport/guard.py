@@ -29,7 +29,13 @@ from pathlib import Path
 
 from penstock.runtime.errors import printable
 from penstock.runtime.jit.child import child_command
-from penstock.runtime.transport.record_folder import folder_for_records
+from penstock.runtime.transport.record_folder import (
+    PARENT,
+    facts_of,
+    folder_for_records,
+    folder_name,
+    remove_unused,
+)
 from penstock.runtime.transport.stops import Stops
 
 OF_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
@@ -45,15 +51,6 @@ LEFT, OVER, PATIENCE = "left", "over", "patience"
 The names of files: of a process that ends by itself, where one has ended all, and of
 the seconds.
 """
-PARENT, START = 1, 19
-"""The fields of `/proc/<pid>/stat` behind the state: the parent and the start."""
-
-
-def facts_of(pid: int) -> list[str]:
-    """The state of a process, and the fields behind it. Raises OSError without one."""
-    text = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
-    # Behind the name, which may hold anything.
-    return text.rpartition(")")[2].split()
 
 
 def is_stopped(pid: int) -> bool:
@@ -140,12 +137,12 @@ def guarded() -> Guarded | None:
     try:
         first = first_of(os.getpid())
         parent = int(facts_of(first)[PARENT])
-        start = facts_of(parent)[START]
-        folder = folder_for_records() / f"penstock-{os.getuid()}-{parent}-{start}"
+        folder = folder_for_records() / folder_name(parent)
         is_first = _made(folder)
     except OSError:
         return None
     if is_first:
+        remove_unused()
         command = [*child_command("penstock.runtime.transport.guard"), str(folder)]
         nothing = subprocess.DEVNULL
         subprocess.Popen(

@@ -20,7 +20,7 @@ from typing import IO, NamedTuple
 
 from penstock.runtime.jit.child import child_command
 from penstock.runtime.transport.join import RANK, SOCKETS, STARTER
-from penstock.runtime.transport.record_folder import RECORDS, folder_for_records
+from penstock.runtime.transport.record_folder import RECORDS, new_folder
 from penstock.runtime.transport.records import tasks_text
 from penstock.runtime.transport.stops import Stops
 from penstock.tools.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER
@@ -54,7 +54,7 @@ def start_ranks(
     """
     with ExitStack() as stack:
         streams = [_streams(rank, stack) for rank in range(count)]
-        records = Path(tempfile.mkdtemp(dir=folder_for_records()))
+        records = new_folder()
         stack.callback(shutil.rmtree, records, ignore_errors=True)
         started = _start(module, argv, streams, records)
         stack.callback(_end, started)

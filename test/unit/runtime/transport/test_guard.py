@@ -18,15 +18,15 @@ from typing import TypeAlias
 import pytest
 
 from penstock.runtime.transport import guard as guards
-from penstock.runtime.transport import stops
+from penstock.runtime.transport import record_folder, stops
 from penstock.runtime.transport.guard import (
     LEFT,
     Guard,
     Guarded,
-    facts_of,
     first_of,
     guarded,
 )
+from penstock.runtime.transport.record_folder import facts_of
 
 Until: TypeAlias = Callable[[Callable[[], bool]], None]
 Start: TypeAlias = Callable[..., "Future[str | None]"]
@@ -201,11 +201,13 @@ def test_the_first_rank_of_a_host_starts_the_guard(
         started.append(command)
 
     monkeypatch.setattr(guards.subprocess, "Popen", popen)
-    monkeypatch.setattr(guards, "folder_for_records", lambda: tmp_path)
+    monkeypatch.setattr(record_folder, "MEMORY", tmp_path)
     for name in guards.OF_COUNTS:
         monkeypatch.delenv(name, raising=False)
     assert guarded() is None
     monkeypatch.setenv("MPI_LOCALNRANKS", "3")
+    # One whose guard was killed, and whose MPI has ended.
+    (tmp_path / f"{record_folder.folder_name(os.getpid())}0").mkdir()
     first, second = guarded(), guarded()
     assert first is not None
     assert second is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from penstock.runtime.core.core import Core
 from penstock.runtime.core.io_kernels import Callback
 from penstock.runtime.program.tables import Actor, Call, Register, Slot, Tables
 from penstock.runtime.transport import record_folder
-from penstock.runtime.transport.record_folder import folder_for_records
+from penstock.runtime.transport.record_folder import folder_for_records, new_folder
 from penstock.runtime.transport.records import NAMES, Record, tasks_text
 
 FULL = Path("/dev/full")
@@ -95,6 +96,26 @@ def test_records_lie_in_memory_that_can_be_written(
 
     monkeypatch.setattr(record_folder.os, "access", refuse)
     assert folder_for_records() == Path(tempfile.gettempdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes have no such numbers")
+def test_folders_of_processes_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_folder, "MEMORY", tmp_path)
+    first = new_folder()
+    (first / "file").touch()
+    *head, pid, start, _ = first.name.split("-")
+    assert pid == str(os.getpid())
+    # The numbers of processes come again.
+    earlier = tmp_path / "-".join([*head, pid, "1", "x"])
+    ended = tmp_path / "-".join([*head, str(1 << 23), start])
+    of_guard = tmp_path / "-".join([*head, pid, start])
+    other = tmp_path / "-".join(["penstock", "0", "0", pid, "1"])
+    for path in (earlier, ended, of_guard, other):
+        path.mkdir()
+    second = new_folder()
+    assert {*tmp_path.iterdir()} == {first, second, of_guard, other}
 
 
 def test_a_record_that_is_removed_is_whole_as_long_as_it_is_read(

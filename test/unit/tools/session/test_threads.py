@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from draws import fresh
 from numpy.typing import NDArray
 
 from penstock.tools.driver.compiler import installed_compiler
@@ -65,9 +66,7 @@ def results(threads: int, feeds: Mapping[str, NDArray[np.float32]]) -> dict[str,
 @pytest.mark.filterwarnings("ignore:.*threads on .* CPUs wait for each other")
 @pytest.mark.parametrize("threads", [3, 16])
 def test_results_are_the_same_bits_for_any_number_of_threads(threads: int) -> None:
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
-    random = np.random.default_rng(seed)
+    random = fresh()
     feeds = {
         name: random.normal(size=shape).astype(np.float32)
         for name, shape in SHAPES.items()
