@@ -14,13 +14,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial, partialmethod
 from pathlib import Path
-from random import randrange
+from random import Random
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import kernel_runs
 import numpy as np
 import pytest
+from draws import fresh_seed
 from forked_tool import ForkedCommands
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
@@ -403,12 +404,11 @@ def cold_cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flip_a_bit() -> Callable[[Path], None]:
-    """Change one bit of a file, which is told."""
+    """Change one bit of a file."""
 
     def flip(path: Path) -> None:
         data = bytearray(path.read_bytes())
-        bit = randrange(8 * len(data))
-        print(f"bit {bit} of {path}")
+        bit = Random(fresh_seed()).randrange(8 * len(data))
         data[bit // 8] ^= 1 << bit % 8
         path.write_bytes(data)
 

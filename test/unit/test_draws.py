@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from draws import fresh, fresh_seed
 
@@ -23,3 +26,24 @@ def test_the_first_seed_of_a_test_is_shown_and_repeats_all(
     assert {*drawn}.isdisjoint(others)
     monkeypatch.setenv("PENSTOCK_SWEEP_SEED", str(drawn[0]))
     assert draw("d") == drawn
+
+
+OTHERS = re.compile(
+    r"default_rng\(\)|SeedSequence\(\)|\bRandom\(\)|SystemRandom|\burandom\b"
+    r"|\bsecrets\b|from random import (?!Random$)|np\.random\.(?!default_rng|Generator)"
+    r"[a-z]\w*\(",
+    re.MULTILINE,
+)
+"""Random numbers whose seed nobody gives, and which no failure shows."""
+
+
+def test_all_fresh_numbers_have_a_seed_that_is_shown() -> None:
+    tests = Path(__file__).parents[1]
+    own = {Path(__file__), tests / "helpers" / "draws.py"}
+    found = {
+        str(path.relative_to(tests)): text
+        for path in sorted({*tests.rglob("*.py")} - own)
+        if (text := OTHERS.findall(path.read_text("utf-8")))
+    }
+    assert found == {}
+    assert OTHERS.search((tests / "helpers" / "draws.py").read_text("utf-8"))
