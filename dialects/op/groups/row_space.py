@@ -212,12 +212,16 @@ class MergedSpace:
     def map_of(self, lies: Lies) -> AffineMap:
         """
         The index into a tensor of this shape at a point of a row: one element is that
-        of all points of a loop, but where the loop has one point as well.
+        of all points of a loop, but where the loop has one point as well. The element
+        of a row of several points is at none of them.
         """
-        loops = self._loops_of(lies)
+        loops, space = self._loops_of(lies), self.space
+        has_several = prod(space.shape[loop] for loop in space.along) != 1
+        is_of_row = has_several and space.is_of_row(lies)
         exprs = [
             AffineExpr.constant(0)
-            if extent == 1 != prod(self.space.shape[loop] for loop in group)
+            if extent == 1 != prod(space.shape[loop] for loop in group)
+            or (is_of_row and group[0] in space.along)
             else AffineExpr.dimension(self.groups.index(group))
             for group, extent in zip(loops, self.shape_of(lies), strict=True)
         ]

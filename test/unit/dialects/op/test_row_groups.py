@@ -1,11 +1,16 @@
-"""Pairs of groups of rows, which are found once for all groups of one structure."""
+"""Groups of rows: their pairs, found once for each structure, and axes of one point."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+from draws import fresh
 
 from penstock.dialects.op.groups.fused import FusedOp
 from penstock.tools.driver.compiler import installed_compiler
+from penstock.tools.session.session import Session
 
 ROWS = "tensor<4x8xf32>"
 COLUMN = "tensor<4x1xf32>"
@@ -45,3 +50,24 @@ def test_pairs_are_those_of_each_structure(fold: str) -> None:
     for _ in range(2):
         assert pairs_of(centred(fold), "%a, %c") == [(0, 1)]
         assert pairs_of(centred(fold), "%c, %a") == [(0, 0)]
+
+
+def test_a_row_of_several_points_may_have_axes_of_one(tmp_path: Path) -> None:
+    rows, folds = "tensor<32x32x1xf32>", "tensor<1x32x1xf32>"
+    (path := tmp_path / "job.mlir").write_text(
+        f"""
+job.job @rows placement <cpu, [0:0]> {{
+  %x = job.input "x" : {rows}
+  %m = op.reduce_sum %x axes [0, 2] keepdims : {rows} -> {folds}
+  %r = op.sub %x, %m : {rows}, {folds} -> {rows}
+  job.output "m", %m : {folds}
+  job.output "r", %r : {rows}
+}}
+"""
+    )
+    x = fresh().standard_normal((32, 32, 1), np.float32)
+    with Session.open(path) as session:
+        found = session.run({"x": x})
+    wanted = x.astype(np.float64).sum((0, 2), keepdims=True)
+    assert np.allclose(found["m"], wanted, 1e-5, 1e-5)
+    assert np.allclose(found["r"], x - wanted, 1e-5, 1e-5)
