@@ -31,7 +31,7 @@ demo: $(VENV)/demo
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" nice $(BIN)/basedpyright --project .src
+	PATH="$(CURDIR)/$(BIN):$$PATH" nice $(BIN)/basedpyright --project .src
 
 # Types take one processor, for a while: they are checked beside the tests.
 test: $(VENV)/installed

@@ -16,7 +16,6 @@ from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from draws import fresh_seed
 from xdsl.dialects.builtin import BytesAttr, ModuleOp, StringAttr, SymbolRefAttr, i32
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.passes import ModulePass
@@ -29,6 +28,10 @@ from penstock.tools.driver.compiler import Compiler, installed_compiler
 from penstock.tools.driver.diagnostics import Rejected
 from penstock.tools.driver.pass_pipeline import make_passes
 from penstock.tools.driver.verifier import module_errors
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "helpers"))
+
+from draws import fresh_seed
 
 ROOT = Path(__file__).parents[4]
 ALWAYS = (
