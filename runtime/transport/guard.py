@@ -74,19 +74,28 @@ def ranks_below(parent: int) -> dict[int, int]:
 
 def _rank_of(process: Path) -> int:
     """The rank of a process. Raises ValueError if it has none."""
-    pairs = (x.partition(b"=") for x in (process / "environ").read_bytes().split(b"\0"))
-    given = {name.decode("ascii", "replace"): value for name, _, value in pairs}
+    given = _variables(process)
     return int(next((given[name] for name in OF_RANKS if name in given), ""))
+
+
+def _variables(process: Path) -> dict[str, str]:
+    """The environment that a process was started with. Raises OSError without one."""
+    text = (process / "environ").read_bytes().decode("utf-8", "replace")
+    return dict(x.split("=", 1) for x in text.split("\0") if "=" in x)
 
 
 def first_of(process: int) -> int:
     """
     The process that MPI has started for the rank of this one: itself, or one above it
-    with the same rank, such as a shell. Raises OSError without the process.
+    that was told the same rank and count, such as a shell.
     """
-    with suppress(OSError, ValueError):
+    with suppress(OSError):
         parent = int(facts_of(process)[PARENT])
-        if _rank_of(Path(f"/proc/{process}")) == _rank_of(Path(f"/proc/{parent}")):
+        own, above = (_variables(Path(f"/proc/{x}")) for x in (process, parent))
+        # Shells of Slurm have a rank, and no count: what they start are others.
+        if any(name in above for name in OF_COUNTS) and all(
+            own.get(name) == above.get(name) for name in (*OF_RANKS, *OF_COUNTS)
+        ):
             return first_of(parent)
     return process
 

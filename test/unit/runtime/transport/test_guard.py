@@ -32,6 +32,7 @@ Until: TypeAlias = Callable[[Callable[[], bool]], None]
 Start: TypeAlias = Callable[..., "Future[str | None]"]
 Child: TypeAlias = "subprocess.Popen[bytes]"
 
+COUNT = guards.OF_COUNTS[0]
 WAIT = [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"]
 """A process that does nothing."""
 
@@ -115,21 +116,26 @@ def test_those_that_are_there_are_ended_and_no_others(
         other.kill()
 
 
-def test_the_process_of_a_rank_is_the_one_that_mpi_has_started() -> None:
+@pytest.mark.parametrize("variables", [(), ("PMI_RANK",), ("PMI_RANK", COUNT)])
+def test_the_process_of_a_rank_is_the_one_that_mpi_has_started(
+    variables: tuple[str, ...],
+) -> None:
     tell = "import os; print(os.getpid(), os.getppid(), flush=True); input()"
     shell = ["sh", "-c", '"$@"; exit', "sh", sys.executable, "-I", "-S", "-c", tell]
-    for rank in (None, "0"):
-        given = {} if rank is None else {"PMI_RANK": rank}
-        with subprocess.Popen(
-            shell, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as first:
-            assert first.stdin is not None
-            assert first.stdout is not None
-            inner, parent = map(int, first.stdout.readline().split())
-            assert parent == first.pid != inner
-            assert first_of(inner) == (inner if rank is None else first.pid)
-            assert first_of(first.pid) == first.pid
-            first.stdin.write(b"\n")
+    with subprocess.Popen(
+        shell,
+        env=dict.fromkeys(variables, "1"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        inner, parent = map(int, first.stdout.readline().split())
+        assert parent == first.pid != inner
+        # A shell with a rank alone is one of Slurm, below which MPI starts others.
+        assert first_of(inner) == (first.pid if COUNT in variables else inner)
+        assert first_of(first.pid) == first.pid
+        first.stdin.write(b"\n")
 
 
 def test_those_that_end_by_themselves_are_not_missed(
