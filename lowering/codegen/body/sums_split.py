@@ -11,6 +11,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.common_subexpression_elimination import cse
 
 from penstock.dialects.kernel.builder import KernelBuilder
 from penstock.dialects.kernel.interface import NO_FINISH
@@ -50,6 +51,9 @@ def split_sums(op: OpT, unfit: Unfit) -> OpT:
     Rewriter.insert_op(made, InsertPoint.before(op))
     op.detach()
     op.erase()
+    # Constants of stages are shared now, as passes that run again would share them.
+    if (region := made.parent_region()) is not None:
+        cse(region)
     return made
 
 

@@ -286,7 +286,7 @@ def test_three_loops_of_columns_are_refused(
 
 def test_windows_of_many_terms_have_a_schedule_if_weights_may_lie_in_panels() -> None:
     # Neighbours are read line by line, in any order of the weights.
-    kernel, _ = kernel_of(16, 2, (20, 20), 17, stride=2)
+    kernel, _ = kernel_of(16, 2, (50, 50), 46, stride=2)
     _, found = sums_of(kernel)
     facts = found, 64, 1
     assert isinstance(schedule_or_refusal(*facts, ""), str)
