@@ -495,23 +495,33 @@ class KernelBuilder:
         return Region(block)
 
     def each(
-        self, extent: int, body: Callable[[KernelBuilder, SSAValue], None]
+        self,
+        extent: int | SSAValue,
+        body: Callable[[KernelBuilder, SSAValue], None],
     ) -> None:
         """A sequential loop over all indices below `extent` that carries nothing."""
-        self.each_in(range(extent), body)
+        end = self.index(extent) if isinstance(extent, int) else extent
+        self._each(self.index(0), end, body)
 
     def each_in(
         self, indices: range, body: Callable[[KernelBuilder, SSAValue], None]
     ) -> None:
         """A sequential loop over indices by ones that carries nothing."""
+        self._each(self.index(indices.start), self.index(indices.stop), body)
 
+    def _each(
+        self,
+        start: SSAValue,
+        end: SSAValue,
+        body: Callable[[KernelBuilder, SSAValue], None],
+    ) -> None:
         def step(
             k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
             body(k, index)
             return ()
 
-        self.loop(self.index(indices.start), self.index(indices.stop), (), step)
+        self.loop(start, end, (), step)
 
     def accumulate(
         self,

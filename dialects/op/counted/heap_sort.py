@@ -68,7 +68,7 @@ def sort_places(
         found = take_root(k, places, end, before)
         places.store(k, found, end)
 
-    each(k, last, take)
+    k.each(last, take)
 
 
 def build_heap(
@@ -90,9 +90,9 @@ def build_heap(
             levels = k.add(below, one)
             _sift(k, places, root, count, places.load(k, root), levels, before)
 
-        each(k, k.sub(last, k.sub(width, one)), build)
+        k.each(k.sub(last, k.sub(width, one)), build)
 
-    each(k, k.index(ranks.bit_length() - 1), level)
+    k.each(ranks.bit_length() - 1, level)
 
 
 def take_root(
@@ -103,20 +103,6 @@ def take_root(
     levels = k.index(max(places.line.extent, 1).bit_length() - 1)
     _sift(k, places, k.index(0), end, moved, levels, before)
     return root
-
-
-def each(
-    k: KernelBuilder, count: SSAValue, body: Callable[[KernelBuilder, SSAValue], None]
-) -> None:
-    """A loop over all indices below a count that carries nothing."""
-
-    def step(
-        k: KernelBuilder, index: SSAValue, carried: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
-        body(k, index)
-        return ()
-
-    k.loop(k.index(0), count, (), step)
 
 
 def _sift(

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from penstock.dialects.op.cast import bits, to_float, to_integer
-from penstock.dialects.op.counted.heap_sort import PlaceLine, each
+from penstock.dialects.op.counted.heap_sort import PlaceLine
 from penstock.dialects.utils.half_precision import is_half
 from penstock.dialects.utils.signless import is_unsigned
 
@@ -101,7 +101,7 @@ class RadixSort(NamedTuple):
                 lambda k: self._pass(k, lambda k, x: _digit(k, key(k, x), shift)),
             )
 
-        each(k, k.index(size), sort_by)
+        k.each(size, sort_by)
 
     def _pass(self, k: KernelBuilder, digit: Key) -> None:
         """Sort the places by one digit."""
@@ -130,11 +130,11 @@ class RadixSort(NamedTuple):
         def move_back(k: KernelBuilder, rank: SSAValue) -> None:
             self.places.store(k, self.spare.load(k, rank), rank)
 
-        each(k, digits, lambda k, own: counts.store(k, zero, own))
-        each(k, length, count)
+        k.each(digits, lambda k, own: counts.store(k, zero, own))
+        k.each(length, count)
         k.loop(zero, digits, [zero], begin)
-        each(k, length, move)
-        each(k, length, move_back)
+        k.each(length, move)
+        k.each(length, move_back)
 
 
 def _digit(k: KernelBuilder, key: SSAValue, shift: SSAValue) -> SSAValue:

@@ -23,7 +23,6 @@ from penstock.dialects.kernel.builder import memref_type
 from penstock.dialects.op.counted.compaction import COUNT, once, zeros_from
 from penstock.dialects.op.counted.heap_sort import (
     PlaceLine,
-    each,
     sort_places,
     to_i64,
     within,
@@ -185,7 +184,7 @@ class _Rows(NamedTuple):
 
             sort.build(k, key, size)
 
-        each(k, k.index(width), by_column)
+        k.each(width, by_column)
 
     def _before(self, k: KernelBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
         order = self._order(k, a, b)
