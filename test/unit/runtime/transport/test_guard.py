@@ -77,6 +77,16 @@ def kill(child: Child, until: Until) -> None:
     until(lambda: facts_of(child.pid)[0] == "Z")
 
 
+def guarding(
+    folder: Path, start: Start, until: Until
+) -> tuple[Guard, Future[str | None]]:
+    """A guard that waits and has found both children, and what it will tell."""
+    guard = Guard(folder, os.getpid(), 2)
+    found = start(guard.wait)
+    until(lambda: len(guard.pids) == 2)
+    return guard, found
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_first_of_those_that_were_killed_is_named(
     children: list[Child],
@@ -88,9 +98,7 @@ def test_the_first_of_those_that_were_killed_is_named(
 ) -> None:
     monkeypatch.setattr(guards.select, "epoll", HeldEpoll)
     monkeypatch.setattr(HeldEpoll, "released", threading.Event())
-    guard = Guard(tmp_path, os.getpid(), 2)
-    found = start(guard.wait)
-    until(lambda: len(guard.pids) == 2)
+    _, found = guarding(tmp_path, start, until)
     for rank in (first, 1 - first):
         kill(children[rank], until)
     HeldEpoll.released.set()
@@ -101,9 +109,7 @@ def test_the_first_of_those_that_were_killed_is_named(
 def test_those_that_are_there_are_ended_and_no_others(
     children: list[Child], tmp_path: Path, start: Start, until: Until
 ) -> None:
-    guard = Guard(tmp_path, os.getpid(), 2)
-    found = start(guard.wait)
-    until(lambda: len(guard.pids) == 2)
+    guard, found = guarding(tmp_path, start, until)
     children[0].kill()
     assert found.result() == f"rank 0, process {children[0].pid}, was ended"
     # Its number may be that of another process by now.
@@ -141,9 +147,7 @@ def test_the_process_of_a_rank_is_the_one_that_mpi_has_started(
 def test_those_that_end_by_themselves_are_not_missed(
     children: list[Child], tmp_path: Path, start: Start, until: Until
 ) -> None:
-    guard = Guard(tmp_path, os.getpid(), 2)
-    found = start(guard.wait)
-    until(lambda: len(guard.pids) == 2)
+    _, found = guarding(tmp_path, start, until)
     for child in children:
         (tmp_path / f"{child.pid}.{LEFT}").touch()
         child.kill()
@@ -153,9 +157,7 @@ def test_those_that_end_by_themselves_are_not_missed(
 def test_a_rank_that_ends_all_tells_why_itself(
     children: list[Child], tmp_path: Path, start: Start, until: Until
 ) -> None:
-    guard = Guard(tmp_path, os.getpid(), 2)
-    found = start(guard.wait)
-    until(lambda: len(guard.pids) == 2)
+    _, found = guarding(tmp_path, start, until)
     Guarded(tmp_path, os.getpid(), 2, os.getpid()).end_all()
     children[0].kill()
     assert found.result() is None
